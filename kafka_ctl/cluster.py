@@ -1,0 +1,106 @@
+"""The nouns of the controller: topic-partitions, replicas, brokers, leaders and assignments.
+
+All are plain immutable values. Numbers follow Kafka: ids are non-negative integers, epochs start at 0
+(controller epochs at 1), and `NO_LEADER` stands for a partition that nobody leads.
+Kafka 2.0.1: api/LeaderAndIsr.scala, LeaderAndIsr; cluster/Broker.scala, Broker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+NO_LEADER = -1
+"""The leader of a partition that has none."""
+LEADER_DURING_DELETE = -2
+"""The leader announced to brokers while the topic is being deleted."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; prints as Kafka prints it, `orders-0`."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Replica(NamedTuple):
+    """One copy of a partition on one broker."""
+
+    topic: str
+    partition: int
+    broker: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        return TopicPartition(self.topic, self.partition)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}@{self.broker}"
+
+
+class Broker(NamedTuple):
+    """A registered broker: what `/brokers/ids/N` tells, with the czxid of that znode as its epoch."""
+
+    id: int
+    host: str = "127.0.0.1"
+    port: int = 9092
+    rack: str | None = None
+    epoch: int = -1
+
+
+class LeaderAndIsr(NamedTuple):
+    """Who leads a partition and which replicas are in sync, as stored in its `state` znode.
+
+    `isr` keeps the order of the znode. `zk_version` is the data version of that znode, and
+    `controller_epoch` the epoch of the controller that wrote or approved it.
+    """
+
+    leader: int
+    isr: tuple[int, ...]
+    leader_epoch: int = 0
+    zk_version: int = 0
+    controller_epoch: int = 0
+
+    def led_by(self, leader: int, isr: Iterable[int]) -> LeaderAndIsr:
+        """The next state under a new leader and ISR: the leader epoch rises by one."""
+        return self._replace(leader=leader, isr=tuple(isr), leader_epoch=self.leader_epoch + 1)
+
+
+class ReplicaAssignment(NamedTuple):
+    """The replicas (AR) of one partition and, during a reassignment, those on their way in and out.
+
+    The first replica is the preferred leader. `adding` and `removing` are empty unless a KIP-455
+    reassignment runs; then `replicas` holds the union of the old and the new ones.
+    Kafka 2.4.1: controller/ControllerContext.scala, ReplicaAssignment
+    """
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas after the reassignment (RAR)."""
+        return tuple(r for r in self.replicas if r not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before the reassignment (OAR)."""
+        return tuple(r for r in self.replicas if r not in self.adding)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    def reassign_to(self, target: Iterable[int]) -> ReplicaAssignment:
+        """The assignment on the way to `target`: target first, then what is still to leave."""
+        wanted = tuple(target)
+        full = tuple(dict.fromkeys((*wanted, *self.origin)))
+        return ReplicaAssignment(
+            full,
+            adding=tuple(r for r in full if r not in self.origin),
+            removing=tuple(r for r in full if r not in wanted),
+        )

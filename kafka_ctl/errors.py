@@ -1,0 +1,120 @@
+"""Everything that can go wrong, in one tree.
+
+    KafkaCtlError
+      InvalidTransition            a state machine was asked for a move its table does not have
+      StateChangeFailed            a legal move could not be done (no live replica, newer controller ...)
+      ControllerMoved              another broker is the controller now
+      BatchNotEmpty                the last request batch was not sent before a new one began
+      BadInput                     a command, story, description or configuration cannot be understood
+        UnknownName                  a broker, topic, partition or option that does not exist
+      Unavailable                  something needed is missing: Java, a server, a package, the network
+      NotReached                   `run_until` or `settle` gave up before its condition held
+      ZooKeeperError               an answer of ZooKeeper; `code` is ZooKeeper's own name for it
+        NoNode NodeExists BadVersion NotEmpty NoChildrenForEphemerals BadArguments
+        ConnectionLoss SessionExpired
+
+Texts follow one order: the subject, what was asked, what is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class KafkaCtlError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidTransition(KafkaCtlError):
+    """`subject` cannot go from `source` to `target`; `allowed` are the states `target` is entered from."""
+
+    def __init__(self, subject: object, source: str, target: str, allowed: Iterable[str]) -> None:
+        self.subject, self.source, self.target = subject, source, target
+        self.allowed = tuple(allowed)
+        entered = " or ".join(self.allowed) or "nowhere"
+        super().__init__(
+            f"{subject} cannot move {source} -> {target}; {target} is entered from {entered}"
+        )
+
+
+class StateChangeFailed(KafkaCtlError):
+    """A legal move that could not be carried out."""
+
+
+class ControllerMoved(KafkaCtlError):
+    """Another controller has taken over."""
+
+
+class BatchNotEmpty(KafkaCtlError):
+    """A new request batch began before the last one was sent."""
+
+
+class BadInput(KafkaCtlError):
+    """Input that cannot be understood; the text names the thing, what was asked and what is allowed."""
+
+
+class UnknownName(BadInput):
+    """A name that does not exist here; the text lists the ones that do."""
+
+    def __init__(self, what: str, asked: object, known: Iterable[object]) -> None:
+        self.what, self.asked, self.known = what, asked, tuple(known)
+        listed = ", ".join(map(str, self.known)) or "none"
+        super().__init__(f"unknown {what} {asked!r}; known: {listed}")
+
+
+class Unavailable(KafkaCtlError):
+    """Something outside this package is missing; the text says how to get it."""
+
+
+class NotReached(KafkaCtlError):
+    """A wait ended before its condition held."""
+
+
+class ZooKeeperError(KafkaCtlError):
+    """An error code of ZooKeeper, under ZooKeeper's own name."""
+
+    code = "SYSTEMERROR"
+
+    def __init__(self, path: str = "", text: str = "") -> None:
+        self.path = path
+        super().__init__(text or f"{self.code} for {path}")
+
+
+class NoNode(ZooKeeperError):
+    code = "NONODE"
+
+
+class NodeExists(ZooKeeperError):
+    code = "NODEEXISTS"
+
+
+class BadVersion(ZooKeeperError):
+    code = "BADVERSION"
+
+
+class NotEmpty(ZooKeeperError):
+    code = "NOTEMPTY"
+
+
+class NoChildrenForEphemerals(ZooKeeperError):
+    code = "NOCHILDRENFOREPHEMERALS"
+
+
+class BadArguments(ZooKeeperError):
+    code = "BADARGUMENTS"
+
+
+class ConnectionLoss(ZooKeeperError):
+    code = "CONNECTIONLOSS"
+
+
+class SessionExpired(ZooKeeperError):
+    code = "SESSIONEXPIRED"
+
+
+ZOOKEEPER_ERRORS: dict[str, type[ZooKeeperError]] = {
+    kind.code: kind
+    for kind in (NoNode, NodeExists, BadVersion, NotEmpty, NoChildrenForEphemerals, BadArguments, ConnectionLoss,
+                 SessionExpired)
+}
+"""ZooKeeper's code names and their exceptions."""

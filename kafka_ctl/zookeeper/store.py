@@ -1,0 +1,192 @@
+"""The store port: what the controller, brokers and tools ask of ZooKeeper, in ZooKeeper's own terms.
+
+A client opens a `Session` on a `Store` and sends operations, singly or pipelined through a window.
+Watches are one-shot: a read with `watch=True` arms one, and the next change of that znode fires it.
+Two implementations behave alike and pass one test suite: `memory.MemoryStore` and `remote.RemoteStore`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from kafka_ctl.errors import ZOOKEEPER_ERRORS, ZooKeeperError
+
+ANY_VERSION = -1
+
+
+class Stat(NamedTuple):
+    """The bookkeeping of a znode: zxids of creation and last change, versions, ephemeral owner (0: none)."""
+
+    czxid: int
+    mzxid: int
+    version: int
+    cversion: int
+    ephemeral_owner: int
+    num_children: int
+
+
+class Get(NamedTuple):
+    path: str
+    watch: bool = False
+
+
+class Exists(NamedTuple):
+    path: str
+    watch: bool = False
+
+
+class Children(NamedTuple):
+    path: str
+    watch: bool = False
+
+
+class Create(NamedTuple):
+    path: str
+    data: bytes = b""
+    ephemeral: bool = False
+    sequence: bool = False
+
+
+class Set(NamedTuple):
+    path: str
+    data: bytes
+    version: int = ANY_VERSION
+
+
+class Delete(NamedTuple):
+    path: str
+    version: int = ANY_VERSION
+
+
+class Check(NamedTuple):
+    """Inside a `Multi` only: the whole transaction fails unless the znode has this version."""
+
+    path: str
+    version: int
+
+
+class Multi(NamedTuple):
+    """All of these writes and checks, or none."""
+
+    ops: tuple[Create | Set | Delete | Check, ...]
+
+    @property
+    def path(self) -> str:
+        return self.ops[0].path if self.ops else "/"
+
+
+Op = Get | Exists | Children | Create | Set | Delete | Multi
+
+
+class Result(NamedTuple):
+    """The answer to one operation.
+
+    `error` is None or ZooKeeper's code name. `value` is the data of a Get (bytes), the sorted names of
+    Children (list), the path made by Create (str, with its sequence number), and for Multi the tuple of
+    its parts' results. `stat` comes with Get, Exists, Children and Set.
+    An Exists of a missing znode is no exception but a result with error NONODE, as in ZooKeeper.
+    In a Multi that failed, the part that failed carries its error, the parts before it
+    OK_ROLLED_BACK ("ROLLEDBACK") and those after it RUNTIMEINCONSISTENCY.
+    """
+
+    op: Op | Check
+    error: str | None = None
+    value: bytes | list[str] | str | tuple[Result, ...] | None = None
+    stat: Stat | None = None
+
+    def checked(self) -> Result:
+        """This result, or the exception its error stands for."""
+        if self.error is not None:
+            raise ZOOKEEPER_ERRORS.get(self.error, ZooKeeperError)(self.op.path)
+        return self
+
+
+class WatchedEvent(NamedTuple):
+    """A fired watch: NodeCreated, NodeDeleted, NodeDataChanged or NodeChildrenChanged, and where."""
+
+    type: str
+    path: str
+
+
+CREATED, DELETED = "NodeCreated", "NodeDeleted"
+DATA_CHANGED, CHILDREN_CHANGED = "NodeDataChanged", "NodeChildrenChanged"
+
+Watcher = Callable[[WatchedEvent], None]
+StateListener = Callable[[str], None]
+CONNECTED, DISCONNECTED, EXPIRED = "Connected", "Disconnected", "Expired"
+
+
+class Session(ABC):
+    """One client's session. Its ephemeral znodes live until it is closed or expires."""
+
+    id: int
+    """ZooKeeper's session id; the `ephemeral_owner` of the znodes it made."""
+
+    @abstractmethod
+    async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
+        """Send all operations, at most `window` in flight; answers come in the order asked.
+
+        Raises SessionExpired when the session is gone, ConnectionLoss when the connection broke before
+        the answers were in (whether the server applied them is then unknown).
+        """
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End the session now: the server removes its ephemeral znodes at once."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Vanish without a word, as a killed process does: the server finds out when the session times out."""
+
+    async def ask(self, op: Op) -> Result:
+        """Send one operation and raise its error, if any."""
+        return (await self.send((op,)))[0].checked()
+
+    async def get(self, path: str, watch: bool = False) -> tuple[bytes, Stat]:
+        answer = await self.ask(Get(path, watch))
+        assert isinstance(answer.value, bytes) and answer.stat is not None
+        return answer.value, answer.stat
+
+    async def exists(self, path: str, watch: bool = False) -> Stat | None:
+        answer = (await self.send((Exists(path, watch),)))[0]
+        return None if answer.error == "NONODE" else answer.checked().stat
+
+    async def children(self, path: str, watch: bool = False) -> list[str]:
+        answer = await self.ask(Children(path, watch))
+        assert isinstance(answer.value, list)
+        return answer.value
+
+    async def create(self, path: str, data: bytes = b"", ephemeral: bool = False, sequence: bool = False) -> str:
+        answer = await self.ask(Create(path, data, ephemeral, sequence))
+        assert isinstance(answer.value, str)
+        return answer.value
+
+    async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
+        answer = await self.ask(Set(path, data, version))
+        assert answer.stat is not None
+        return answer.stat
+
+    async def delete(self, path: str, version: int = ANY_VERSION) -> None:
+        await self.ask(Delete(path, version))
+
+
+class Store(ABC):
+    """A ZooKeeper: in this process, started for this lab, or anybody's."""
+
+    @abstractmethod
+    async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> Session:
+        """Open a session for `actor` (`controller-1`, `admin` ...) with a timeout in seconds.
+
+        `watcher` gets every fired watch, `listener` every change between Connected, Disconnected and
+        Expired; both are called on the loop that called `connect`. Raises Unavailable when no server answers.
+        """
+
+    @abstractmethod
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        """Every znode below the lab's root: path -> (data, version, ephemeral owner)."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Let go of the server; one that was started for this store is stopped and its data removed."""
