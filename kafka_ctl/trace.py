@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, overload
 
+from kafka_ctl.errors import UnknownName
+
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
 """The `seq` of the record whose consequences the current task is carrying out."""
 
@@ -43,3 +45,105 @@ class Record(NamedTuple):
     cause: int | None = None
     replicas: tuple[int, ...] | None = None
     detail: str | None = None
+
+
+class Trace(Sequence[Record]):
+    """The records of one history, in order; a sequence that can be sliced, filtered, printed and saved."""
+
+    def __init__(self, now: Callable[[], float] = lambda: 0.0, records: Sequence[Record] = (), history: str = "lab") -> None:
+        self.history = history
+        self.records: list[Record] = list(records)
+        self._now = now
+        self._second, self._time_ms = -1.0, 0.0
+        self.listeners: list[Callable[[Record], None]] = []
+        """Called with every new record: invariants, live views."""
+
+    def add(
+        self, actor: str, kind: str, action: str, topic: str | None = None, partition: int | None = None,
+        broker: int | None = None, source: str | None = None, target: str | None = None, leader: int | None = None,
+        isr: tuple[int, ...] | None = None, leader_epoch: int | None = None, zk_version: int | None = None,
+        controller_epoch: int | None = None, path: str | None = None, error: str | None = None,
+        cause: int | None = None, replicas: tuple[int, ...] | None = None, detail: str | None = None,
+    ) -> int:
+        """Append one record at the present time and return its `seq`; the cause defaults to `CAUSE`."""
+        now = self._now()
+        if now != self._second:
+            self._second, self._time_ms = now, round(now * 1000, 4)
+        records = self.records
+        seq = len(records)
+        record = Record(
+            seq, self._time_ms, actor, kind, action, topic, partition, broker, source, target, leader, isr,
+            leader_epoch, zk_version, controller_epoch, path, error, CAUSE.get() if cause is None else cause, replicas,
+            detail,
+        )
+        records.append(record)
+        for listener in self.listeners:
+            listener(record)
+        return seq
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Trace: ...
+    def __getitem__(self, index: int | slice) -> Record | Trace:
+        if isinstance(index, slice):
+            return Trace(records=self.records[index], history=self.history)
+        return self.records[index]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
+
+    def __repr__(self) -> str:
+        return f"Trace of {len(self)} records"
+
+    def slice(self, start: int = 0, stop: int | None = None, **columns: Any) -> Trace:
+        """The records from `seq` start up to (not including) stop whose columns have these values.
+
+        A value may be a set of values: `trace.slice(kind={"partition", "replica"}, topic="orders")`.
+        """
+        wanted = {name: value if isinstance(value, (set, frozenset)) else {value} for name, value in columns.items()}
+        if unknown := wanted.keys() - set(Record._fields):
+            raise UnknownName("trace column", sorted(unknown)[0], Record._fields)
+        picked = [
+            r for r in self.records
+            if r.seq >= start and (stop is None or r.seq < stop)
+            and all(getattr(r, name) in values for name, values in wanted.items())
+        ]
+        return Trace(records=picked, history=self.history)
+
+    def causes(self, seq: int) -> Trace:
+        """The chain of causes that ends in the record `seq`, first cause first."""
+        by_seq = {r.seq: r for r in self.records}
+        chain: list[Record] = []
+        record = by_seq.get(seq)
+        while record is not None:
+            chain.append(record)
+            record = by_seq.get(record.cause) if record.cause is not None else None
+        return Trace(records=chain[::-1], history=self.history)
+
+    def text(self, level: str = "story") -> str:
+        """The trace as aligned text, one fact a line; `level` is one of `LEVELS`."""
+        from kafka_ctl.describe import text
+
+        return text(self.records, level)
+
+    def kafka_log(self, name: str = "state-change", generation: str = "2.0") -> str:
+        """The lines Kafka of that generation would have written to `state-change.log` or `controller.log`."""
+        from kafka_ctl.lab.kafkalog import kafka_log
+
+        return kafka_log(self.records, name, generation)
+
+    def to_arrow(self) -> Any:
+        """The trace as a pyarrow table in the trace schema."""
+        from kafka_ctl.history.schema import to_arrow
+
+        return to_arrow(self)
+
+    def to_parquet(self, path: Any) -> None:
+        """Write the trace to one Parquet file in the trace schema."""
+        from kafka_ctl.history.schema import to_parquet
+
+        to_parquet(self, path)

@@ -1,0 +1,337 @@
+"""The clock port: virtual time for the memory world, real time for the others.
+
+Both clocks run plain asyncio code. `VirtualClock` is an event loop that jumps from timer to timer: equal
+times run in the order they were asked for, so a run depends on nothing but its commands and its seed.
+`RealClock` is asyncio's own loop in a thread. A *background* timer (a periodic check) never keeps
+`settle` waiting; everything else does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import Context
+from typing import Any, TypeVar
+
+from kafka_ctl.errors import NotReached
+
+T = TypeVar("T")
+LIMIT = 3600.0
+"""Seconds of virtual time after which `settle` gives up."""
+
+
+class Timer:
+    """A callback that waits for its moment."""
+
+    __slots__ = ("args", "background", "callback", "cancelled", "clock", "context", "when")
+
+    def __init__(
+        self, clock: VirtualLoop, when: float, callback: Callable[..., Any], args: tuple, context: Context | None,
+        background: bool,
+    ) -> None:
+        self.clock, self.when, self.callback, self.args = clock, when, callback, args
+        self.context, self.background, self.cancelled = context, background, False
+
+    def cancel(self) -> None:
+        if not self.cancelled:
+            self.cancelled = True
+            self.clock.foreground -= not self.background
+            self.callback, self.args = _nothing, ()
+
+
+def _nothing() -> None:
+    """What a cancelled timer does."""
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """The least an event loop must do for asyncio's tasks and futures, on a heap of (time, order)."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.foreground = 0
+        """Timers pending that are not background ones."""
+        self._ready: deque[tuple[Callable[..., Any], tuple, Context | None]] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._order = 0
+        self.failures: list[BaseException] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return False
+
+    def create_future(self) -> asyncio.Future:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task:
+        return asyncio.Task(coro, loop=self, **options)
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+        self._ready.append((callback, args, context))
+
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None,
+        background: bool = False,
+    ) -> Any:
+        self._order += 1
+        timer = Timer(self, when, callback, args, context, background)
+        self.foreground += not background
+        heapq.heappush(self._timers, (when, self._order, timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return self.call_at(self.now + delay, callback, *args, **options)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if error := context.get("exception"):
+            self.failures.append(error)
+
+    @property
+    def next_time(self) -> float | None:
+        """When something happens next; None when nothing ever will."""
+        while self._timers and self._timers[0][2].cancelled:
+            heapq.heappop(self._timers)
+        if self._ready:
+            return self.now
+        return self._timers[0][0] if self._timers else None
+
+    @property
+    def idle(self) -> bool:
+        return not self._ready and not self.foreground
+
+    def run_one(self) -> None:
+        """Run the next callback, moving time forward to it if need be."""
+        if self._ready:
+            callback, args, context = self._ready.popleft()
+        else:
+            _, _, timer = heapq.heappop(self._timers)
+            if timer.cancelled:
+                return
+            self.now = max(self.now, timer.when)
+            self.foreground -= not timer.background
+            timer.cancelled = True
+            callback, args, context = timer.callback, timer.args, timer.context
+        if context is None:
+            callback(*args)
+        else:
+            context.run(callback, *args)
+
+    def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
+        """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            while not until():
+                if not self._ready:
+                    when = self.next_time
+                    if when is None or (deadline is not None and when > deadline):
+                        break
+                self.run_one()
+        finally:
+            asyncio._set_running_loop(before)
+        if self.failures:
+            raise self.failures.pop(0)
+
+
+class Clock:
+    """What actors ask of time: `now`, `sleep`, `later`, `spawn`; and what the lab asks: to run."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task] = set()
+
+    def now(self) -> float:
+        """Seconds since the clock was made."""
+        raise NotImplementedError
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
+        """Call `callback(*args)` in so many seconds; the answer can be cancelled with `.cancel()`."""
+        raise NotImplementedError
+
+    async def sleep(self, seconds: float, background: bool = False) -> None:
+        """Wait. A `background` wait is one that `settle` need not wait for."""
+        done = self.loop.create_future()
+        timer = self.later(seconds, _finish, done, background=background)
+        try:
+            await done
+        finally:
+            timer.cancel()
+
+    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+        """Start a task on this clock; an exception nobody takes is raised to whoever drives the lab."""
+        task = self.loop.create_task(coro)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        raise NotImplementedError
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run one coroutine to its end from plain code and return its result."""
+        raise NotImplementedError
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a plain function where no actor runs at the same time."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def _finish(future: asyncio.Future) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class VirtualClock(Clock):
+    """Time that passes only when asked to, as fast as the computer can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop: VirtualLoop = VirtualLoop()
+
+    def now(self) -> float:
+        return self.loop.now
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Timer:
+        return self.loop.call_at(self.loop.now + seconds, callback, *args, background=background)
+
+    def failed(self, error: BaseException) -> None:
+        self.loop.failures.append(error)
+
+    def drive(self, until: Callable[[], bool], deadline: float | None = None) -> None:
+        """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock)."""
+        if asyncio._get_running_loop() in (None, self.loop):
+            self.loop.drive(until, deadline)
+        else:  # a notebook's own loop is running in this thread; ours needs a thread without one
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(self.loop.drive, until, deadline).result()
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        task = self.loop.create_task(coro)
+        self.drive(task.done)
+        if not task.done():
+            task.cancel()
+            raise NotReached("nothing is left to happen, yet the command has not finished")
+        return task.result()
+
+    def run_for(self, seconds: float) -> None:
+        """Let so many virtual seconds pass."""
+        end = self.loop.now + seconds
+        self.drive(lambda: False, end)
+        self.loop.now = end
+
+    def settle(self, limit: float = LIMIT) -> None:
+        """Run until nothing but background timers is left; NotReached after `limit` virtual seconds."""
+        loop, end = self.loop, self.loop.now + limit
+        self.drive(lambda: loop.idle, end)
+        if not loop.idle:
+            raise NotReached(f"the lab is still busy after {limit:g} s of virtual time")
+
+    def call(self, function: Callable[[], T]) -> T:
+        return function()
+
+    def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        self.drive(lambda: not self.loop._ready)
+        self.loop.failures.clear()
+
+
+class RealClock(Clock):
+    """Wall time on asyncio's loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self._start = time.monotonic()
+        self._failures: list[BaseException] = []
+        self.pending = 0
+        """Foreground waits that are still running."""
+        self._thread = threading.Thread(target=self._run, name="kafka-ctl-lab", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def now(self) -> float:
+        return time.monotonic() - self._start
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
+        return self.loop.call_later(seconds, callback, *args)
+
+    async def sleep(self, seconds: float, background: bool = False) -> None:
+        self.pending += not background
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.pending -= not background
+
+    def failed(self, error: BaseException) -> None:
+        self._failures.append(error)
+
+    def _raise(self) -> None:
+        if self._failures:
+            raise self._failures.pop(0)
+
+    def run(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        result = asyncio.run_coroutine_threadsafe(coro, self.loop).result(timeout)
+        self._raise()
+        return result
+
+    def call(self, function: Callable[[], T]) -> T:
+        async def once() -> T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(once(), self.loop).result()
+
+    def run_for(self, seconds: float) -> None:
+        """Let so many real seconds pass."""
+        self.run(asyncio.sleep(seconds))
+
+    def wait(self, until: Callable[[], bool], limit: float) -> None:
+        """Look every few milliseconds whether `until()` holds; NotReached after `limit` seconds."""
+
+        async def look() -> None:
+            end = self.now() + limit
+            while not until():
+                self._raise()
+                if self.now() > end:
+                    raise NotReached(f"the condition did not hold within {limit:g} s")
+                await asyncio.sleep(0.01)
+
+        self.run(look())
+
+    def close(self) -> None:
+        async def stop() -> None:
+            for task in list(self._tasks):
+                task.cancel()
+                with suppress(asyncio.CancelledError, Exception):
+                    await task
+
+        self.run(stop())
+        self._failures.clear()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(5)
+        self.loop.close()
