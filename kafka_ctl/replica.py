@@ -1,0 +1,50 @@
+"""The seven states of a replica and the moves between them.
+
+A replica is made (`create`), told who leads (`tell`), stopped (`stop`), and deleted with its topic or after a
+reassignment (`delete`, `confirm`, `give_up`, `forget`). The machine is `controller/replicas.py`.
+Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaState
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from kafka_ctl.table import Move, Tables, TransitionTable
+
+
+class ReplicaState(StrEnum):
+    """What the controller believes of a replica; the names are Kafka's."""
+
+    NON_EXISTENT = "NonExistentReplica"
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+
+
+NON_EXISTENT, NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = ReplicaState
+
+ROWS = (
+    #    source        target        action     effect
+    Move(NON_EXISTENT, NEW,          "create",  "its broker is to hold a copy; it is told who leads, if anybody does"),
+    Move(NEW,          ONLINE,       "join",    "it counts as assigned; its broker has been told already"),
+    Move(ONLINE,       ONLINE,       "tell",    "its broker is told once more who leads"),
+    Move(OFFLINE,      ONLINE,       "tell",    "its broker is back and is told who leads"),
+    Move(INELIGIBLE,   ONLINE,       "tell",    "its broker is back and is told who leads"),
+    Move(NEW,          OFFLINE,      "stop",    "its broker is told to stop it, and it leaves the ISR"),
+    Move(ONLINE,       OFFLINE,      "stop",    "its broker is told to stop it, and it leaves the ISR"),
+    Move(OFFLINE,      OFFLINE,      "stop",    "it stays stopped"),
+    Move(INELIGIBLE,   OFFLINE,      "stop",    "its deletion will be tried again"),
+    Move(OFFLINE,      STARTED,      "delete",  "its broker is told to delete the copy"),
+    Move(STARTED,      SUCCESSFUL,   "confirm", "its broker has deleted the copy"),
+    Move(STARTED,      INELIGIBLE,   "give_up", "its broker could not delete the copy"),
+    Move(SUCCESSFUL,   NON_EXISTENT, "forget",  "nothing of it is left"),
+)  # fmt: skip
+
+REPLICA = Tables({
+    name: TransitionTable("replica", NON_EXISTENT, f"{tag}: controller/ReplicaStateMachine.scala", rows)
+    for name, tag, rows in (("2.0", "2.0.1", ROWS),)
+})
+"""The replica table of each generation."""
