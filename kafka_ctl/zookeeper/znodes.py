@@ -1,0 +1,268 @@
+"""Every znode of a Kafka cluster, one class each: where it is, what it holds, how that is written as bytes.
+
+`path` gives the place, `encode` the bytes Kafka writes (same keys, same order, no spaces), `decode` the
+meaning of bytes somebody else wrote. Mappings and lists are written in the order given: Kafka's own order of
+a topic's partitions is that of a Scala hash map, and no reader depends on it.
+
+    /brokers  ids/N  topics/T/partitions/P/state  seqid     who is there, who copies and who leads what
+    /controller  /controller_epoch                          who decides, and how often that changed
+    /admin  reassign_partitions  preferred_replica_election  delete_topics/T      wishes of administrators
+    /config  topics brokers clients users  changes/config_change_N                settings
+    /isr_change_notification  /log_dir_event_notification   messages from brokers to the controller
+    /cluster/id                                             the name of the cluster
+
+A `decode` raises BadInput, naming the path and the field, for whatever Kafka could not have written.
+Kafka 2.0.1: zk/ZkData.scala, ZkData
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment
+from kafka_ctl.errors import BadInput
+from kafka_ctl.zookeeper.fields import Fields, FixedZNode, encode_json, number
+from kafka_ctl.zookeeper.messages import (
+    ConfigChangeNotificationSequenceZNode,
+    ConfigEntityZNode,
+    DeleteTopicsTopicZNode,
+    DeleteTopicsZNode,
+    IsrChangeNotificationSequenceZNode,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationSequenceZNode,
+    LogDirEventNotificationZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+    sequence_number,
+)
+
+__all__ = [
+    "PERSISTENT_PATHS",
+    "BrokerIdZNode",
+    "BrokerIdsZNode",
+    "BrokerSequenceIdZNode",
+    "ClusterIdZNode",
+    "ConfigChangeNotificationSequenceZNode",
+    "ConfigEntityZNode",
+    "ControllerEpochZNode",
+    "ControllerZNode",
+    "DeleteTopicsTopicZNode",
+    "DeleteTopicsZNode",
+    "IsrChangeNotificationSequenceZNode",
+    "IsrChangeNotificationZNode",
+    "LogDirEventNotificationSequenceZNode",
+    "LogDirEventNotificationZNode",
+    "PreferredReplicaElectionZNode",
+    "ReassignPartitionsZNode",
+    "TopicPartitionStateZNode",
+    "TopicPartitionZNode",
+    "TopicPartitionsZNode",
+    "TopicZNode",
+    "TopicsZNode",
+    "sequence_number",
+]
+
+
+class ControllerZNode(FixedZNode):
+    """The broker that is controller; ephemeral, so it vanishes with that broker's session.
+
+    `{"version":1,"brokerid":1,"timestamp":"1500000000000"}`; the first releases wrote the plain id, `1`.
+    """
+
+    PATH = "/controller"
+
+    @staticmethod
+    def encode(broker: int, timestamp: int) -> bytes:
+        """`timestamp` in milliseconds."""
+        return b'{"version":1,"brokerid":%d,"timestamp":"%d"}' % (broker, timestamp)
+
+    @staticmethod
+    def decode(data: bytes) -> int:
+        """The controller's broker id."""
+        if data.isdigit():
+            return number(ControllerZNode.path(), data)
+        return Fields.read(ControllerZNode.path(), data).integer("brokerid")
+
+
+class ControllerEpochZNode(FixedZNode):
+    """How many controllers there have been: a plain integer, `1`."""
+
+    PATH = "/controller_epoch"
+
+    @staticmethod
+    def encode(epoch: int) -> bytes:
+        return b"%d" % epoch
+
+    @staticmethod
+    def decode(data: bytes) -> int:
+        return number(ControllerEpochZNode.path(), data)
+
+
+class BrokerIdsZNode(FixedZNode):
+    """The parent of the registered brokers; empty, its children are what matters."""
+
+    PATH = "/brokers/ids"
+
+    @staticmethod
+    def ids(children: Iterable[str]) -> list[int]:
+        """The broker ids among the names of the children, ascending."""
+        return sorted(number("/brokers/ids", name) for name in children)
+
+
+class BrokerIdZNode:
+    """One registered broker; ephemeral. Its czxid is the broker's epoch since Kafka 2.2.
+
+    `{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://h:9092"],"rack":"r1",
+    "jmx_port":-1,"host":"h","timestamp":"1500000000000","port":9092,"version":4}`, without `rack` if it has none.
+    Version 1 has no endpoints, 2 no rack, 3 no protocol map; 5 (Kafka 2.7) adds `features`.
+    """
+
+    @staticmethod
+    def path(broker: int) -> str:
+        return f"/brokers/ids/{broker}"
+
+    @staticmethod
+    def encode(broker: Broker, timestamp: int, jmx_port: int = -1) -> bytes:
+        """Version 4, with one PLAINTEXT listener; `timestamp` in milliseconds."""
+        rack = {} if broker.rack is None else {"rack": broker.rack}
+        return encode_json({
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "endpoints": [f"PLAINTEXT://{broker.host}:{broker.port}"],
+            **rack,
+            "jmx_port": jmx_port,
+            "host": broker.host,
+            "timestamp": str(timestamp),
+            "port": broker.port,
+            "version": 4,
+        })
+
+    @staticmethod
+    def decode(data: bytes, broker: int, czxid: int = -1) -> Broker:
+        """Versions 1 to 5. Host and port are those of the plaintext listener, else of the first one."""
+        path = BrokerIdZNode.path(broker)
+        fields = Fields.read(path, data, versions=(1, 2, 3, 4, 5))
+        rack = None if fields.get("rack") is None else fields.text("rack")
+        if fields.get("host") is not None:
+            return Broker(broker, fields.text("host"), fields.integer("port"), rack, czxid)
+        endpoint = (fields.texts("endpoints") or [""])[0]
+        host, colon, port = endpoint.rpartition("://")[2].rpartition(":")
+        if not colon or not port.isdecimal():
+            raise BadInput(f"{path}: endpoint {endpoint!r}; LISTENER://host:port is expected")
+        return Broker(broker, host.strip("[]"), number(path, port), rack, czxid)
+
+
+class BrokerSequenceIdZNode(FixedZNode):
+    """Where brokers without an id get one: each write raises the data version, the next number. Empty."""
+
+    PATH = "/brokers/seqid"
+
+
+class TopicsZNode(FixedZNode):
+    """The parent of the topics; empty, its children are their names."""
+
+    PATH = "/brokers/topics"
+
+
+class TopicZNode:
+    """Which brokers hold the partitions of one topic.
+
+    Version 1: `{"version":1,"partitions":{"0":[1,2],"1":[2,3]}}`. Version 2 (Kafka 2.4), while 0 moves:
+    `{"version":2,"partitions":{"0":[1,2,3]},"adding_replicas":{"0":[2]},"removing_replicas":{"0":[3]}}`.
+    Later ones add a `topic_id`, which is read over.
+    """
+
+    @staticmethod
+    def path(topic: str) -> str:
+        return f"/brokers/topics/{topic}"
+
+    @staticmethod
+    def encode(assignment: Mapping[int, ReplicaAssignment | Iterable[int]], version: int = 1) -> bytes:
+        """Version 1 or 2 of `{partition: replicas or ReplicaAssignment}`; 1 keeps the replicas only."""
+        full = {str(p): a if isinstance(a, ReplicaAssignment) else ReplicaAssignment(tuple(a))
+                for p, a in assignment.items()}
+        replicas = {p: a.replicas for p, a in full.items()}
+        content: dict[str, object] = {"version": version, "partitions": replicas}
+        if version >= 2:
+            content["adding_replicas"] = {p: a.adding for p, a in full.items() if a.adding}
+            content["removing_replicas"] = {p: a.removing for p, a in full.items() if a.removing}
+        return encode_json(content)
+
+    @staticmethod
+    def decode(data: bytes, topic: str = "T") -> dict[int, ReplicaAssignment]:
+        """Versions 1 to 3 as `{partition: ReplicaAssignment}`, ascending by partition."""
+        fields = Fields.read(TopicZNode.path(topic), data, versions=(1, 2, 3))
+        replicas = fields.replica_lists("partitions")
+        adding = fields.replica_lists("adding_replicas", required=False)
+        removing = fields.replica_lists("removing_replicas", required=False)
+        return {p: ReplicaAssignment(all_of_p, adding.get(p, ()), removing.get(p, ()))
+                for p, all_of_p in sorted(replicas.items())}
+
+
+class TopicPartitionsZNode:
+    """The parent of a topic's partitions; empty. A child appears when a partition gets its first leader."""
+
+    @staticmethod
+    def path(topic: str) -> str:
+        return f"/brokers/topics/{topic}/partitions"
+
+
+class TopicPartitionZNode:
+    """The parent of one partition's state; empty."""
+
+    @staticmethod
+    def path(partition: tuple[str, int]) -> str:
+        return f"/brokers/topics/{partition[0]}/partitions/{partition[1]}"
+
+
+class TopicPartitionStateZNode:
+    """Who leads a partition and which replicas are in sync. The controller writes it, and so does the leader.
+
+    `{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2]}`
+    """
+
+    @staticmethod
+    def path(partition: tuple[str, int]) -> str:
+        return f"/brokers/topics/{partition[0]}/partitions/{partition[1]}/state"
+
+    @staticmethod
+    def encode(state: LeaderAndIsr) -> bytes:
+        # A failover writes thousands of these, hence no JSON encoder here.
+        leader, isr, leader_epoch, _, controller_epoch = state
+        return (f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,'
+                f'"leader_epoch":{leader_epoch},"isr":[{",".join(map(str, isr))}]}}').encode()
+
+    @staticmethod
+    def decode(data: bytes, zk_version: int = 0, partition: tuple[str, int] = ("T", 0)) -> LeaderAndIsr:
+        """The state, with the data version its znode had; `partition` is for the text of an error."""
+        fields = Fields.read(TopicPartitionStateZNode.path(partition), data)
+        return LeaderAndIsr(fields.integer("leader"), fields.integers("isr"), fields.integer("leader_epoch"),
+                            zk_version, fields.integer("controller_epoch"))
+
+
+class ClusterIdZNode(FixedZNode):
+    """The name of the cluster, from the first broker: `{"version":"1","id":"vQ0wAwXZSoWnW5yPVOWp2A"}`."""
+
+    PATH = "/cluster/id"
+
+    @staticmethod
+    def encode(cluster: str) -> bytes:
+        return encode_json({"version": "1", "id": cluster})
+
+    @staticmethod
+    def decode(data: bytes) -> str:
+        return Fields.read(ClusterIdZNode.path(), data, versions=("1", 1)).text("id")
+
+
+PERSISTENT_PATHS = (
+    "/consumers",
+    "/brokers", "/brokers/ids", "/brokers/topics",
+    "/config", "/config/changes",
+    "/admin", "/admin/delete_topics",
+    "/brokers/seqid",
+    "/isr_change_notification", "/latest_producer_id_block", "/log_dir_event_notification",
+    "/config/topics", "/config/clients", "/config/users", "/config/brokers",
+)
+"""What every broker makes sure of when it starts: empty znodes, parents first.
+
+Kafka 2.0.1: zk/ZkData.scala, PersistentZkPaths
+"""
