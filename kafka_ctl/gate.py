@@ -1,0 +1,94 @@
+"""Everything that must hold, in one command: `python3 -m kafka_ctl test`.
+
+Arguments go to pytest, and then pytest is all that runs: `python3 -m kafka_ctl test -k store`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from kafka_ctl.bootstrap import ROOT
+
+
+class Step(NamedTuple):
+    """One check: the module to run with these arguments; `counts` when pytest can say how many tests it was."""
+
+    name: str
+    arguments: tuple[str, ...]
+    counts: bool = False
+
+
+# Every cell of a notebook needs the same kernel, which only the `loadscope` way of sharing out respects.
+NOTEBOOKS = ("--nbval", "--nbval-current-env", "--nbval-cell-timeout=300", "-n2", "--dist=loadscope", "notebooks")
+
+STEPS = (
+    Step("format", ("ruff", "format", "--check", ".")),
+    Step("lint", ("ruff", "check", ".")),
+    Step("types", ("mypy",)),
+    Step("diagrams", ("kafka_ctl", "diagrams", "--check")),
+    Step("tests", ("pytest", "tests"), counts=True),
+    Step("notebooks", ("pytest", *NOTEBOOKS), counts=True),
+)
+
+
+class Outcome(NamedTuple):
+    """How a step went: its exit status, its seconds, and how many checks passed, failed or were skipped."""
+
+    step: Step
+    status: int
+    seconds: float
+    counted: Counter[str]
+
+
+def main(argv: Sequence[str], steps: Sequence[Step] = STEPS, root: Path = ROOT) -> int:
+    """Run every step, also after one has failed, and return 0 only when all passed."""
+    if argv:
+        return subprocess.call([sys.executable, "-m", "pytest", *argv], cwd=root)
+    outcomes = [run(step, root) for step in steps]
+    print(summary(outcomes), flush=True)
+    return int(any(outcome.status for outcome in outcomes))
+
+
+def run(step: Step, root: Path) -> Outcome:
+    """Run one step in `root`; what it prints goes to the terminal."""
+    print(f"\n{f' {step.name} ':=^100}\n$ python -m {' '.join(step.arguments)}", flush=True)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder, "report.xml")
+        more = [f"--junitxml={report}"] if step.counts else []
+        status = subprocess.call([sys.executable, "-m", *step.arguments, *more], cwd=root)
+        counted = count(report) if report.exists() else Counter({"failed" if status else "passed": 1})
+    return Outcome(step, status, time.monotonic() - began, counted)
+
+
+def count(report: Path) -> Counter[str]:
+    """How many tests passed, failed or were skipped, read from pytest's XML report."""
+    counted: Counter[str] = Counter()
+    for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+        failed, skipped = int(suite.get("failures", 0)) + int(suite.get("errors", 0)), int(suite.get("skipped", 0))
+        counted += Counter(passed=int(suite.get("tests", 0)) - failed - skipped, failed=failed, skipped=skipped)
+    return counted
+
+
+def summary(outcomes: Sequence[Outcome]) -> str:
+    """A line for each step, and pytest's kind of last line for all of them."""
+    lines = [f"\n{' summary ':=^100}"]
+    for step, status, seconds, counted in outcomes:
+        lines.append(f"{'FAILED' if status else 'passed'}  {step.name:<10} {seconds:6.1f} s  {_told(counted)}")
+    total = sum((outcome.counted for outcome in outcomes), Counter[str]())
+    if any(outcome.status for outcome in outcomes) and not total["failed"]:
+        total["failed"] = sum(bool(outcome.status) for outcome in outcomes)
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    return "\n".join([*lines, f"{f' {_told(total)} in {seconds:.2f}s ':=^100}"])
+
+
+def _told(counted: Counter[str]) -> str:
+    return ", ".join(f"{counted[kind]} {kind}" for kind in ("failed", "passed", "skipped") if counted[kind]) or "nothing ran"

@@ -1,0 +1,238 @@
+"""Filling an environment from `requirements.txt`, with a line now and then that says what is happening.
+
+Four steps, by uv where it is on PATH, else by pip:
+
+    environment   an empty one
+    build tools   PySpark comes as source and is built here; its build tools are pinned like everything else
+    packages      everything, by version and hash
+    kafka_ctl     this checkout, as it is, so that editing it needs no new set-up
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+BUILD_TOOLS = ("flit-core", "setuptools", "wheel")
+
+CURES = (
+    (
+        r"No space left on device|os error 28|Errno 28|quota exceeded",
+        "the disk is full; make about 3 GB of room and run the same command again",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate|UnknownIssuer",
+        "the package registry's certificate is not trusted here; name your network's certificates in SSL_CERT_FILE"
+        " and PIP_CERT and run the same command again",
+    ),
+    (
+        r"DO NOT MATCH THE HASHES|Hash mismatch",
+        "a downloaded file is not the one requirements.txt names; run the same command again, and ask whoever runs"
+        " your package mirror if it stays so",
+    ),
+    (
+        r"NewConnectionError|ConnectTimeout|ReadTimeout|[Tt]imed out|Temporary failure in name resolution"
+        r"|getaddrinfo|dns error|error sending request|[Cc]onnection (refused|reset|broken)|ProxyError|Max retries"
+        r"|unreachable|No route to host|[Ff]ailed to fetch|from versions: none",
+        "the package registry cannot be reached; connect to the network, or name your proxy (HTTPS_PROXY) or mirror"
+        " (PIP_INDEX_URL), and run the same command again",
+    ),
+    (
+        r"Permission denied|Read-only file system",
+        "a folder cannot be written to; clone the project into a folder of your own and start there",
+    ),
+)
+"""What installers print when they fail, and the one sentence we say instead; the first that fits."""
+
+NO_VENV = (
+    "this Python cannot make environments; install what it lacks (on Debian and Ubuntu:"
+    " apt-get install python3-venv) or uv, and run the same command again"
+)
+
+
+class SetupFailed(Exception):
+    """The environment could not be made; the text is one sentence with the cure."""
+
+
+class Installation:
+    """One filling of the environment `venv` for the checkout `root`; `lock` stays held while an installer runs."""
+
+    def __init__(self, root: Path, venv: Path, python: Path, lock: int) -> None:
+        self.root, self.venv, self.python, self.lock = root, venv, python, lock
+        self.log = venv / "setup.log"
+        self.began = time.monotonic()
+        self.environ = {
+            **os.environ,
+            "NO_COLOR": "1",
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_NO_INPUT": "1",
+            "PIP_USER": "0",
+            "PYTHONUNBUFFERED": "1",
+            "UV_PYTHON_DOWNLOADS": "never",
+        }
+        # PySpark's build needs 1.5 GB on the way, and a system's /tmp may be small.
+        self.environ.setdefault("TMPDIR", str(venv / "tmp"))
+
+    def run(self) -> None:
+        """Do the four steps; raises `SetupFailed`."""
+        self.log.unlink(missing_ok=True)
+        Path(self.environ["TMPDIR"]).mkdir(exist_ok=True)
+        if not self._with_uv():
+            self._with_pip()
+        shutil.rmtree(self.venv / "tmp", ignore_errors=True)
+
+    def _with_uv(self) -> bool:
+        uv = shutil.which("uv")
+        if uv is None:
+            return False
+        install = [uv, "pip", "install", "--python", str(self.python)]
+        make = [uv, "venv", "--allow-existing", "--python", sys.executable, str(self.venv)]
+        steps = [] if self.python.exists() else [("environment", make)]
+        try:
+            for label, command in steps + self._packages(install, "--offline"):
+                self._do(label, command)
+        except SetupFailed as failed:
+            # pip may be told of a mirror that uv has not heard of.
+            print(f"uv failed ({failed}); trying pip.", flush=True)
+            return False
+        return True
+
+    def _with_pip(self) -> None:
+        pip = [str(self.python), "-m", "pip"]
+        if not self._succeeds([*pip, "--version"]):
+            pip = self._environment_with_pip()
+        install = [*pip, "install", "--progress-bar=off"]
+        for label, command in self._packages(install, "--no-index"):
+            self._do(label, command)
+
+    def _environment_with_pip(self) -> list[str]:
+        """Make an environment, and return the pip for it: its own, or the one of the Python we run on."""
+        make = [sys.executable, "-m", "venv", str(self.venv)]
+        try:
+            self._do("environment", make)
+        except SetupFailed as failed:
+            # Debian keeps the part that brings pip in a package of its own.
+            outer = [sys.executable, "-m", "pip", "--python", str(self.python)]
+            if not (self._succeeds([*make, "--without-pip"]) and self._succeeds([*outer, "--version"])):
+                raise SetupFailed(NO_VENV) from failed
+            return outer
+        return [str(self.python), "-m", "pip"]
+
+    def _packages(self, install: list[str], offline: str) -> list[tuple[str, list[str]]]:
+        listed = self.root / "requirements.txt"
+        tools = self.venv / "build-tools.txt"
+        tools.write_text("".join(only(BUILD_TOOLS, listed.read_text("utf-8"))), "utf-8")
+        hashed = [*install, "--require-hashes", "-r"]
+        here = [*install, "--no-deps", offline, "--no-build-isolation", "-e", str(self.root)]
+        return [
+            ("build tools", [*hashed, str(tools)]),
+            ("packages", [*hashed, str(listed), "--no-build-isolation"]),
+            ("kafka_ctl", here),
+        ]
+
+    def _succeeds(self, command: list[str]) -> bool:
+        try:
+            return subprocess.run(command, env=self.environ, capture_output=True).returncode == 0
+        except OSError:
+            return False
+
+    def _do(self, label: str, command: list[str]) -> None:
+        keep = {} if os.name == "nt" else {"pass_fds": (self.lock,)}
+        process = subprocess.Popen(
+            command,
+            env=self.environ,
+            cwd=self.root,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            **keep,  # type: ignore[arg-type]
+        )
+        assert process.stdout is not None
+        self._say(label, "")
+        printed: list[str] = []
+        try:
+            for line in self._watched(label, _lines(process.stdout)):
+                printed.append(line)
+        except BaseException:
+            process.terminate()
+            raise
+        finally:
+            process.wait()
+            with open(self.log, "a", encoding="utf-8") as log:
+                log.write(f"$ {' '.join(command)}\n{''.join(printed)}")
+        if process.returncode:
+            raise SetupFailed(cure("".join(printed)) or f"{label}: {_last(printed)} (all of it: {self.log})")
+
+    def _watched(self, label: str, lines: Iterator[str | None]) -> Iterator[str]:
+        """Pass the lines on; every two seconds show the newest one, and every ten that it still goes on."""
+        shown = time.monotonic()
+        newest = ""
+        fresh = False
+        for line in lines:
+            if line is not None:
+                yield line
+                if told := telling(line):
+                    newest, fresh = told, True
+            silent = time.monotonic() - shown
+            if (fresh and silent >= 2) or silent >= 10:
+                self._say(label, newest)
+                shown, fresh = time.monotonic(), False
+
+    def _say(self, label: str, text: str) -> None:
+        print(f"{time.monotonic() - self.began:5.0f} s  {label:<12} {text}".rstrip(), flush=True)
+
+
+def only(names: Iterable[str], requirements: str) -> Iterator[str]:
+    """The entries of a requirements file, with their hashes, that pin one of `names`."""
+    wanted = {f"{name}==" for name in names}
+    for entry in re.findall(r"^[^\s#].*\n(?:[ \t].*\n)*", requirements, re.MULTILINE):
+        if entry.startswith(tuple(wanted)):
+            yield entry
+
+
+def telling(line: str) -> str:
+    """The part of an installer's line a person wants to see, at most 80 characters; empty where there is none."""
+    line = re.sub(r"\(from .*|--hash=\S+|https?://\S+/", "", line).strip()
+    if line.startswith(("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")):
+        return ""
+    if line.startswith("Installing collected packages:"):
+        return f"installing {line.count(',') + 1} packages"
+    return line if len(line) <= 80 else f"{line[:79]}…"
+
+
+def cure(output: str) -> str | None:
+    """The one sentence for an installer that failed with this output, or None."""
+    return next((sentence for pattern, sentence in CURES if re.search(pattern, output)), None)
+
+
+def _last(printed: list[str]) -> str:
+    return next((line.strip() for line in reversed(printed) if line.strip()), "the installer said nothing")
+
+
+def _lines(stream: Iterable[bytes]) -> Iterator[str | None]:
+    """The lines of a stream as they come, and None for every second without one."""
+    waiting: queue.Queue[str | None] = queue.Queue()
+
+    def read() -> None:
+        for line in stream:
+            waiting.put(line.decode("utf-8", "replace").replace("\r", ""))
+        waiting.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            line = waiting.get(timeout=1)
+        except queue.Empty:
+            yield None
+            continue
+        if line is None:
+            return
+        yield line
