@@ -1,0 +1,99 @@
+"""Who leads a partition next, and what its ISR becomes: four occasions, four pure functions.
+
+Each walks the assigned replicas in order and takes the first one fit to lead. The order is that of the
+assignment, never of the ISR, so leadership drifts back to preferred replicas. What "fit" means differs:
+
+    function                    the leader is the first    that is                       the ISR becomes
+    offline_leader              assigned replica           live and in the ISR           its live members
+    offline_leader, unclean     assigned replica           live                          the leader alone
+    reassigned_leader           target replica             live and in the ISR           what it was
+    preferred_leader            assigned (no other)        live and in the ISR           what it was
+    controlled_shutdown_leader  assigned replica           live, in the ISR and staying  its staying members
+
+None means that nobody is fit: the partition stays as it is. The leader epoch rises with every election, even
+when the same replica is elected again; the caller sees to that.
+
+Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionLeaderElectionAlgorithms
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+
+class Election(NamedTuple):
+    """The leader and the ISR it starts with; `unclean` if it was not in sync, so that messages may be lost."""
+
+    leader: int
+    isr: tuple[int, ...]
+    unclean: bool = False
+
+
+def offline_leader(
+    assignment: Iterable[int], isr: Iterable[int], live: Iterable[int], unclean: bool = False
+) -> Election | None:
+    """The partition has no leader, because its broker died or because it is new to this controller.
+
+    Leader: the first assigned replica that is live and in the ISR; if there is none and `unclean` allows,
+    the first that is live. ISR: its live members, in its own order; after an unclean election the leader alone.
+    Told: the live assigned replicas.
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection
+    """
+    assigned, in_sync, alive = tuple(assignment), tuple(isr), frozenset(live)
+    leader = _first(assigned, in_sync, alive)
+    if leader is not None:
+        return Election(leader, tuple(replica for replica in in_sync if replica in alive))
+    if unclean:
+        for replica in assigned:
+            if replica in alive:
+                return Election(replica, (replica,), unclean=True)
+    return None
+
+
+def reassigned_leader(target: Iterable[int], isr: Iterable[int], live: Iterable[int]) -> Election | None:
+    """The partition moves, and its leader is not among the brokers it moves to, or is dead.
+
+    Leader: the first target replica that is live and in the ISR. ISR: unchanged, even if members are dead.
+    Told: all target replicas, dead ones too.
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, reassignPartitionLeaderElection
+    """
+    in_sync = tuple(isr)
+    leader = _first(target, in_sync, live)
+    return None if leader is None else Election(leader, in_sync)
+
+
+def preferred_leader(assignment: Iterable[int], isr: Iterable[int], live: Iterable[int]) -> Election | None:
+    """An administrator or the balancer wants the first assigned replica to lead again.
+
+    Leader: the first assigned replica if it is live and in the ISR. ISR: unchanged, even if members are dead.
+    Told: all assigned replicas, dead ones too.
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, preferredReplicaPartitionLeaderElection
+    """
+    in_sync = tuple(isr)
+    leader = _first(tuple(assignment)[:1], in_sync, live)
+    return None if leader is None else Election(leader, in_sync)
+
+
+def controlled_shutdown_leader(
+    assignment: Iterable[int], isr: Iterable[int], live: Iterable[int], shutting_down: Iterable[int]
+) -> Election | None:
+    """The leader asked to be relieved before it stops. `live` counts the brokers that are shutting down too.
+
+    Leader: the first assigned replica that is live, in the ISR and not shutting down. ISR: without any broker
+    that is shutting down; dead members stay. Told: the live assigned replicas, with those shutting down
+    (Kafka 1.1 to 2.0 forgot these, KAFKA-7482).
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, controlledShutdownPartitionLeaderElection
+    """
+    leaving = frozenset(shutting_down)
+    staying = tuple(replica for replica in isr if replica not in leaving)
+    leader = _first(assignment, staying, live)
+    return None if leader is None else Election(leader, staying)
+
+
+def _first(candidates: Iterable[int], isr: tuple[int, ...], live: Iterable[int]) -> int | None:
+    alive = frozenset(live)
+    for replica in candidates:
+        if replica in alive and replica in isr:
+            return replica
+    return None
