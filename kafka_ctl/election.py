@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 
 class Election(NamedTuple):
-    """The leader and the ISR it starts with; `unclean` if it was not in sync, so that messages may be lost."""
+    """The leader and the ISR it starts with; `unclean` if it was not in sync, and messages may be lost."""
 
     leader: int
     isr: tuple[int, ...]
@@ -36,7 +36,7 @@ def offline_leader(
     """The partition has no leader, because its broker died or because it is new to this controller.
 
     Leader: the first assigned replica that is live and in the ISR; if there is none and `unclean` allows,
-    the first that is live. ISR: its live members, in its own order; after an unclean election the leader alone.
+    the first that is live. ISR: its live members in its own order, after an unclean election the leader.
     Told: the live assigned replicas.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection
     """

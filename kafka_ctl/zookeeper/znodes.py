@@ -113,7 +113,7 @@ class BrokerIdZNode:
     """One registered broker; ephemeral. Its czxid is the broker's epoch since Kafka 2.2.
 
     `{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://h:9092"],"rack":"r1",
-    "jmx_port":-1,"host":"h","timestamp":"1500000000000","port":9092,"version":4}`, without `rack` if it has none.
+    "jmx_port":-1,"host":"h","timestamp":"1500000000000","port":9092,"version":4}`, `rack` only if it has one.
     Version 1 has no endpoints, 2 no rack, 3 no protocol map; 5 (Kafka 2.7) adds `features`.
     """
 
