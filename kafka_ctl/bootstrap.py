@@ -33,7 +33,7 @@ STAMP, LOCK, UNFINISHED = "kafka-ctl.stamp", "kafka-ctl.lock", "unfinished"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Carry out `argv` (`lab`, `test`, or any `kafka-ctl` command) inside the environment; the exit status."""
+    """Carry out `argv` (`lab`, `test` or any `kafka-ctl` command) in the environment; the exit status."""
     if at_home(ROOT):
         return dispatch(list(argv))
     try:
@@ -65,7 +65,7 @@ def dispatch(argv: list[str]) -> int:
 
 
 def at_home(root: Path) -> bool:
-    """Whether this interpreter already holds the project: our finished `.venv`, or conda's or somebody's own."""
+    """Whether this interpreter holds the project: our finished `.venv`, or one of conda or somebody's own."""
     if Path(sys.prefix).resolve() == (root / ".venv").resolve():
         return ready(root)
     try:
@@ -111,7 +111,7 @@ def ready(root: Path) -> bool:
 
 
 def wanted_stamp(root: Path) -> str:
-    """What a finished environment is stamped with: the hash of its list, and its place, for it cannot be moved."""
+    """A finished environment's stamp: the hash of its list, and its place, for it cannot be moved."""
     try:
         listed = (root / "requirements.txt").read_bytes()
     except OSError:
@@ -142,7 +142,9 @@ def _set_up(root: Path, venv: Path, lock: int) -> None:
     began, stamp = time.monotonic(), read_stamp(venv)
     usable = _works(python_of(venv))
     if stamp is None and not usable and {entry.name for entry in venv.iterdir()} - {LOCK}:
-        raise SetupFailed(f"{venv} is no environment with Python 3.11 or newer; remove that folder and start again")
+        raise SetupFailed(
+            f"{venv} is no environment with Python 3.11 or newer; remove that folder and start again"
+        )
     moved = stamp is not None and not stamp.endswith(f" {root}")
     if moved or not usable:
         empty(venv)
@@ -207,7 +209,8 @@ def _try_lock(descriptor: int) -> bool:
 
 def _cure(trouble: OSError, venv: Path) -> str:
     if trouble.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"cannot write to {trouble.filename or venv}; clone the project into a folder of your own and start there"
+        place = trouble.filename or venv
+        return f"cannot write to {place}; clone the project into a folder of your own and start there"
     if trouble.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full; make about 3 GB of room for {venv} and start again"
     return f"cannot set up {venv}: {trouble}"

@@ -1,8 +1,8 @@
 """`pyproject.toml` is the one place that names what we need; two files are generated from it.
 
-    python -m kafka_ctl.environment conda             writes environment.yml, for conda and Binder
-    python -m kafka_ctl.environment lock [--upgrade]  writes requirements.txt as well: exact versions with hashes,
-                                                      for every system and Python from 3.11 on; asks uv for them
+`python -m kafka_ctl.environment conda` writes environment.yml, for conda and Binder.
+`python -m kafka_ctl.environment lock [--upgrade]` also writes requirements.txt: exact versions with hashes,
+for every system and Python from 3.11 on; it asks uv for them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ LOCK_HEADER = """\
 def requirements(root: Path = ROOT) -> list[str]:
     """The project's requirements with those of `EXTRAS`, as pyproject.toml has them."""
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    return [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+    return [
+        *project["dependencies"],
+        *(line for extra in EXTRAS for line in project["optional-dependencies"][extra]),
+    ]
 
 
 def conda(root: Path = ROOT) -> str:
@@ -43,7 +46,7 @@ def conda(root: Path = ROOT) -> str:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     from packaging.requirements import Requirement
 
-    from_conda, from_pip = [f"python{project['requires-python']}", "pip"], []
+    from_conda, from_pip = [f"python{project['requires-python']}", "pip"], list[str]()
     for line in requirements(root):
         name = Requirement(line).name
         (from_pip if name in PIP_ONLY else from_conda).append(CONDA_NAMES.get(name, line))
@@ -69,10 +72,19 @@ def lock(root: Path = ROOT, *, upgrade: bool = False) -> None:
     if uv is None:
         raise Unavailable("uv is not on PATH; `pip install uv` brings it")
     extras = [f"--extra={extra}" for extra in (*EXTRAS, "build")]
-    options = ["--universal", "--python-version=3.11", "--generate-hashes", "--no-annotate", "--no-header", "--quiet"]
-    command = [uv, "pip", "compile", *options, *extras, *(["--upgrade"] if upgrade else []), "pyproject.toml"]
+    options = "--universal --python-version=3.11 --generate-hashes --no-annotate --no-header --quiet".split()
     target = root / "requirements.txt"
-    if subprocess.run([*command, "-o", str(target)], cwd=root, stdout=subprocess.DEVNULL).returncode:
+    command = [
+        uv,
+        "pip",
+        "compile",
+        *options,
+        *extras,
+        *(["--upgrade"] if upgrade else []),
+        "pyproject.toml",
+        "-o",
+    ]
+    if subprocess.run([*command, str(target)], cwd=root, stdout=subprocess.DEVNULL).returncode:
         raise Unavailable("uv found no set of versions; see its message above")
     # uv repeats addresses it was configured with; ours is a public list.
     lines = [line for line in target.read_text("utf-8").splitlines() if not line.startswith(("#", "--"))]
@@ -82,7 +94,9 @@ def lock(root: Path = ROOT, *, upgrade: bool = False) -> None:
 def main(argv: Sequence[str]) -> int:
     """Write what `argv` names; the exit status."""
     if list(argv) not in (["conda"], ["lock"], ["lock", "--upgrade"]):
-        raise BadInput(f"kafka_ctl.environment was asked for {' '.join(argv) or 'nothing'}; it knows\n{__doc__}")
+        raise BadInput(
+            f"kafka_ctl.environment was asked for {' '.join(argv) or 'nothing'}; it knows\n{__doc__}"
+        )
     if argv[0] == "lock":
         lock(upgrade="--upgrade" in argv)
     (ROOT / "environment.yml").write_text(conda(), "utf-8")

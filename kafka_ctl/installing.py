@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-BUILD_TOOLS = ("flit-core", "setuptools", "wheel")
+BUILD_TOOLS = ("flit-core", "packaging", "setuptools", "wheel")
 
 CURES = (
     (
@@ -30,20 +30,20 @@ CURES = (
     ),
     (
         r"CERTIFICATE_VERIFY_FAILED|invalid peer certificate|UnknownIssuer",
-        "the package registry's certificate is not trusted here; name your network's certificates in SSL_CERT_FILE"
-        " and PIP_CERT and run the same command again",
+        "the package registry's certificate is not trusted here; name your network's certificates in"
+        " SSL_CERT_FILE and PIP_CERT and run the same command again",
     ),
     (
         r"DO NOT MATCH THE HASHES|Hash mismatch",
-        "a downloaded file is not the one requirements.txt names; run the same command again, and ask whoever runs"
-        " your package mirror if it stays so",
+        "a downloaded file is not the one requirements.txt names; run the same command again, and ask whoever"
+        " runs your package mirror if it stays so",
     ),
     (
         r"NewConnectionError|ConnectTimeout|ReadTimeout|[Tt]imed out|Temporary failure in name resolution"
-        r"|getaddrinfo|dns error|error sending request|[Cc]onnection (refused|reset|broken)|ProxyError|Max retries"
-        r"|unreachable|No route to host|[Ff]ailed to fetch|from versions: none",
-        "the package registry cannot be reached; connect to the network, or name your proxy (HTTPS_PROXY) or mirror"
-        " (PIP_INDEX_URL), and run the same command again",
+        r"|getaddrinfo|dns error|error sending request|[Cc]onnection (refused|reset|broken)|ProxyError"
+        r"|Max retries|unreachable|No route to host|[Ff]ailed to fetch|from versions: none",
+        "the package registry cannot be reached; connect to the network, or name your proxy (HTTPS_PROXY) or"
+        " mirror (PIP_INDEX_URL), and run the same command again",
     ),
     (
         r"Permission denied|Read-only file system",
@@ -63,7 +63,7 @@ class SetupFailed(Exception):
 
 
 class Installation:
-    """One filling of the environment `venv` for the checkout `root`; `lock` stays held while an installer runs."""
+    """Fills the environment `venv` for the checkout `root`; `lock` stays held while an installer runs."""
 
     def __init__(self, root: Path, venv: Path, python: Path, lock: int) -> None:
         self.root, self.venv, self.python, self.lock = root, venv, python, lock
@@ -145,7 +145,6 @@ class Installation:
             return False
 
     def _do(self, label: str, command: list[str]) -> None:
-        keep = {} if os.name == "nt" else {"pass_fds": (self.lock,)}
         process = subprocess.Popen(
             command,
             env=self.environ,
@@ -153,14 +152,13 @@ class Installation:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            **keep,  # type: ignore[arg-type]
+            pass_fds=() if os.name == "nt" else (self.lock,),
         )
         assert process.stdout is not None
         self._say(label, "")
         printed: list[str] = []
         try:
-            for line in self._watched(label, _lines(process.stdout)):
-                printed.append(line)
+            printed.extend(self._watched(label, _lines(process.stdout)))
         except BaseException:
             process.terminate()
             raise
@@ -199,9 +197,11 @@ def only(names: Iterable[str], requirements: str) -> Iterator[str]:
 
 
 def telling(line: str) -> str:
-    """The part of an installer's line a person wants to see, at most 80 characters; empty where there is none."""
+    """What a person wants to see of an installer's line, at most 80 characters; empty if nothing."""
     line = re.sub(r"\(from .*|--hash=\S+|https?://\S+/", "", line).strip()
-    if line.startswith(("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")):
+    if line.startswith(
+        ("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")
+    ):
         return ""
     if line.startswith("Installing collected packages:"):
         return f"installing {line.count(',') + 1} packages"
