@@ -1,0 +1,207 @@
+r"""A cluster as Kafka's own tools describe it, to be rebuilt in a lab.
+
+Two kinds of text are understood: what `kafka-topics --describe` prints (Kafka 0.10 to 3.x, which differ in
+blanks and in what follows the ISR), and the JSON of `kafka-reassign-partitions`, which knows replicas only.
+
+    Topic: orders   PartitionCount: 2   ReplicationFactor: 3   Configs: retention.ms=1000
+        Topic: orders   Partition: 0   Leader: 1      Replicas: 1,2,3   Isr: 1,2
+        Topic: orders   Partition: 1   Leader: none   Replicas: 2,3,1   Isr: 3
+
+    {"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2,3]}]}
+
+Kafka 2.4.1: admin/TopicCommand.scala, printDescription
+Kafka 2.4.1: admin/ReassignPartitionsCommand.scala, parsePartitionReassignmentData
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.zookeeper.fields import Fields, number
+
+MAX_CHARACTERS = 64 * 1024 * 1024
+"""Longer texts are refused; 200,000 partitions take a third of this."""
+
+_FIELD = re.compile(r"(?:^|(?<=\s))((?:Adding|Removing) Replicas|[A-Z][A-Za-z]*):")
+_TOPIC = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+_BETWEEN_CONFIGS = re.compile(r",(?=[a-z][a-z0-9.]*=)")
+_EXPECTED = "the output of `kafka-topics --describe` or the JSON of `kafka-reassign-partitions`"
+
+
+class PartitionDescription(NamedTuple):
+    """The replicas of one partition, who leads it (None: nobody) and who is in sync.
+
+    `adding` and `removing` are not empty while a KIP-455 reassignment runs.
+    """
+
+    replicas: tuple[int, ...]
+    leader: int | None
+    isr: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+class Description(NamedTuple):
+    """A cluster: the brokers mentioned, ascending; its partitions; the configs of topics that have any."""
+
+    brokers: tuple[int, ...]
+    partitions: dict[TopicPartition, PartitionDescription]
+    configs: dict[str, dict[str, str]]
+
+
+class _Entry(NamedTuple):
+    where: str
+    partition: TopicPartition
+    description: PartitionDescription
+
+
+def parse_description(path_or_text: str | Path) -> Description:
+    """Read a description from a file or from the text itself; partitions come sorted by topic and number.
+
+    The JSON tells no leaders: there the first replica leads and all are in sync, as in a topic just created.
+    Fields not named in `PartitionDescription` are read over.
+    Raises BadInput, naming the line or entry, for text of another kind, for numbers that are none, for what
+    is described twice, for a leader or ISR that cannot be, and for topics whose partitions are not 0 to n-1.
+    """
+    source, text = _read(path_or_text)
+    counts: dict[str, int] = {}
+    configs: dict[str, dict[str, str]] = {}
+    is_json = text.lstrip()[:1] in ("{", "[")
+    entries = _json_entries(source, text) if is_json else _lines(source, text, counts, configs)
+    found: dict[TopicPartition, _Entry] = {}
+    for entry in entries:
+        _check(entry)
+        if entry.partition in found:
+            first = found[entry.partition].where
+            raise BadInput(f"{entry.where}: {entry.partition} is described twice, first at {first}")
+        found[entry.partition] = entry
+    _check_topics(source, found, counts)
+    partitions = {partition: found[partition].description for partition in sorted(found)}
+    brokers = {b for p in partitions.values() for b in (*p.replicas, *p.adding, *p.removing)}
+    return Description(tuple(sorted(brokers)), partitions, configs)
+
+
+def _read(path_or_text: str | Path) -> tuple[str, str]:
+    """Where errors are, and the text: a text is what has lines or begins like a description."""
+    given = str(path_or_text)
+    if isinstance(path_or_text, str) and ("\n" in given or given.lstrip().startswith(("{", "[", "Topic:"))):
+        source, text = "description", given
+    else:
+        source = given
+        if not source.strip():
+            raise BadInput(f"description: nothing in it; {_EXPECTED} is expected")
+        try:
+            text = Path(given).read_bytes().decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{source}: not UTF-8 at byte {error.start}; {_EXPECTED} is expected") from None
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BadInput(f"description {source[:200]!r}: no description, and as a file: {reason}") from None
+    if len(text) > MAX_CHARACTERS:
+        raise BadInput(f"{source}: {len(text)} characters; at most {MAX_CHARACTERS} are read")
+    return source, text
+
+
+def _json_entries(source: str, text: str) -> Iterator[_Entry]:
+    try:
+        raw = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{source}, line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except (ValueError, RecursionError):
+        raise BadInput(f"{source}: JSON with a number too long or nested too deeply") from None
+    if type(raw) is not dict or raw.get("version", 1) != 1:
+        raise BadInput(f"{source}: {text.strip()[:60]!r}; an object of version 1 is expected")
+    for partition, fields in Fields(source, raw).partitions():
+        replicas = fields.integers("replicas")
+        leader = replicas[0] if replicas else None
+        yield _Entry(fields.path, partition, PartitionDescription(replicas, leader, replicas))
+
+
+def _lines(
+    source: str, text: str, counts: dict[str, int], configs: dict[str, dict[str, str]]
+) -> Iterator[_Entry]:
+    """The partition lines; what header lines tell goes to `counts` and `configs`."""
+    for position, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        where = f"{source}, line {position}"
+        # Odd elements are names, the element after each is its value.
+        before, *parts = _FIELD.split(line)
+        fields = {name: value.strip() for name, value in zip(parts[::2], parts[1::2], strict=True)}
+        topic = fields.get("Topic", "")
+        if before.strip() or not topic or " " in topic:
+            raise BadInput(f"{where}: {line.strip()[:80]!r}; {_EXPECTED} is expected")
+        if "PartitionCount" in fields:
+            counts[topic] = number(f"{where}, PartitionCount", fields["PartitionCount"])
+            if fields.get("Configs"):
+                pairs = (pair.partition("=") for pair in _BETWEEN_CONFIGS.split(fields["Configs"]))
+                configs[topic] = {key: value for key, _, value in pairs}
+        else:
+            yield _partition_line(where, topic, fields)
+
+
+def _partition_line(where: str, topic: str, fields: dict[str, str]) -> _Entry:
+    missing = [name for name in ("Partition", "Leader", "Replicas", "Isr") if name not in fields]
+    if missing:
+        raise BadInput(f"{where}: no {', '.join(missing)}; Partition, Leader, Replicas and Isr are expected")
+
+    def ids(name: str) -> tuple[int, ...]:
+        words = fields.get(name, "").split(",") if fields.get(name) else ()
+        return tuple(number(f"{where}, {name}", word.strip()) for word in words)
+
+    leader = None if fields["Leader"] in ("none", "-1") else number(f"{where}, Leader", fields["Leader"])
+    partition = TopicPartition(topic, number(f"{where}, Partition", fields["Partition"]))
+    state = PartitionDescription(
+        ids("Replicas"), leader, ids("Isr"), ids("Adding Replicas"), ids("Removing Replicas")
+    )
+    return _Entry(where, partition, state)
+
+
+def _check(entry: _Entry) -> None:
+    where, partition, state = entry
+    subject = f"{where}: {partition}"
+    replicas = ",".join(map(str, state.replicas))
+    if not _TOPIC.fullmatch(partition.topic):
+        raise BadInput(f"{where}: topic {partition.topic[:60]!r}; 1 to 249 of a-z A-Z 0-9 . _ - are allowed")
+    if partition.partition < 0:
+        raise BadInput(f"{subject}: partitions are numbered from 0")
+    if not state.replicas:
+        raise BadInput(f"{subject} has no replicas; one at least is expected")
+    if min(state.replicas) < 0:
+        raise BadInput(f"{subject} has replicas {replicas}; broker ids are not negative")
+    for name in ("replicas", "isr", "adding", "removing"):
+        twice = [str(broker) for broker, times in Counter(getattr(state, name)).items() if times > 1]
+        if twice:
+            raise BadInput(f"{subject} names {', '.join(twice)} twice in its {name}")
+    others = (*state.isr, *state.adding, *state.removing)
+    strangers = [str(broker) for broker in others if broker not in state.replicas]
+    if strangers:
+        raise BadInput(f"{subject} names {', '.join(strangers)} beside its replicas {replicas}")
+    if state.leader is not None and state.leader not in state.isr:
+        isr = ",".join(map(str, state.isr)) or "nobody"
+        raise BadInput(f"{subject} is led by {state.leader}, but in sync are {isr} of replicas {replicas}")
+
+
+def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict[str, int]) -> None:
+    """Every topic has the partitions 0 to n-1, n being what its header says."""
+    if not found and not counts:
+        raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
+    listed = Counter(partition.topic for partition in found)
+    for topic, count in {**listed, **counts}.items():
+        for partition in range(max(count, listed[topic])):
+            if TopicPartition(topic, partition) not in found:
+                raise BadInput(
+                    f"{source}: topic {topic} lacks partition {partition}; partitions are numbered from 0 to "
+                    "PartitionCount - 1 without gaps"
+                )
+        if listed[topic] > count:
+            raise BadInput(
+                f"{source}: topic {topic} lists {listed[topic]} partitions; PartitionCount is {count}"
+            )
