@@ -1,0 +1,336 @@
+"""Znodes: the bytes Kafka writes, what they mean, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+import timeit
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.znodes import (
+    PERSISTENT_PATHS,
+    BrokerIdsZNode,
+    BrokerIdZNode,
+    BrokerSequenceIdZNode,
+    ClusterIdZNode,
+    ConfigChangeNotificationSequenceZNode,
+    ConfigEntityZNode,
+    ControllerEpochZNode,
+    ControllerZNode,
+    DeleteTopicsTopicZNode,
+    DeleteTopicsZNode,
+    IsrChangeNotificationSequenceZNode,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationSequenceZNode,
+    LogDirEventNotificationZNode,
+    PreferredReplicaElectionZNode,
+    ReassignPartitionsZNode,
+    TopicPartitionStateZNode,
+    TopicPartitionsZNode,
+    TopicPartitionZNode,
+    TopicsZNode,
+    TopicZNode,
+    sequence_number,
+)
+
+ZERO, ONE = TopicPartition("orders", 0), TopicPartition("orders", 1)
+STATE = LeaderAndIsr(leader=1, isr=(1, 2, 3), leader_epoch=5, zk_version=7, controller_epoch=3)
+LEADERLESS = LeaderAndIsr(leader=-1, isr=(), leader_epoch=5, zk_version=0, controller_epoch=3)
+MOVING = ReplicaAssignment((1, 2, 3), adding=(2,), removing=(3,))
+RACKED = Broker(1, "127.0.0.1", 9092, "r1", 40)
+PLAIN = Broker(1, "127.0.0.1", 9092, None, 40)
+CONFIG = {"unclean.leader.election.enable": "true"}
+NON_ASCII = {"a": 'é"\\\u0001'}
+PAIR = '[{"topic":"orders","partition":0},{"topic":"orders","partition":1}]'
+
+# Recorded from kafka_2.12-2.0.1.jar, kafka.zk.ZkData; only version 2 of a topic follows Kafka 2.4.1's source.
+BYTES: list[tuple[bytes, str]] = [
+    (ControllerZNode.encode(1, 1500000000000), '{"version":1,"brokerid":1,"timestamp":"1500000000000"}'),
+    (ControllerEpochZNode.encode(12), "12"),
+    (
+        TopicPartitionStateZNode.encode(STATE),
+        '{"controller_epoch":3,"leader":1,"version":1,"leader_epoch":5,"isr":[1,2,3]}',
+    ),
+    (
+        TopicPartitionStateZNode.encode(LEADERLESS),
+        '{"controller_epoch":3,"leader":-1,"version":1,"leader_epoch":5,"isr":[]}',
+    ),
+    (
+        BrokerIdZNode.encode(RACKED, 1795224310111),
+        '{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://127.0.0.1:9092"],'
+        '"rack":"r1","jmx_port":-1,"host":"127.0.0.1","timestamp":"1795224310111","port":9092,"version":4}',
+    ),
+    (
+        BrokerIdZNode.encode(PLAIN, 1795224310113),
+        '{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://127.0.0.1:9092"],'
+        '"jmx_port":-1,"host":"127.0.0.1","timestamp":"1795224310113","port":9092,"version":4}',
+    ),
+    (TopicZNode.encode({0: [1, 2], 1: (2, 3)}), '{"version":1,"partitions":{"0":[1,2],"1":[2,3]}}'),
+    (TopicZNode.encode({0: MOVING}), '{"version":1,"partitions":{"0":[1,2,3]}}'),
+    (
+        TopicZNode.encode({0: MOVING, 1: (2, 3)}, version=2),
+        '{"version":2,"partitions":{"0":[1,2,3],"1":[2,3]},"adding_replicas":{"0":[2]},"removing_replicas":{"0":[3]}}',
+    ),
+    (
+        TopicZNode.encode({0: [1]}, version=2),
+        '{"version":2,"partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{}}',
+    ),
+    (IsrChangeNotificationSequenceZNode.encode([ZERO, ONE]), f'{{"version":1,"partitions":{PAIR}}}'),
+    (PreferredReplicaElectionZNode.encode([ZERO, ONE]), f'{{"version":1,"partitions":{PAIR}}}'),
+    (LogDirEventNotificationSequenceZNode.encode(2), '{"version":1,"broker":2,"event":1}'),
+    (
+        ReassignPartitionsZNode.encode({ZERO: [1, 2]}),
+        '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}',
+    ),
+    (ConfigEntityZNode.encode(CONFIG), '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'),
+    (ConfigEntityZNode.encode(NON_ASCII), '{"version":1,"config":{"a":"é\\"\\\\\\u0001"}}'),
+    (
+        ConfigChangeNotificationSequenceZNode.encode("topics/orders"),
+        '{"version":2,"entity_path":"topics/orders"}',
+    ),
+    (ClusterIdZNode.encode("abc"), '{"version":"1","id":"abc"}'),
+]
+
+
+@pytest.mark.parametrize(("encoded", "kafka"), BYTES, ids=[kafka[:50] for _, kafka in BYTES])
+def test_bytes_are_kafkas(encoded: bytes, kafka: str) -> None:
+    """Same keys in the same order, no blanks, UTF-8."""
+    assert encoded.decode() == kafka
+
+
+def test_paths() -> None:
+    """Where everything is."""
+    paths = [
+        (ControllerZNode.path(), "/controller"),
+        (ControllerEpochZNode.path(), "/controller_epoch"),
+        (BrokerIdsZNode.path(), "/brokers/ids"),
+        (BrokerIdZNode.path(3), "/brokers/ids/3"),
+        (BrokerSequenceIdZNode.path(), "/brokers/seqid"),
+        (TopicsZNode.path(), "/brokers/topics"),
+        (TopicZNode.path("orders"), "/brokers/topics/orders"),
+        (TopicPartitionsZNode.path("orders"), "/brokers/topics/orders/partitions"),
+        (TopicPartitionZNode.path(ONE), "/brokers/topics/orders/partitions/1"),
+        (TopicPartitionStateZNode.path(ONE), "/brokers/topics/orders/partitions/1/state"),
+        (IsrChangeNotificationZNode.path(), "/isr_change_notification"),
+        (IsrChangeNotificationSequenceZNode.path(), "/isr_change_notification/isr_change_"),
+        (LogDirEventNotificationZNode.path(), "/log_dir_event_notification"),
+        (LogDirEventNotificationSequenceZNode.path(), "/log_dir_event_notification/log_dir_event_"),
+        (ReassignPartitionsZNode.path(), "/admin/reassign_partitions"),
+        (PreferredReplicaElectionZNode.path(), "/admin/preferred_replica_election"),
+        (DeleteTopicsZNode.path(), "/admin/delete_topics"),
+        (DeleteTopicsTopicZNode.path("orders"), "/admin/delete_topics/orders"),
+        (ConfigEntityZNode.path("topics", "orders"), "/config/topics/orders"),
+        (ConfigChangeNotificationSequenceZNode.path(), "/config/changes/config_change_"),
+        (ClusterIdZNode.path(), "/cluster/id"),
+    ]
+    assert [path for path, _ in paths] == [expected for _, expected in paths]
+    assert {name for name in znodes.__all__ if name.endswith("ZNode")} == {
+        name for name, thing in globals().items() if isinstance(thing, type) and name.endswith("ZNode")
+    }
+
+
+def test_sequence_numbers() -> None:
+    """The ten digits lead from a child's name to its path and back."""
+    path = IsrChangeNotificationSequenceZNode.path("0000000007")
+    assert path == "/isr_change_notification/isr_change_0000000007"
+    assert sequence_number(path) == sequence_number("isr_change_0000000007") == "0000000007"
+
+
+def test_the_paths_a_broker_makes_sure_of() -> None:
+    """Parents come before children, and what Kafka 2.0.1 creates is all there, in its order."""
+    for position, path in enumerate(PERSISTENT_PATHS):
+        assert path.rpartition("/")[0] in ("", *PERSISTENT_PATHS[:position])
+    recorded = (
+        "/consumers /brokers/ids /brokers/topics /config/changes /admin/delete_topics /brokers/seqid "
+        "/isr_change_notification /latest_producer_id_block /log_dir_event_notification "
+        "/config/topics /config/clients /config/users /config/brokers"
+    )
+    parents = {path.rpartition("/")[0] for path in PERSISTENT_PATHS}
+    assert " ".join(path for path in PERSISTENT_PATHS if path not in parents) == recorded
+
+
+def test_what_was_written_is_read_again() -> None:
+    """Decoding gives the values back, completed by what only ZooKeeper knows."""
+    assert ControllerZNode.decode(ControllerZNode.encode(4, 1)) == 4
+    assert ControllerEpochZNode.decode(ControllerEpochZNode.encode(12)) == 12
+    for broker in (RACKED, PLAIN):
+        assert BrokerIdZNode.decode(BrokerIdZNode.encode(broker, 1), 1, czxid=40) == broker
+    topic = {1: ReplicaAssignment((2, 3)), 0: MOVING}
+    assert TopicZNode.decode(TopicZNode.encode(topic, version=2), "orders") == topic
+    assert list(TopicZNode.decode(TopicZNode.encode(topic))) == [0, 1]
+    assert TopicPartitionStateZNode.decode(TopicPartitionStateZNode.encode(STATE), 7) == STATE
+    assert TopicPartitionStateZNode.decode(TopicPartitionStateZNode.encode(LEADERLESS)) == LEADERLESS
+    for messages in (IsrChangeNotificationSequenceZNode, PreferredReplicaElectionZNode):
+        assert messages.decode(messages.encode([ONE, ZERO])) == [ONE, ZERO]
+    assert LogDirEventNotificationSequenceZNode.decode(LogDirEventNotificationSequenceZNode.encode(2)) == 2
+    assert ReassignPartitionsZNode.decode(ReassignPartitionsZNode.encode({ZERO: [2, 1]})) == {ZERO: (2, 1)}
+    for config in ({}, CONFIG, NON_ASCII):
+        assert ConfigEntityZNode.decode(ConfigEntityZNode.encode(config)) == config
+    changed = ConfigChangeNotificationSequenceZNode
+    assert changed.decode(changed.encode("brokers/<default>")) == "brokers/<default>"
+    assert ClusterIdZNode.decode(ClusterIdZNode.encode("abc")) == "abc"
+
+
+ids = st.lists(st.integers(0, 2**31 - 1), max_size=5).map(tuple)
+
+
+@given(st.integers(-2, 99), ids, st.integers(0, 2**31 - 1), st.integers(0, 99), st.integers(0, 99))
+def test_every_state_survives(leader: int, isr: tuple, epoch: int, version: int, controller: int) -> None:
+    """The hand-written encoder makes JSON that any reader understands."""
+    state = LeaderAndIsr(leader, isr, epoch, version, controller)
+    encoded = TopicPartitionStateZNode.encode(state)
+    assert TopicPartitionStateZNode.decode(encoded, version) == state
+    assert json.loads(encoded)["isr"] == list(isr)
+    assert b" " not in encoded
+
+
+@given(st.dictionaries(st.integers(0, 999), st.builds(ReplicaAssignment, ids, ids, ids)))
+def test_every_topic_survives(topic: dict) -> None:
+    """Whatever replicas come and go."""
+    assert TopicZNode.decode(TopicZNode.encode(topic, version=2)) == topic
+
+
+def test_older_and_newer_forms() -> None:
+    """What other releases wrote: a plain id, later versions, listeners without plaintext."""
+    assert ControllerZNode.decode(b"3") == 3
+    old = b'{"jmx_port":9999,"timestamp":"1","host":"h","version":1,"port":9}'
+    assert BrokerIdZNode.decode(old, 5) == Broker(5, "h", 9)
+    new = b'{"features":{"f":{}},"rack":null,"host":"h","port":9,"endpoints":["X://h:9"],"version":5}'
+    assert BrokerIdZNode.decode(new, 5) == Broker(5, "h", 9)
+    ssl = b'{"endpoints":["CLIENT://[::1]:9093","B://b:1"],"jmx_port":1,"host":null,"port":-1,"version":4}'
+    assert BrokerIdZNode.decode(ssl, 7) == Broker(7, "::1", 9093)
+    newer = b'{"version":3,"topic_id":"x","partitions":{"0":[1]},"adding_replicas":{},"removing_replicas":{}}'
+    assert TopicZNode.decode(newer) == {0: ReplicaAssignment((1,))}
+    change = b'{"version":1,"entity_type":"topics","entity_name":"orders"}'
+    assert ConfigChangeNotificationSequenceZNode.decode(change) == "topics/orders"
+    assert ReassignPartitionsZNode.decode(b'{"partitions":[]}') == {}
+
+
+def test_broker_ids_are_numbers() -> None:
+    """Names of znodes sort as texts, brokers as numbers."""
+    assert BrokerIdsZNode.ids(["10", "9", "1"]) == [1, 9, 10]
+    with pytest.raises(BadInput, match="/brokers/ids: 'x'; an integer"):
+        BrokerIdsZNode.ids(["1", "x"])
+
+
+DECODERS: dict[str, Callable[[bytes], object]] = {
+    "/controller": ControllerZNode.decode,
+    "/controller_epoch": ControllerEpochZNode.decode,
+    "/brokers/ids/5": lambda data: BrokerIdZNode.decode(data, 5),
+    "/brokers/topics/orders": lambda data: TopicZNode.decode(data, "orders"),
+    "/brokers/topics/orders/partitions/1/state": lambda data: TopicPartitionStateZNode.decode(data, 0, ONE),
+    "/isr_change_notification/isr_change_07": lambda d: IsrChangeNotificationSequenceZNode.decode(d, "07"),
+    "/log_dir_event_notification/log_dir_event_07": (
+        lambda data: LogDirEventNotificationSequenceZNode.decode(data, "07")
+    ),
+    "/admin/reassign_partitions": ReassignPartitionsZNode.decode,
+    "/admin/preferred_replica_election": PreferredReplicaElectionZNode.decode,
+    "/config/topics/orders": lambda data: ConfigEntityZNode.decode(data, "topics", "orders"),
+    "/config/changes/config_change_07": lambda d: ConfigChangeNotificationSequenceZNode.decode(d, "07"),
+    "/cluster/id": ClusterIdZNode.decode,
+}
+STATE_PATH = "/brokers/topics/orders/partitions/1/state"
+
+
+@pytest.mark.parametrize("path", DECODERS)
+@pytest.mark.parametrize(
+    "data",
+    [
+        *b'|{|{}|[]|null|true|1.5|"1"|NaN|99999999999|1_0|\xef\xbb\xbf1|\xff{}'.split(b"|"),
+        *("\uff11".encode(), b"[" * 100_000, b"9" * 5000, b" " * 2_000_000),
+        *(b'{"version":9}', b'{"version":true}', b'{"version":[1]}'),
+        b'{"version":1,"partitions":null,"config":3,"broker":"1","brokerid":1.0,"id":2}',
+    ],
+    ids=lambda data: repr(data[:24]),
+)
+def test_nonsense_is_refused_everywhere(path: str, data: bytes) -> None:
+    """Each decoder answers with BadInput that begins with the path and stays short."""
+    with pytest.raises(BadInput) as refusal:
+        DECODERS[path](data)
+    assert str(refusal.value).startswith(path)
+    assert len(str(refusal.value)) < 300
+
+
+plain = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.floats()
+names = st.sampled_from("version partitions isr leader brokerid id config host port 0 topic".split())
+things = st.recursive(
+    plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5)
+)
+
+
+@pytest.mark.parametrize("path", DECODERS)
+@given(data=st.binary() | things.map(lambda value: json.dumps(value).encode()))
+def test_no_other_error_escapes(path: str, data: bytes) -> None:
+    """Whatever the bytes, a decoder returns or raises BadInput with its path."""
+    try:
+        DECODERS[path](data)
+    except BadInput as refusal:
+        refused = str(refusal)
+    else:
+        refused = path
+    assert refused.startswith(path)
+
+
+def state(**changes: object) -> bytes:
+    return json.dumps({**json.loads(BYTES[2][1]), **changes}).encode()
+
+
+@pytest.mark.parametrize(
+    ("path", "data", "text"),
+    [
+        (STATE_PATH, BYTES[2][0][:30], "Expecting ':' delimiter at character 30"),
+        (STATE_PATH, b"\xff", "not UTF-8 at byte 0; JSON is expected"),
+        (STATE_PATH, state(leader="1"), "field 'leader' is '1'; a 32-bit integer is expected"),
+        (STATE_PATH, state(leader=True), "field 'leader' is True; a 32-bit integer is expected"),
+        (STATE_PATH, state(leader_epoch=2**31), "field 'leader_epoch' is 2147483648; a 32-bit integer"),
+        (STATE_PATH, state(isr=[1, "2"]), "field 'isr' is [1, '2']; a list of integers is expected"),
+        (STATE_PATH, state(isr="12"), "field 'isr' is '12'; a list of integers is expected"),
+        (STATE_PATH, state(version=2), "version 2; known: 1"),
+        (STATE_PATH, b'{"version":1,"leader":1}', "field 'isr' is missing; present: 'version', 'leader'"),
+        ("/controller", b'{"version":1}', "field 'brokerid' is missing; present: 'version'"),
+        ("/controller", b"one", "Expecting value at character 0"),
+        ("/controller_epoch", b"first", "b'first'; an integer is expected"),
+        ("/brokers/topics/orders", b'{"partitions":{"zero":[1]}}', "'zero'; an integer is expected"),
+        (
+            "/brokers/topics/orders",
+            b'{"partitions":{"0":"1,2"}}',
+            "field 'partitions' gives partition '0' the replicas '1,2'; a list of integers is expected",
+        ),
+        ("/brokers/topics/orders", b'{"version":4}', "version 4; known: 1, 2, 3"),
+        (
+            "/brokers/ids/5",
+            b'{"version":4,"endpoints":["nowhere"]}',
+            "endpoint 'nowhere'; LISTENER://host:port is expected",
+        ),
+        ("/brokers/ids/5", b'{"version":4,"endpoints":[]}', "endpoint ''; LISTENER://host:port is expected"),
+        ("/brokers/ids/5", b'{"version":0}', "version 0; known: 1, 2, 3, 4, 5"),
+        (
+            "/admin/reassign_partitions",
+            b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
+            ", partitions[0]: field 'replicas' is missing; present: 'topic', 'partition'",
+        ),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(path: str, data: bytes, text: str) -> None:
+    """The path, the field, what it holds and what is expected."""
+    with pytest.raises(BadInput, match=re.escape(text)) as refusal:
+        DECODERS[path](data)
+    assert str(refusal.value).startswith(path)
+
+
+def test_states_are_fast() -> None:
+    """A failover reads and writes thousands; the bounds leave a busy machine room."""
+    encoded = TopicPartitionStateZNode.encode(STATE)
+
+    def microseconds(call: Callable[[], object]) -> float:
+        return min(timeit.repeat(call, number=1000, repeat=9)) * 1000
+
+    assert microseconds(lambda: TopicPartitionStateZNode.encode(STATE)) < 10
+    assert microseconds(lambda: TopicPartitionStateZNode.decode(encoded, 7, ZERO)) < 20
