@@ -172,7 +172,7 @@ def test_refusals(text: str, expected: str) -> None:
     assert len(str(refusal.value)) < 400
 
 
-@given(st.text(st.sampled_from("Topic: orders\tPartition: Leader: Replicas:Isr:0123,{}[]\"\n"), max_size=200))
+@given(st.text(st.sampled_from('Topic: orders\tPartition: Leader: Replicas:Isr:0123,{}[]"\n'), max_size=200))
 def test_noise_is_refused_in_words(text: str) -> None:
     """Text that is no description ends in BadInput, never in another exception."""
     with contextlib.suppress(BadInput):

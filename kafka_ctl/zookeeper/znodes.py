@@ -125,16 +125,18 @@ class BrokerIdZNode:
     def encode(broker: Broker, timestamp: int, jmx_port: int = -1) -> bytes:
         """Version 4, with one PLAINTEXT listener; `timestamp` in milliseconds."""
         rack = {} if broker.rack is None else {"rack": broker.rack}
-        return encode_json({
-            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-            "endpoints": [f"PLAINTEXT://{broker.host}:{broker.port}"],
-            **rack,
-            "jmx_port": jmx_port,
-            "host": broker.host,
-            "timestamp": str(timestamp),
-            "port": broker.port,
-            "version": 4,
-        })
+        return encode_json(
+            {
+                "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+                "endpoints": [f"PLAINTEXT://{broker.host}:{broker.port}"],
+                **rack,
+                "jmx_port": jmx_port,
+                "host": broker.host,
+                "timestamp": str(timestamp),
+                "port": broker.port,
+                "version": 4,
+            }
+        )
 
     @staticmethod
     def decode(data: bytes, broker: int, czxid: int = -1) -> Broker:
@@ -178,8 +180,10 @@ class TopicZNode:
     @staticmethod
     def encode(assignment: Mapping[int, ReplicaAssignment | Iterable[int]], version: int = 1) -> bytes:
         """Version 1 or 2 of `{partition: replicas or ReplicaAssignment}`; 1 keeps the replicas only."""
-        full = {str(p): a if isinstance(a, ReplicaAssignment) else ReplicaAssignment(tuple(a))
-                for p, a in assignment.items()}
+        full = {
+            str(p): a if isinstance(a, ReplicaAssignment) else ReplicaAssignment(tuple(a))
+            for p, a in assignment.items()
+        }
         replicas = {p: a.replicas for p, a in full.items()}
         content: dict[str, object] = {"version": version, "partitions": replicas}
         if version >= 2:
@@ -194,8 +198,10 @@ class TopicZNode:
         replicas = fields.replica_lists("partitions")
         adding = fields.replica_lists("adding_replicas", required=False)
         removing = fields.replica_lists("removing_replicas", required=False)
-        return {p: ReplicaAssignment(all_of_p, adding.get(p, ()), removing.get(p, ()))
-                for p, all_of_p in sorted(replicas.items())}
+        return {
+            p: ReplicaAssignment(all_of_p, adding.get(p, ()), removing.get(p, ()))
+            for p, all_of_p in sorted(replicas.items())
+        }
 
 
 class TopicPartitionsZNode:
@@ -228,15 +234,22 @@ class TopicPartitionStateZNode:
     def encode(state: LeaderAndIsr) -> bytes:
         # A failover writes thousands of these, hence no JSON encoder here.
         leader, isr, leader_epoch, _, controller_epoch = state
-        return (f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,'
-                f'"leader_epoch":{leader_epoch},"isr":[{",".join(map(str, isr))}]}}').encode()
+        return (
+            f'{{"controller_epoch":{controller_epoch},"leader":{leader},"version":1,'
+            f'"leader_epoch":{leader_epoch},"isr":[{",".join(map(str, isr))}]}}'
+        ).encode()
 
     @staticmethod
     def decode(data: bytes, zk_version: int = 0, partition: tuple[str, int] = ("T", 0)) -> LeaderAndIsr:
         """The state, with the data version its znode had; `partition` is for the text of an error."""
         fields = Fields.read(TopicPartitionStateZNode.path(partition), data)
-        return LeaderAndIsr(fields.integer("leader"), fields.integers("isr"), fields.integer("leader_epoch"),
-                            zk_version, fields.integer("controller_epoch"))
+        return LeaderAndIsr(
+            fields.integer("leader"),
+            fields.integers("isr"),
+            fields.integer("leader_epoch"),
+            zk_version,
+            fields.integer("controller_epoch"),
+        )
 
 
 class ClusterIdZNode(FixedZNode):
@@ -255,12 +268,21 @@ class ClusterIdZNode(FixedZNode):
 
 PERSISTENT_PATHS = (
     "/consumers",
-    "/brokers", "/brokers/ids", "/brokers/topics",
-    "/config", "/config/changes",
-    "/admin", "/admin/delete_topics",
+    "/brokers",
+    "/brokers/ids",
+    "/brokers/topics",
+    "/config",
+    "/config/changes",
+    "/admin",
+    "/admin/delete_topics",
     "/brokers/seqid",
-    "/isr_change_notification", "/latest_producer_id_block", "/log_dir_event_notification",
-    "/config/topics", "/config/clients", "/config/users", "/config/brokers",
+    "/isr_change_notification",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    "/config/topics",
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
 )
 """What every broker makes sure of when it starts: empty znodes, parents first.
 
