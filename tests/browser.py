@@ -1,0 +1,85 @@
+"""A private JupyterLab on 127.0.0.1 and a real Chromium that drives it; for the tests that need to see.
+
+with browser.lab(root) as server, browser.page() as page:
+    assert browser.run_all(page, server, "notebooks/01-electing-a-controller.ipynb")
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ctl.jupyter import Server, running
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no Chromium; `apt-get install chromium` or put `google-chrome` on PATH"
+)
+
+ARGUMENTS = (
+    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+    " --disable-component-update --disable-sync --disable-dev-shm-usage"
+).split()
+
+
+@contextlib.contextmanager
+def lab(root: Path) -> Iterator[Server]:
+    """JupyterLab serving `root`; it neither reads nor writes the settings of whoever runs the tests."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder, "settings", "@jupyterlab", "apputils-extension")
+        settings.mkdir(parents=True)
+        quiet = json.dumps({"fetchNews": "false", "checkForUpdates": False})
+        (settings / "notification.jupyterlab-settings").write_text(quiet)
+        environ = {
+            "JUPYTER_CONFIG_DIR": f"{folder}/config",
+            "JUPYTER_DATA_DIR": f"{folder}/data",
+            "JUPYTER_RUNTIME_DIR": f"{folder}/run",
+            "JUPYTERLAB_SETTINGS_DIR": f"{folder}/settings",
+            "JUPYTERLAB_WORKSPACES_DIR": f"{folder}/workspaces",
+            "IPYTHONDIR": f"{folder}/ipython",
+        }
+        arguments = ["--no-browser", "--LabApp.expose_app_in_browser=True"]
+        with (
+            open(Path(folder, "lab.log"), "wb") as log,
+            running(root, arguments=arguments, environ=environ, log=log) as server,
+        ):
+            yield server
+
+
+@contextlib.contextmanager
+def page(**options: Any) -> Iterator[Any]:
+    """A page of a headless Chromium; `options` go to Playwright's `new_page`."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            yield chromium.new_page(**options)
+        finally:
+            chromium.close()
+
+
+def run_all(page: Any, server: Server, notebook: str, seconds: float = 60) -> bool:
+    """Open a notebook, wait until its kernel answers, and run every cell; whether none of them failed."""
+    page.set_default_timeout(seconds * 1000)
+    page.goto(f"{server.url(notebook)}&reset", wait_until="domcontentloaded")
+    page.wait_for_function("() => window.jupyterapp?.shell.currentWidget?.sessionContext")
+    # Lab calls a kernel idle before it takes work, and a "Run All" given then is lost without a word.
+    page.evaluate(
+        """async () => {
+            await window.jupyterapp.restored;
+            const panel = window.jupyterapp.shell.currentWidget;
+            await panel.revealed; await panel.context.ready; await panel.sessionContext.ready;
+            await panel.sessionContext.session.kernel.info;
+        }"""
+    )
+    return bool(page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-all-cells')"))

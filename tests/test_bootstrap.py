@@ -1,0 +1,331 @@
+"""The set-up: once, whole, alone, and honest about what it cannot do.
+
+The real installation takes a minute and a network; here a stand-in for uv makes real but empty environments,
+so that everything around the installation is the real thing.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from kafka_ctl import bootstrap, installing
+from kafka_ctl.bootstrap import ROOT, SetupFailed
+
+posix = pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a script with a shebang line")
+
+STAND_IN = f"""#!{sys.executable}
+import pathlib, subprocess, sys, time
+if sys.argv[1] == "venv":
+    sys.exit(subprocess.call([sys.executable, "-m", "venv", "--without-pip", sys.argv[-1]]))
+with open("installs.txt", "a") as file:
+    file.write("hashed\\n" if "--require-hashes" in sys.argv else "here\\n")
+print("Downloading everything", flush=True)
+while pathlib.Path("hold").exists():
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout with the real start-up code, one small command, and the stand-in for uv on PATH."""
+    root = tmp_path / "checkout"
+    (root / "kafka_ctl").mkdir(parents=True)
+    for name in ("__main__.py", "bootstrap.py", "installing.py"):
+        shutil.copy(ROOT / "kafka_ctl" / name, root / "kafka_ctl")
+    (root / "kafka_ctl/__init__.py").touch()
+    (root / "kafka_ctl/cli.py").write_text(
+        "import sys\ndef main(args, prog_name):\n    print(prog_name, *args, 'in', sys.prefix)\n"
+    )
+    (root / "requirements.txt").write_text("click==8.0.0 \\\n    --hash=sha256:00\n")
+    # Whoever runs the tests may do so with a Python that holds the project, such as conda's.
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True)
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "uv").write_text(STAND_IN)
+    (tools / "uv").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tools), prepend=os.pathsep)
+    for name in ("VIRTUAL_ENV", "PYTHONPATH"):
+        monkeypatch.delenv(name, raising=False)
+    return root
+
+
+def start(root: Path, *argv: str) -> subprocess.Popen[str]:
+    """Start `python -m kafka_ctl` in a checkout, with a bare Python."""
+    python = bootstrap.python_of(root.parent / "bare")
+    command = [str(python), "-m", "kafka_ctl", *argv]
+    return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def run(root: Path, *argv: str) -> str:
+    """Run it to its end, which must be a good one, and return what it printed."""
+    process = start(root, *argv)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, out + err
+    return out
+
+
+def installs(root: Path) -> list[str]:
+    """What the stand-in was asked to install so far."""
+    path = root / "installs.txt"
+    return path.read_text().split() if path.exists() else []
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+
+
+ONCE = ["hashed", "hashed", "here"]
+
+
+@posix
+def test_the_first_command_sets_up_and_the_second_finds_it_ready(checkout: Path) -> None:
+    """What was asked runs inside `.venv`, with its arguments; nothing is installed twice."""
+    first = run(checkout, "demo", "--fast")
+    assert "Downloading" in first or "packages" in first
+    assert first.splitlines()[-1] == f"kafka-ctl demo --fast in {checkout / '.venv'}"
+    assert run(checkout, "demo") == f"kafka-ctl demo in {checkout / '.venv'}\n"
+    assert installs(checkout) == ONCE
+
+
+@posix
+def test_a_changed_list_is_installed_into_the_same_environment(checkout: Path) -> None:
+    """What is already there stays."""
+    run(checkout, "demo")
+    (checkout / ".venv/kept").touch()
+    (checkout / "requirements.txt").write_text("click==8.1.0 \\\n    --hash=sha256:00\n")
+    assert "Setting up" in run(checkout, "demo")
+    assert installs(checkout) == ONCE * 2
+    assert (checkout / ".venv/kept").exists()
+
+
+@posix
+def test_a_moved_checkout_is_set_up_anew(checkout: Path) -> None:
+    """An environment names its own place in its scripts, so it cannot come along."""
+    run(checkout, "demo")
+    moved = checkout.rename(checkout.with_name("moved"))
+    (moved / ".venv/left").touch()
+    assert run(moved, "demo").splitlines()[-1] == f"kafka-ctl demo in {moved / '.venv'}"
+    assert not (moved / ".venv/left").exists()
+
+
+@posix
+def test_an_interrupted_setup_is_not_taken_for_a_finished_one(checkout: Path) -> None:
+    """After a kill in the middle, the next start waits for the orphaned installer, then begins again."""
+    (checkout / "hold").touch()
+    killed = start(checkout, "demo")
+    wait_until(lambda: installs(checkout) == ["hashed"])
+    killed.kill()
+    killed.communicate()
+    (checkout / ".venv/half").touch()
+    second = start(checkout, "demo")
+    assert second.stdout is not None
+    assert "Another kafka_ctl is setting up" in second.stdout.readline()
+    (checkout / "hold").unlink()
+    out, err = second.communicate(timeout=60)
+    assert second.returncode == 0, out + err
+    assert installs(checkout) == ["hashed", *ONCE]
+    assert not (checkout / ".venv/half").exists()
+
+
+@posix
+def test_two_at_once_set_up_once(checkout: Path) -> None:
+    """The second waits for the first and goes on with what that one made."""
+    both = [start(checkout, "one"), start(checkout, "two")]
+    for name, process in zip(("one", "two"), both, strict=True):
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, out + err
+        assert out.splitlines()[-1] == f"kafka-ctl {name} in {checkout / '.venv'}"
+    assert installs(checkout) == ONCE
+
+
+def test_an_unreachable_registry_is_said_in_one_sentence(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The real pip, with a registry that refuses; nothing half-done passes for done."""
+    pytest.importorskip("ensurepip", reason="this Python cannot bring pip into an environment")
+    shutil.copy(ROOT / "requirements.txt", checkout)
+    (tmp_path / "tools/uv").unlink()
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    for name, value in {
+        "PIP_INDEX_URL": "http://127.0.0.1:9/",
+        "PIP_RETRIES": "0",
+        "PIP_FIND_LINKS": "",
+    }.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(
+        SetupFailed, match=r"^the package registry cannot be reached; .* run the same command again$"
+    ):
+        bootstrap.prepare(checkout)
+    assert bootstrap.read_stamp(checkout / ".venv") == "unfinished"
+    assert not bootstrap.ready(checkout)
+
+
+@posix
+def test_a_python_without_venv_is_told_the_cure(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian keeps `venv`'s half of pip in a package of its own."""
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    with pytest.raises(SetupFailed, match="apt-get install python3-venv"):
+        bootstrap.prepare(checkout)
+
+
+@posix
+def test_without_venvs_own_pip_the_pip_of_the_system_serves(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment made without pip is filled from outside, by `pip --python`."""
+    venv = checkout / ".venv"
+    venv.mkdir()
+    filling = installing.Installation(checkout, venv, bootstrap.python_of(venv), lock=0)
+    done: list[Sequence[str]] = []
+
+    def do(label: str, command: Sequence[str]) -> None:
+        if label == "environment":
+            raise SetupFailed("no ensurepip")
+        done.append(command)
+
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(filling, "_do", do)
+    make = filling._succeeds
+    monkeypatch.setattr(filling, "_succeeds", lambda command: "--python" in command or make(command))
+    filling.run()
+    assert [command[:5] for command in done] == [
+        [sys.executable, "-m", "pip", "--python", str(bootstrap.python_of(venv))]
+    ] * 3
+    assert bootstrap.python_of(venv).exists()
+
+
+def test_somebody_elses_folder_is_left_alone(checkout: Path) -> None:
+    """A `.venv` that is no environment is not emptied."""
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv/letter.txt").touch()
+    with pytest.raises(SetupFailed, match="remove that folder and start again"):
+        bootstrap.prepare(checkout)
+    assert (checkout / ".venv/letter.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (errno.EROFS, "clone the project into a folder of your own"),
+        (errno.EACCES, "clone the project into a folder of your own"),
+        (errno.ENOSPC, "make about 3 GB of room"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_said(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, number: int, told: str
+) -> None:
+    """Read-only and full disks each have their sentence."""
+
+    def fail(path: Path, *_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(Path, "mkdir", fail)
+    with pytest.raises(SetupFailed, match=told):
+        bootstrap.prepare(checkout)
+
+
+def test_a_folder_that_is_no_checkout_is_said(tmp_path: Path) -> None:
+    """Without the list there is nothing to install."""
+    with pytest.raises(SetupFailed, match=r"requirements\.txt is missing"):
+        bootstrap.prepare(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (
+            "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device",
+            "disk is full",
+        ),
+        ("error: failed to write: No space left on device (os error 28)", "disk is full"),
+        ("SSLError(SSLCertVerificationError(1, '[SSL: CERTIFICATE_VERIFY_FAILED]", "SSL_CERT_FILE"),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.", "not the one"),
+        ("error: Hash mismatch for `click==8.5.1`", "not the one"),
+        ("NewConnectionError: [Errno -3] Temporary failure in name resolution", "cannot be reached"),
+        ("error: Failed to fetch: dns error: failed to lookup address information", "cannot be reached"),
+        (
+            "ERROR: Could not find a version that satisfies the requirement x (from versions: none)",
+            "cannot be reached",
+        ),
+    ],
+)
+def test_installers_complaints_become_one_sentence(printed: str, told: str) -> None:
+    """pip and uv say these things over many lines."""
+    sentence = installing.cure(f"before\n{printed}\nafter\n")
+    assert sentence is not None
+    assert told in sentence
+
+
+def test_an_unknown_complaint_is_passed_on() -> None:
+    """No cure is invented."""
+    assert installing.cure("error: the moon is full") is None
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("Collecting click==8.5.1 (from -r requirements.txt (line 120))", "Collecting click==8.5.1"),
+        ("  Downloading pyspark-4.3.0.tar.gz (455.9 MB)\n", "Downloading pyspark-4.3.0.tar.gz (455.9 MB)"),
+        ("Installing collected packages: a, b, c", "installing 3 packages"),
+        ("Requirement already satisfied: click in ./.venv", ""),
+        (
+            "Successfully installed " + "package-1.0 " * 20,
+            "Successfully installed " + "package-1.0 " * 4 + "package-…",
+        ),
+    ],
+)
+def test_progress_says_what_is_installed(line: str, told: str) -> None:
+    """A line of an installer is cut down to what a person wants to see."""
+    assert installing.telling(line) == told
+
+
+def test_build_tools_are_taken_from_the_list_with_their_hashes() -> None:
+    """They are installed first, by the same versions and hashes."""
+    listed = "a==1 \\\n    --hash=sha256:aa\n"
+    listed += "wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\nwheels==3\n"
+    assert list(installing.only(["wheel"], listed)) == [
+        "wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
+    ]
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])
+def test_what_runs_first_parses_on_an_old_python(name: str) -> None:
+    """A Python 3.6 gets far enough to be told that it is too old."""
+    tree = ast.parse((ROOT / "kafka_ctl" / name).read_text("utf-8"), feature_version=(3, 6))
+    futures = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+    assert not futures, "3.6 does not know `from __future__ import annotations`"
+
+
+def old_python() -> str | None:
+    """A Python 3 older than 3.11, where this machine has one."""
+    for name in (f"python3.{minor}" for minor in range(6, 11)):
+        found = shutil.which(name)
+        if found and subprocess.run([found, "-c", ""], capture_output=True).returncode == 0:
+            return found
+    return None
+
+
+@pytest.mark.skipif(old_python() is None, reason="no Python older than 3.11 on PATH; put one there")
+def test_an_old_python_is_told_so() -> None:
+    """One sentence with the cure, no traceback."""
+    told = subprocess.run(
+        [str(old_python()), "-m", "kafka_ctl", "lab"], cwd=ROOT, capture_output=True, text=True, timeout=30
+    )
+    assert told.returncode == 1
+    assert told.stderr.startswith("kafka_ctl needs Python 3.11 or newer and this is 3.")
+    assert told.stderr.count("\n") == 1

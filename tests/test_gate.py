@@ -1,0 +1,61 @@
+"""The gate fails when anything fails, also when there was nothing to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_ctl import gate
+from kafka_ctl.gate import Step
+
+
+@pytest.fixture
+def tests(tmp_path: Path) -> Path:
+    """A folder with a test that passes, one that fails, one that is skipped, and none at all."""
+    (tmp_path / "test_good.py").write_text("def test_a(): pass\ndef test_b(): pass\n")
+    (tmp_path / "test_bad.py").write_text("def test_c(): assert 0\n")
+    (tmp_path / "test_skip.py").write_text("import pytest\ndef test_d(): pytest.skip('no Chromium')\n")
+    (tmp_path / "test_none.py").touch()
+    return tmp_path
+
+
+def pytest_step(*names: str) -> Step:
+    """A step that runs these files."""
+    return Step("tests", ("pytest", "-q", "-pno:cacheprovider", *names), counts=True)
+
+
+def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last line counts tests where pytest can, and one for every other step."""
+    steps = [Step("syntax", ("compileall", "-q", ".")), pytest_step("test_good.py", "test_skip.py")]
+    assert gate.main([], steps, tests) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3].startswith("passed  syntax")
+    assert told[-2].startswith("passed  tests")
+    assert " 3 passed, 1 skipped in " in told[-1]
+
+
+@pytest.mark.parametrize(
+    ("step", "counted"),
+    [
+        (pytest_step("test_good.py", "test_bad.py"), " 1 failed, 3 passed in "),
+        (pytest_step("test_none.py"), " 1 failed, 1 passed in "),
+        (pytest_step("test_missing.py"), " 1 failed, 1 passed in "),
+        (Step("lint", ("a_module_that_is_not_there",)), " 1 failed, 1 passed in "),
+    ],
+)
+def test_one_failed(tests: Path, capsys: pytest.CaptureFixture[str], step: Step, counted: str) -> None:
+    """A failed test, no test, a missing file, a missing tool: each fails the gate, and the rest still runs."""
+    assert gate.main([], [step, Step("syntax", ("compileall", "-q", "."))], tests) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3].startswith("FAILED")
+    assert told[-2].startswith("passed  syntax")
+    assert counted in told[-1]
+
+
+def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """And pytest is all that runs."""
+    assert gate.main(["-q", "-pno:cacheprovider", "test_good.py", "-k", "test_b"], root=tests) == 0
+    told = capfd.readouterr().out
+    assert "1 passed, 1 deselected" in told
+    assert "summary" not in told

@@ -1,0 +1,108 @@
+"""JupyterLab starts, answers, and is gone afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import nbformat
+import pytest
+from browser import lab, needs_chromium, page, run_all
+
+from kafka_ctl import jupyter
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.errors import BadInput, Unavailable
+
+
+def write_notebook(path: Path, *cells: str) -> None:
+    """Save a notebook with these code cells."""
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, path)
+
+
+def test_check_prints_the_status_and_stops_the_lab(capsys: pytest.CaptureFixture[str]) -> None:
+    """`lab --check` needs no screen: it says what the server said, and ends with 0."""
+    assert jupyter.main(["--check"]) == 0
+    told = capsys.readouterr().out
+    assert json.loads(told.removeprefix("JupyterLab runs: "))["kernels"] == 0
+
+
+def test_the_server_wants_its_token_and_listens_here_only(tmp_path: Path) -> None:
+    """The printed address lets one in; the bare one does not; after the block nobody listens."""
+    with jupyter.running(tmp_path) as server:
+        assert server.address.startswith("http://127.0.0.1:")
+        assert "started" in server.status()
+        with pytest.raises(urllib.error.HTTPError, match="403"):
+            urllib.request.urlopen(f"{server.address}/api/contents")
+    with pytest.raises(urllib.error.URLError):
+        server.status()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_ending_the_command_ends_the_lab(tmp_path: Path) -> None:
+    """The lab prints its address and, when its parent is told to end, does not stay behind."""
+    write_notebook(tmp_path / "one.ipynb", "1")
+    code = (
+        f"from kafka_ctl.jupyter import *; open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = next(line.strip() for line in process.stdout if "http" in line)
+    assert "/lab/tree/one.ipynb?token=" in address
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    port = int(address.split(":")[2].split("/")[0])
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+def test_a_missing_notebook_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A wrong call ends with 2 and names what there is."""
+    (tmp_path / "notebooks").mkdir()
+    write_notebook(tmp_path / "notebooks/01-one.ipynb", "1")
+    with pytest.raises(BadInput, match=re.escape("no notebook 99.ipynb; there are: notebooks/01-one.ipynb")):
+        jupyter.open_lab("99.ipynb", root=tmp_path)
+    assert jupyter.main(["notebooks/99.ipynb"]) == 2
+    assert "no notebook notebooks/99.ipynb" in capsys.readouterr().err
+
+
+def test_a_taken_port_is_said(tmp_path: Path) -> None:
+    """A port asked for by number is not exchanged for another."""
+    write_notebook(tmp_path / "one.ipynb", "1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(BadInput, match=f"port {port} is taken"):
+            jupyter.open_lab("one.ipynb", port=port, root=tmp_path)
+
+
+def test_a_lab_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What JupyterLab printed before it ended is part of the error."""
+    (tmp_path / "jupyter_server_config.py").write_text("raise SystemExit('these settings are broken')")
+    monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
+    with pytest.raises(
+        Unavailable, match=r"(?s)ended at once with status \d+; it said: .*settings are broken"
+    ):
+        jupyter.check(tmp_path)
+
+
+@needs_chromium
+def test_a_browser_runs_a_notebook(tmp_path: Path) -> None:
+    """Chromium opens a notebook in JupyterLab, runs every cell, and is told when one failed."""
+    write_notebook(tmp_path / "good.ipynb", "6 * 7")
+    write_notebook(tmp_path / "bad.ipynb", "1 / 0")
+    with lab(tmp_path) as server, page() as tab:
+        assert run_all(tab, server, "good.ipynb")
+        tab.wait_for_selector("text=42")
+        assert not run_all(tab, server, "bad.ipynb")
+        assert server.status()["kernels"] >= 1

