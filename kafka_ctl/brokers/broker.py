@@ -1,0 +1,230 @@
+"""A broker: a process with a ZooKeeper session, a standby controller and a replica manager.
+
+It registers itself under `/brokers/ids`, obeys the active controller, and before it leaves in good order asks that
+controller to move its leaderships away.
+Kafka 2.0.1: server/KafkaServer.scala, KafkaServer; server/KafkaApis.scala, KafkaApis
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from typing import Any, NamedTuple
+
+from kafka_ctl import cluster
+from kafka_ctl.brokers.replica_manager import ReplicaManager
+from kafka_ctl.brokers.replication import Replication
+from kafka_ctl.brokers.requests import (
+    ControlledShutdownRequest, LeaderAndIsrRequest, Request, Response, StopReplicaRequest, UpdateMetadataRequest,
+)
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists
+from kafka_ctl.trace import CAUSE
+from kafka_ctl.zookeeper import store
+from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.store import Create
+from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
+
+DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
+
+
+class ShutdownReport(NamedTuple):
+    """How a controlled shutdown went: attempts made, partitions that stayed behind, the last error."""
+
+    attempts: int
+    remaining: tuple[TopicPartition, ...] = ()
+    error: str | None = None
+
+
+class Broker:
+    """One broker process; `world` gives the ports (store, network, clock, trace) and the settings."""
+
+    def __init__(self, id: int, rack: str | None, world: Any) -> None:
+        self.id, self.rack, self.world = id, rack, world
+        self.clock, self.trace, self.network, self.costs = world.clock, world.trace, world.network, world.costs
+        self.config: Mapping[str, Any] = world.config
+        self.actor = f"broker-{id}"
+        self.state = DOWN
+        self._tasks: set[asyncio.Task] = set()
+        self._reset()
+
+    def _reset(self) -> None:
+        """What a process has in memory when it starts."""
+        pipelined = self.world.generation.pipelined
+        self.zk = ZkClient(self.config["zookeeper.max.in.flight.requests"] if pipelined else 1)
+        self.replicas = ReplicaManager(self)
+        self.replication = Replication(self)
+        self.controller = self.world.make_controller(self)
+
+    @property
+    def listening(self) -> bool:
+        return self.state in (RUNNING, PENDING_SHUTDOWN)
+
+    def record(self, action: str, partition: TopicPartition | None = None, **columns: Any) -> int:
+        topic, number = partition or (None, None)
+        return self.trace.add(self.actor, "broker", action, topic, number, self.id, **columns)
+
+    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+        """Start a task that dies with this process."""
+        task = self.clock.spawn(coro)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # Life
+
+    def start(self, delay: float) -> None:
+        """Start the process; it is up after `delay` seconds."""
+        self._reset()
+        self.state = STARTING
+        self.spawn(self._start(delay))
+
+    async def _start(self, delay: float) -> None:
+        CAUSE.set(self.record("start"))
+        await self.clock.sleep(delay)
+        await self._connect()
+        await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
+        await self.zk.write(Create("/cluster"))
+        await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
+        await self.register()
+        self.state = RUNNING
+        self.spawn(self.replication.expire_laggards())
+        self.controller.startup()
+
+    async def _connect(self) -> None:
+        timeout = self.config["zookeeper.session.timeout.ms"] / 1000
+        session = await self.world.store.connect(self.actor, timeout, self.zk.watched, self._session_state)
+        self.zk.session = session
+        self.zk.connected.set()
+
+    async def register(self) -> None:
+        """Write `/brokers/ids/N`; while an older session's znode is still there, wait for it to go.
+
+        Kafka gives up instead when the znode belongs to a live session of another process.
+        """
+        me = cluster.Broker(self.id, "127.0.0.1", 9092 + self.id, self.rack)
+        data = BrokerIdZNode.encode(me, int(self.clock.now() * 1000))
+        while True:
+            try:
+                await self.zk.create_ephemeral(BrokerIdZNode.path(self.id), data)
+                break
+            except NodeExists as error:
+                self.record("waiting", error=error.code, path=error.path)
+                await self.clock.sleep(self.world.registration_retry)
+        self.record("registered")
+
+    def _session_state(self, state: str) -> None:
+        if state == store.EXPIRED:
+            self.spawn(self._renew_session())
+        elif state == store.CONNECTED:
+            self.zk.connected.set()
+
+    async def _renew_session(self) -> None:
+        """The server forgot us: let the controller stop what it does, then open a new session."""
+        self.record("session-expired")
+        await self.controller.session_expired()
+        await self._connect()
+        self.controller.session_renewed()
+
+    def kill(self) -> None:
+        """Die at once, without a word to anybody."""
+        self._end()
+        if self.zk.session is not None:
+            self.zk.session.abandon()
+
+    def _end(self) -> None:
+        self.state = DOWN
+        self.controller.stop()
+        for task in list(self._tasks):
+            task.cancel()
+
+    async def stop(self) -> None:
+        """Close the session and end."""
+        if self.controller.is_active:
+            self.controller.resign()
+        self.controller.stop()
+        if self.zk.session is not None:
+            await self.zk.session.close()
+        self.record("stopped")
+        self._end()
+
+    # Requests
+
+    async def receive(self, request: Request, cause: int | None) -> tuple[Response, int]:
+        """Handle one request; returns the answer and the `seq` of its record. ConnectionError if we die over it."""
+        task = self.spawn(self._handle(request, cause))
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ConnectionResetError(f"broker {self.id} closed the connection") from None
+            raise
+
+    async def _handle(self, request: Request, cause: int | None) -> tuple[Response, int]:
+        CAUSE.set(cause)
+        if isinstance(request, ControlledShutdownRequest):
+            response = await self._controlled_shutdown_asked(request)
+        else:
+            await self.clock.sleep(self.costs.request_state * len(request.partitions))
+            match request:
+                case LeaderAndIsrRequest():
+                    response = self.replicas.leader_and_isr(request)
+                case UpdateMetadataRequest():
+                    response = self.replicas.update_metadata(request)
+                case StopReplicaRequest():
+                    response = self.replicas.stop_replica(request)
+        seq = self.trace.add(self.actor, "response", request.name, broker=self.id, error=response.error, cause=cause)
+        return response, seq
+
+    async def _controlled_shutdown_asked(self, request: ControlledShutdownRequest) -> Response:
+        from kafka_ctl.controller.events import ControlledShutdown
+
+        reply = self.clock.loop.create_future()
+        self.controller.queue.put(ControlledShutdown(request.broker, reply))
+        try:
+            return Response(remaining=await reply)
+        except ControllerMoved as error:
+            return Response("NOT_CONTROLLER", text=str(error))
+        except KafkaCtlError as error:
+            return Response("BROKER_NOT_AVAILABLE", text=str(error))
+
+    # Leaving
+
+    async def controlled_shutdown(self) -> ShutdownReport:
+        """Ask the controller to take our leaderships, several times if need be; then stop in any case."""
+        report = ShutdownReport(0)
+        if self.config["controlled.shutdown.enable"]:
+            self.state = PENDING_SHUTDOWN
+            report = await self._ask_to_leave()
+        await self.stop()
+        return report
+
+    async def _ask_to_leave(self) -> ShutdownReport:
+        """Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown"""
+        retries = self.config["controlled.shutdown.max.retries"]
+        remaining: tuple[TopicPartition, ...] = ()
+        error: str | None = None
+        for attempt in range(1, retries + 1):
+            response = await self._ask_once()
+            error, remaining = response.error, response.remaining
+            self.record(
+                "controlled-shutdown", error=error,
+                detail=f"attempt={attempt} remaining={','.join(map(str, remaining))}",
+            )
+            if error is None and not remaining:
+                return ShutdownReport(attempt)
+            if attempt < retries:
+                await self.clock.sleep(self.config["controlled.shutdown.retry.backoff.ms"] / 1000)
+        return ShutdownReport(retries, remaining, error)
+
+    async def _ask_once(self) -> Response:
+        controller = await self.zk.controller_id()
+        request = ControlledShutdownRequest(self.id)
+        sent = self.trace.add(self.actor, "request", request.name, broker=controller, target="sent")
+        CAUSE.set(sent)
+        if controller == -1:
+            return Response("CONTROLLER_NOT_AVAILABLE")
+        try:
+            return (await self.network.call(self.id, controller, request))[0]
+        except ConnectionError as error:
+            return Response("DISCONNECTED", text=str(error))

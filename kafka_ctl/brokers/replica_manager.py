@@ -1,0 +1,137 @@
+"""What a broker does with the partitions it holds: lead, follow, stop; and what it knows of all the others.
+
+Epochs protect it: a request of an older controller, or a leader epoch that is not newer, is refused.
+Kafka 2.0.1: server/ReplicaManager.scala, ReplicaManager; server/MetadataCache.scala, MetadataCache
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from kafka_ctl.brokers.requests import (
+    LeaderAndIsrRequest, PartitionState, Response, StopReplicaRequest, UpdateMetadataRequest,
+)
+from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+
+STALE_CONTROLLER_EPOCH = "STALE_CONTROLLER_EPOCH"
+UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@dataclass(slots=True)
+class Hosted:
+    """A partition this broker holds a copy of."""
+
+    state: LeaderAndIsr
+    replicas: tuple[int, ...]
+
+
+class ReplicaManager:
+    """The partitions of one broker, and its metadata cache."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.controller_epoch = 0
+        """The highest controller epoch seen in any request."""
+        self.hosted: dict[TopicPartition, Hosted] = {}
+        self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
+        self.live_brokers: tuple[int, ...] = ()
+
+    def _stale(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> Response | None:
+        """The refusal of a request whose controller has been replaced, else None; remembers the epoch."""
+        if request.controller_epoch < self.controller_epoch:
+            self.broker.record(
+                "ignored", controller_epoch=request.controller_epoch, error=STALE_CONTROLLER_EPOCH,
+                detail=f"request={request.name} controller={request.controller} latest={self.controller_epoch}",
+            )
+            return Response(STALE_CONTROLLER_EPOCH)
+        self.controller_epoch = request.controller_epoch
+        return None
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> Response:
+        """Become leader or follower of each partition whose leader epoch is newer than what is known.
+
+        Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower
+        """
+        if refusal := self._stale(request):
+            return refusal
+        errors: dict[TopicPartition, str | None] = {}
+        for tp, told in request.partitions.items():
+            errors[tp] = self._problem(tp, told, request)
+            if errors[tp] is None:
+                self._become(tp, told)
+        return Response(None, errors)
+
+    def _problem(self, tp: TopicPartition, told: PartitionState, request: LeaderAndIsrRequest) -> str | None:
+        """Why this partition's part of the request is ignored, None if it is not."""
+        known = self.hosted.get(tp)
+        current = known.state.leader_epoch if known else -1
+        if told.state.leader_epoch <= current:
+            error, detail = STALE_CONTROLLER_EPOCH, f"current={current}"
+        elif self.broker.id not in told.replicas:
+            error, detail = UNKNOWN_TOPIC_OR_PARTITION, "not in the assigned replicas"
+        else:
+            return None
+        self.broker.record(
+            "ignored", tp, leader=told.state.leader, leader_epoch=told.state.leader_epoch,
+            controller_epoch=request.controller_epoch, error=error, replicas=told.replicas, detail=detail,
+        )
+        return error
+
+    def _become(self, tp: TopicPartition, told: PartitionState) -> None:
+        broker, state = self.broker, told.state
+        self.hosted[tp] = Hosted(state, told.replicas)
+        leads = state.leader == broker.id
+        known = leads or state.leader in self.live_brokers
+        broker.trace.add(
+            broker.actor, "broker", "become-leader" if leads else "become-follower", tp.topic, tp.partition, broker.id,
+            None, None, state.leader, state.isr, state.leader_epoch, state.zk_version, state.controller_epoch, None,
+            None if known else "LEADER_NOT_AVAILABLE", None, told.replicas, "is_new" if told.is_new else None,
+        )
+        if leads:
+            broker.replication.lead(tp)
+        elif known:
+            broker.replication.follow(tp)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> Response:
+        """Remember who is alive and who leads; leader -2 removes a partition that is being deleted.
+
+        Kafka 2.0.1: server/MetadataCache.scala, updateCache
+        """
+        if refusal := self._stale(request):
+            return refusal
+        self.live_brokers = request.live_brokers
+        broker = self.broker
+        add, actor, number, cache = broker.trace.add, broker.actor, broker.id, self.metadata
+        for tp, (state, replicas, _, _) in request.partitions.items():
+            if state.leader == LEADER_DURING_DELETE:
+                cache.pop(tp, None)
+                broker.record("uncached", tp)
+            else:
+                cache[tp] = state
+                add(
+                    actor, "broker", "cached", tp.topic, tp.partition, number, None, None, state.leader, state.isr,
+                    state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas,
+                )
+        return Response()
+
+    def stop_replica(self, request: StopReplicaRequest) -> Response:
+        """Stop copying, and delete if told so; a partition not held is no error.
+
+        Kafka 2.0.1: server/ReplicaManager.scala, stopReplicas
+        """
+        if refusal := self._stale(request):
+            return refusal
+        for tp in request.partitions:
+            held = tp in self.hosted
+            self.broker.replication.stop(tp)
+            if request.delete:
+                self.hosted.pop(tp, None)
+            self.broker.record(
+                "stop-replica", tp, controller_epoch=request.controller_epoch,
+                detail=" ".join(["delete"] * request.delete + ["absent"] * (not held)) or None,
+            )
+        return Response(None, dict.fromkeys(request.partitions))

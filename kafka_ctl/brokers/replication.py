@@ -1,0 +1,171 @@
+"""Followers that fall behind and catch up, and the leaders that take them out of the ISR and back in.
+
+Logs are not simulated here: a follower is in step, lagging, or on its way to being in step again. The leader
+writes the changed ISR into the `state` znode on condition of the version it knows, and announces it under
+`/isr_change_notification` after a while.
+Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr, maybeExpandIsr; server/ReplicaManager.scala, maybePropagateIsrChanges
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.errors import ConnectionLoss, SessionExpired
+from kafka_ctl.zookeeper.store import Create, Set
+from kafka_ctl.zookeeper.znodes import (
+    IsrChangeNotificationSequenceZNode, IsrChangeNotificationZNode, TopicPartitionStateZNode,
+)
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+
+PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
+"""Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
+FETCH_BACKOFF = 1.0
+"""Seconds a follower waits after its leader did not answer."""
+
+
+class Replication:
+    """The fetchers and the ISR bookkeeping of one broker."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker, self.started = broker, broker.clock.now()
+        self.lagging: dict[TopicPartition, float] = {}
+        """Partitions this follower does not keep up with, and since when."""
+        self._fetchers: dict[TopicPartition, asyncio.Task] = {}
+        self._changed: dict[TopicPartition, None] = {}
+        self._last_change = self._last_propagation = self.started
+        self._propagator: asyncio.Task | None = None
+        self._writing: dict[TopicPartition, asyncio.Lock] = {}
+
+    # As follower
+
+    def lead(self, tp: TopicPartition) -> None:
+        """A leader fetches from nobody."""
+        self.stop(tp)
+
+    def follow(self, tp: TopicPartition) -> None:
+        """Fetch from the leader; if it does not count us as in sync, catch up and say so."""
+        self.stop(tp)
+        state = self.broker.replicas.hosted[tp].state
+        if tp not in self.lagging and self.broker.id not in state.isr and state.leader >= 0:
+            self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, state))
+
+    def stop(self, tp: TopicPartition) -> None:
+        task = self._fetchers.pop(tp, None)
+        if task is not None:
+            task.cancel()
+
+    def fall_behind(self, tp: TopicPartition) -> None:
+        self.stop(tp)
+        self.lagging.setdefault(tp, self.broker.clock.now())
+
+    def keep_up(self, tp: TopicPartition) -> None:
+        if self.lagging.pop(tp, None) is not None:
+            hosted = self.broker.replicas.hosted.get(tp)
+            if hosted is not None and hosted.state.leader not in (self.broker.id, -1):
+                self.stop(tp)
+                self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, hosted.state))
+
+    async def _catch_up(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
+        """Copy what is missing, then tell the leader by fetching from its log's end."""
+        broker = self.broker
+        await broker.clock.sleep(broker.costs.catch_up)
+        while True:
+            leader = broker.network.brokers.get(state.leader)
+            await broker.clock.sleep(broker.costs.request)
+            if leader is not None and leader.listening and leader.replication.fetched(tp, broker.id, state.leader_epoch):
+                broker.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
+                self._fetchers.pop(tp, None)
+                return
+            await broker.clock.sleep(FETCH_BACKOFF, background=True)
+
+    # As leader
+
+    def fetched(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
+        """A follower has reached the end of our log; False if we are not its leader (any more, or yet)."""
+        hosted = self.broker.replicas.hosted.get(tp)
+        if hosted is None or hosted.state.leader != self.broker.id or hosted.state.leader_epoch != leader_epoch:
+            return False
+        if follower in hosted.replicas:
+            self.broker.spawn(self._change_isr(tp, "expand-isr", add=follower))
+        return True
+
+    async def expire_laggards(self) -> None:
+        """Every half `replica.lag.time.max.ms`, take followers out of the ISR that lag for longer than that."""
+        broker = self.broker
+        limit = broker.config["replica.lag.time.max.ms"] / 1000
+        while True:
+            await broker.clock.sleep(limit / 2, background=True)
+            since = broker.clock.now() - limit
+            late: dict[TopicPartition, list[int]] = {}
+            for other in broker.network.brokers.values():
+                for tp, start in other.replication.lagging.items() if other.listening else ():
+                    if start <= since:
+                        late.setdefault(tp, []).append(other.id)
+            for tp, followers in sorted(late.items()):
+                hosted = broker.replicas.hosted.get(tp)
+                if hosted is not None and hosted.state.leader == broker.id:
+                    out = [f for f in followers if f in hosted.state.isr and f != broker.id]
+                    if out:
+                        await self._change_isr(tp, "shrink-isr", remove=out)
+
+    async def _change_isr(self, tp: TopicPartition, action: str, add: int | None = None, remove: list[int] = []) -> None:  # noqa: B006
+        """Write a new ISR if the znode still has the version we know; else leave it to the controller."""
+        async with self._writing.setdefault(tp, asyncio.Lock()):
+            broker, hosted = self.broker, self.broker.replicas.hosted.get(tp)
+            if hosted is None or hosted.state.leader != broker.id:
+                return
+            old = hosted.state
+            isr = tuple(r for r in old.isr if r not in remove)
+            isr = isr if add is None or add in isr else (*isr, add)
+            if isr == old.isr or not isr:
+                return
+            new = old._replace(isr=isr)
+            version, error = await self._write(tp, new)
+            broker.record(
+                action, tp, leader=broker.id, isr=isr, leader_epoch=new.leader_epoch, zk_version=version,
+                controller_epoch=new.controller_epoch, error=error,
+                detail=f"isr_before={','.join(map(str, old.isr))}" + (f" cached_version={old.zk_version}" * bool(error)),
+            )
+            current = broker.replicas.hosted.get(tp)
+            if error is None and current is hosted and hosted.state is old:
+                hosted.state = new._replace(zk_version=version)
+                self._announce(tp)
+
+    async def _write(self, tp: TopicPartition, state: LeaderAndIsr) -> tuple[int, str | None]:
+        """The new zk_version, or an error; a znode that already holds what we want to write is no error."""
+        zk, path = self.broker.zk, TopicPartitionStateZNode.path(tp)
+        data = TopicPartitionStateZNode.encode(state)
+        answer = await zk.write(Set(path, data, state.zk_version))
+        if answer.error == "BADVERSION":
+            there = await zk.read(path)
+            if there.value == data and there.stat is not None:
+                return there.stat.version, None
+        return answer.stat.version if answer.stat else -1, answer.error
+
+    def _announce(self, tp: TopicPartition) -> None:
+        self._changed[tp] = None
+        self._last_change = self.broker.clock.now()
+        if self._propagator is None or self._propagator.done():
+            self._propagator = self.broker.spawn(self._propagate())
+
+    async def _propagate(self) -> None:
+        """At the next check after things are quiet, name the changed partitions under `/isr_change_notification`."""
+        clock = self.broker.clock
+        while self._changed:
+            ticks = math.floor((clock.now() - self.started) / PROPAGATION_CHECK) + 1
+            await clock.sleep(self.started + ticks * PROPAGATION_CHECK - clock.now())
+            now = clock.now()
+            if self._last_change + PROPAGATION_QUIET < now or self._last_propagation + PROPAGATION_LIMIT < now:
+                changed, self._changed = list(self._changed), {}
+                self._last_propagation = now
+                prefix = f"{IsrChangeNotificationZNode.path()}/isr_change_"
+                data = IsrChangeNotificationSequenceZNode.encode(changed)
+                try:
+                    (await self.broker.zk.write(Create(prefix, data, sequence=True))).checked()
+                except (ConnectionLoss, SessionExpired):
+                    self._changed |= dict.fromkeys(changed)

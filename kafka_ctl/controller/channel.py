@@ -1,0 +1,251 @@
+"""From decisions to requests: a batch gathers what brokers must be told, a channel per broker delivers it in order.
+
+A batch is opened, filled while states change, and sent at once: LeaderAndIsr by broker, then one UpdateMetadata for
+all, then StopReplica by broker. A channel sends one request at a time and tries again until it is answered or the
+broker is removed.
+Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch, RequestSendThread
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from kafka_ctl.brokers.requests import (
+    ControlRequest, LeaderAndIsrRequest, PartitionState, Response, StopReplicaRequest, UpdateMetadataRequest,
+)
+from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+from kafka_ctl.errors import BatchNotEmpty
+from kafka_ctl.trace import CAUSE
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+RETRY_BACKOFF = 0.1
+"""Seconds between two attempts of a channel to deliver the same request."""
+
+Callback = Callable[[int, Response], None]
+"""Called with the broker that answered and its answer."""
+
+
+class RequestBatch:
+    """The requests that one round of state changes makes necessary."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller, self.context = controller, controller.context
+        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
+        self._metadata: dict[TopicPartition, PartitionState] = {}
+        self._metadata_to: dict[int, None] = {}
+        self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
+
+    def open(self) -> None:
+        """Begin; BatchNotEmpty if the last batch was never sent."""
+        for name, pending in (
+            ("LeaderAndIsr", self._leader_and_isr), ("StopReplica", self._stop), ("UpdateMetadata", self._metadata_to)
+        ):
+            if pending:
+                raise BatchNotEmpty(
+                    "Controller to broker state change requests batch is not empty while creating a new one. "
+                    f"Some {name} state changes {pending} might be lost "
+                )
+
+    def clear(self) -> None:
+        for pending in (self._leader_and_isr, self._metadata, self._metadata_to, self._stop):
+            pending.clear()
+
+    def leader_and_isr(
+        self, brokers: Iterable[int], partition: TopicPartition, state: LeaderAndIsr, replicas: tuple[int, ...],
+        is_new: bool,
+    ) -> None:
+        """Tell these brokers who leads; everybody will learn it as metadata."""
+        for broker in brokers:
+            if broker >= 0:
+                states = self._leader_and_isr.setdefault(broker, {})
+                before = states.get(partition)
+                states[partition] = PartitionState(state, replicas, is_new or (before is not None and before.is_new))
+        self.update_metadata(self.context.live_or_shutting_down, (partition,))
+
+    def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
+        """Tell these brokers how the partitions are led."""
+        for broker in brokers:
+            self._metadata_to[broker] = None
+        context, doomed = self.context, self.controller.partitions_to_be_deleted
+        for tp in partitions:
+            state = context.leadership.get(tp)
+            if state is None:
+                self.controller.say("leader_not_assigned", partition=str(tp))
+                continue
+            replicas = context.assigned(tp)
+            offline = tuple(r for r in replicas if not context.online(r, tp))
+            if tp in doomed:
+                state = LeaderAndIsr(LEADER_DURING_DELETE, state.isr, controller_epoch=state.controller_epoch)
+            self._metadata[tp] = PartitionState(state, replicas, offline=offline)
+
+    def stop_replica(self, broker: int, partition: TopicPartition, delete: bool, callback: Callback | None) -> None:
+        """Tell a broker to stop its copy, and to delete it."""
+        if broker >= 0:
+            self._stop.setdefault(broker, []).append((partition, delete, callback))
+
+    def send(self) -> None:
+        """Hand everything to the channels and be empty again."""
+        self._send_leader_and_isr()
+        self._send_metadata()
+        self._send_stop()
+
+    def _send_leader_and_isr(self) -> None:
+        controller = self.controller
+        add, actor, epoch = controller.trace.add, controller.actor, self.context.epoch
+        while self._leader_and_isr:
+            broker = next(iter(self._leader_and_isr))
+            states = self._leader_and_isr[broker]
+            for tp, (state, replicas, is_new, _) in states.items():
+                add(
+                    actor, "request", "LeaderAndIsr", tp.topic, tp.partition, broker, None, None, state.leader, state.isr,
+                    state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas,
+                    "is_new" if is_new else None,
+                )
+            leaders = {s.state.leader for s in states.values()}
+            live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
+            request = LeaderAndIsrRequest(controller.id, epoch, states, live_leaders)
+            controller.channels.send(broker, request, controller.leader_and_isr_answered)
+            del self._leader_and_isr[broker]
+
+    def _send_metadata(self) -> None:
+        controller, brokers = self.controller, tuple(sorted(self._metadata_to))
+        add, actor, epoch = controller.trace.add, controller.actor, self.context.epoch
+        told = "brokers=" + ",".join(map(str, brokers))
+        for tp, (state, replicas, _, offline) in self._metadata.items():
+            detail = told + " offline=" + ",".join(map(str, offline)) if offline else told
+            add(
+                actor, "request", "UpdateMetadata", tp.topic, tp.partition, None, None, None, state.leader, state.isr,
+                state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas, detail,
+            )
+        live = tuple(self.context.live_or_shutting_down)
+        request = UpdateMetadataRequest(controller.id, epoch, dict(self._metadata), live)
+        for broker in brokers:
+            controller.channels.send(broker, request)
+        self._metadata.clear()
+        self._metadata_to.clear()
+
+    def _send_stop(self) -> None:
+        controller = self.controller
+        while self._stop:
+            broker = next(iter(self._stop))
+            replicas = self._stop[broker]
+            for tp, delete, _ in replicas:
+                controller.trace.add(
+                    controller.actor, "request", "StopReplica", tp.topic, tp.partition, broker,
+                    controller_epoch=self.context.epoch, detail="delete" if delete else None,
+                )
+            for partitions, delete, callback in self._grouped(replicas):
+                request = StopReplicaRequest(controller.id, self.context.epoch, partitions, delete)
+                controller.channels.send(broker, request, callback)
+            del self._stop[broker]
+
+    def _grouped(
+        self, replicas: list[tuple[TopicPartition, bool, Callback | None]]
+    ) -> list[tuple[tuple[TopicPartition, ...], bool, Callback | None]]:
+        """The StopReplica requests for one broker.
+
+        Where they are not grouped, the request meant for the group still leaves, empty, before one request for
+        each replica: in 1.1 to 2.2 every replica has a callback, and the group takes only those without.
+        """
+        if not self.controller.generation.groups_stop_replica:
+            return [((), False, None), *(((tp,), delete, callback) for tp, delete, callback in replicas)]
+        groups = []
+        for wanted in (True, False):
+            members = [(tp, callback) for tp, delete, callback in replicas if delete is wanted]
+            if members:
+                callback = next((c for _, c in members if c is not None), None)
+                groups.append((tuple(dict.fromkeys(tp for tp, _ in members)), wanted, callback))
+        return groups
+
+
+class Channel:
+    """The queue of requests for one broker and the task that delivers them."""
+
+    def __init__(self, controller: Controller, broker: int) -> None:
+        self.controller, self.broker = controller, broker
+        self.queue: deque[tuple[ControlRequest, Callback | None, int]] = deque()
+        self._arrived = asyncio.Event()
+        self._correlation_id = 0
+        self.task = controller.spawn(self._deliver())
+
+    def put(self, request: ControlRequest, callback: Callback | None) -> None:
+        self.queue.append((request, callback, CAUSE.get() or 0))
+        self._arrived.set()
+
+    async def _deliver(self) -> None:
+        controller = self.controller
+        while True:
+            while not self.queue:
+                self._arrived.clear()
+                await self._arrived.wait()
+            request, callback, cause = self.queue[0]
+            CAUSE.set(cause)
+            correlation_id, self._correlation_id = self._correlation_id, self._correlation_id + 1
+            sent = controller.trace.add(
+                controller.actor, "request", request.name, broker=self.broker, target="sent",
+                controller_epoch=request.controller_epoch,
+                detail=f"partitions={len(request.partitions)} correlation_id={correlation_id}",
+            )
+            CAUSE.set(sent)
+            response, answered = await self._until_answered(request)
+            self.queue.popleft()
+            if callback is not None:
+                CAUSE.set(answered)
+                callback(self.broker, response)
+
+    async def _until_answered(self, request: ControlRequest) -> tuple[Response, int]:
+        """Send and, when the connection fails, wait and send again; cancelled when the broker is removed."""
+        controller, failures = self.controller, 0
+        while True:
+            try:
+                return await controller.network.call(controller.id, self.broker, request)
+            except ConnectionError as error:
+                failures += 1
+                if failures == 1:
+                    controller.trace.add(
+                        controller.actor, "response", request.name, broker=self.broker, error="DISCONNECTED",
+                        detail=str(error),
+                    )
+                await controller.clock.sleep(RETRY_BACKOFF)
+
+
+class Channels:
+    """One channel for each registered broker.
+
+    Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerChannelManager
+    """
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller = controller
+        self._by_broker: dict[int, Channel] = {}
+
+    def add(self, broker: int) -> None:
+        if broker not in self._by_broker:
+            self._by_broker[broker] = Channel(self.controller, broker)
+
+    def remove(self, broker: int) -> None:
+        """Forget a broker; what was still queued for it is lost."""
+        channel = self._by_broker.pop(broker, None)
+        if channel is not None:
+            channel.task.cancel()
+
+    def send(self, broker: int, request: Any, callback: Callback | None = None) -> None:
+        channel = self._by_broker.get(broker)
+        if channel is None:
+            self.controller.say("not_sending", request=request.name, broker=broker)
+        else:
+            channel.put(request, callback)
+
+    def close(self) -> None:
+        for broker in list(self._by_broker):
+            self.remove(broker)
+
+    @property
+    def waiting(self) -> int:
+        """Requests queued or under way."""
+        return sum(len(channel.queue) for channel in self._by_broker.values())

@@ -1,0 +1,81 @@
+"""What the controller believes: every mutable fact it has, in one place.
+
+The state machines, the request batch and the controller read and write it; nobody else does. It is filled
+from ZooKeeper at failover and emptied at resignation.
+Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
+from kafka_ctl.partition import PartitionState
+from kafka_ctl.replica import ReplicaState
+
+
+@dataclass
+class Context:
+    """The controller's picture of the cluster."""
+
+    epoch: int = 0
+    epoch_zk_version: int = 0
+    brokers: dict[int, Broker] = field(default_factory=dict)
+    """Every registered broker, those shutting down included."""
+    shutting_down: set[int] = field(default_factory=set)
+    topics: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
+    leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
+    partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
+    offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)
+    """By broker: the partitions whose log directory there has failed."""
+
+    @property
+    def live(self) -> frozenset[int]:
+        """Brokers that are registered and not shutting down."""
+        return frozenset(self.brokers.keys() - self.shutting_down)
+
+    @property
+    def live_or_shutting_down(self) -> list[int]:
+        return sorted(self.brokers)
+
+    def online(self, broker: int, partition: TopicPartition, shutting_down_too: bool = False) -> bool:
+        """Whether this broker's copy of the partition can serve."""
+        there = broker in self.brokers and (shutting_down_too or broker not in self.shutting_down)
+        return there and partition not in self.offline_dirs.get(broker, ())
+
+    def assigned(self, partition: TopicPartition) -> tuple[int, ...]:
+        """The replicas (AR) of a partition; none if it is unknown."""
+        assignment = self.topics.get(partition.topic, {}).get(partition.partition)
+        return assignment.replicas if assignment else ()
+
+    def assign(self, partition: TopicPartition, replicas: Iterable[int]) -> None:
+        known = self.topics.setdefault(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))
+        self.topics[partition.topic][partition.partition] = known._replace(replicas=tuple(replicas))
+
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        for topic, partitions in self.topics.items():
+            for number in partitions:
+                yield TopicPartition(topic, number)
+
+    def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
+        return [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]
+
+    def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
+        """Every replica assigned to one of these brokers."""
+        wanted = frozenset(brokers)
+        return [
+            Replica(topic, number, broker)
+            for topic, partitions in self.topics.items()
+            for number, assignment in partitions.items()
+            for broker in assignment.replicas
+            if broker in wanted
+        ]
+
+    def partitions_on(self, broker: int) -> list[TopicPartition]:
+        return [r.topic_partition for r in self.replicas_on((broker,))]
+
+    def remove_topic(self, topic: str) -> None:
+        for number in self.topics.pop(topic, {}):
+            self.leadership.pop(TopicPartition(topic, number), None)

@@ -1,0 +1,188 @@
+"""The controller: one queue of events, one task that works through them, one method per event.
+
+Every broker runs one; at most one of them is active. What an event does is in the module named after it.
+Kafka 2.0.1: controller/KafkaController.scala, KafkaController
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Iterable, Mapping
+from typing import Any
+
+from kafka_ctl.brokers.requests import Response
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import events, failover, isr, leadership, membership, shutdown, topics
+from kafka_ctl.controller.channel import Channels, RequestBatch
+from kafka_ctl.controller.context import Context
+from kafka_ctl.controller.partitions import PartitionStateMachine
+from kafka_ctl.controller.queue import EventQueue
+from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace import CAUSE, Trace
+from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
+
+
+class Controller:
+    """The controller module of broker `id`.
+
+    `zk` is the broker's ZooKeeper client, `network` and `clock` the other two ports, `register` writes the
+    broker's own znode anew after its session expired.
+    """
+
+    def __init__(
+        self, id: int, zk: ZkClient, network: Any, clock: Any, trace: Trace, generation: Generation,
+        config: Mapping[str, Any], register: Any,
+    ) -> None:
+        self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
+        self.generation, self.config, self.register = generation, config, register
+        self.actor = f"controller-{id}"
+        self.context = Context()
+        self.active_id = -1
+        """The broker this one believes to be the controller; -1 for none."""
+        self.state = "Idle"
+        self.queue = EventQueue(self.actor, trace)
+        self.partitions_to_be_deleted: set[TopicPartition] = set()
+        self.topics_to_be_deleted: set[str] = set()
+        self._tasks: set[asyncio.Task] = set()
+        self.channels = Channels(self)
+        self.partition_machine = PartitionStateMachine(self)
+        self.replica_machine = ReplicaStateMachine(self)
+        self.batch = RequestBatch(self)
+
+    @property
+    def is_active(self) -> bool:
+        return self.active_id == self.id
+
+    # Life
+
+    def startup(self) -> None:
+        """Begin to compete for `/controller`."""
+        self.queue.put(events.Startup())
+        self.spawn(self._run())
+
+    def stop(self) -> None:
+        """Stop at once, in the middle of whatever it does."""
+        self.queue.close()
+        for task in list(self._tasks):
+            task.cancel()
+
+    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+        task = self.clock.spawn(coro)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def session_expired(self) -> None:
+        """Drop what waits in the queue, put Expire, and return when its processing has begun."""
+        started = asyncio.Event()
+        self.queue.clear_and_put(events.Expire(started))
+        await started.wait()
+
+    def session_renewed(self) -> None:
+        self.queue.put(events.RegisterBrokerAndReelect())
+
+    async def _run(self) -> None:
+        while True:
+            event, queued = await self.queue.get()
+            CAUSE.set(queued)
+            about = events.subject(event)
+            started = self.trace.add(self.actor, "event", event.name, source="queued", target="started", **about)
+            CAUSE.set(started)
+            self.state = event.state
+            error = None
+            try:
+                await self.process(event)
+            except KafkaCtlError as problem:
+                error = type(problem).__name__
+                self.say("error_processing", event=event.name, error=str(problem))
+            self.state = "Idle"
+            self.trace.add(self.actor, "event", event.name, source="started", target="done", error=error, **about)
+
+    async def process(self, event: events.Event) -> None:
+        """Do what an event asks for; most are for the active controller only."""
+        match event:
+            case events.Startup():
+                await leadership.startup(self)
+            case events.ControllerChange():
+                await leadership.controller_change(self)
+            case events.Reelect():
+                await leadership.reelect(self)
+            case events.RegisterBrokerAndReelect():
+                await self.register()
+                await leadership.reelect(self)
+            case events.Expire(started):
+                started.set()
+                self.active_id = -1
+                self.resign()
+            case events.ControlledShutdown(broker, reply):
+                await shutdown.controlled_shutdown(self, broker, reply)
+            case _ if not self.is_active:
+                return
+            case events.BrokerChange():
+                await membership.broker_change(self)
+            case events.BrokerModifications(broker):
+                await membership.broker_modifications(self, broker)
+            case events.TopicChange():
+                await topics.topic_change(self)
+            case events.PartitionModifications(topic):
+                await topics.partition_modifications(self, topic)
+            case events.IsrChangeNotification():
+                await isr.isr_change_notification(self)
+            case events.LeaderAndIsrResponseReceived(broker, failed, errors):
+                await isr.leader_and_isr_response(self, broker, failed, errors)
+
+    # What several events need
+
+    def say(self, message: str, **words: Any) -> None:
+        """Write a line into the controller's own log; `lab/kafkalog.py` knows the texts."""
+        self.trace.add(
+            self.actor, "controller", message, broker=self.id, controller_epoch=self.context.epoch,
+            detail=json.dumps(words) if words else None,
+        )
+
+    async def take_over(self) -> None:
+        await failover.become_controller(self)
+
+    def resign(self) -> None:
+        failover.resign(self)
+
+    async def move(self) -> None:
+        """Give the controllership up: resign and delete `/controller`, so that all compete again."""
+        await leadership.trigger_move(self)
+
+    async def send_update_metadata(self, partitions: Iterable[TopicPartition] | None = None) -> None:
+        """Send metadata of these partitions (all that have a leader, if None) to every live broker."""
+        try:
+            self.batch.open()
+            wanted = self.context.leadership if partitions is None else partitions
+            self.batch.update_metadata(self.context.live_or_shutting_down, list(wanted))
+            self.batch.send()
+        except BatchNotEmpty as error:
+            await self.illegal_state(error)
+
+    async def illegal_state(self, error: BatchNotEmpty) -> None:
+        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh."""
+        self.say("forcing_resignation")
+        self.batch.clear()
+        await self.move()
+        raise ControllerMoved(str(error)) from error
+
+    async def unclean_allowed(self, names: Iterable[str]) -> dict[str, bool]:
+        """By topic: `unclean.leader.election.enable` of the topic, else of the broker."""
+        key, topics_ = "unclean.leader.election.enable", list(names)
+        answers = await self.zk.read_all(ConfigEntityZNode.path("topics", t) for t in topics_)
+        allowed = {}
+        for topic, answer in zip(topics_, answers, strict=True):
+            own = {}
+            if answer.error is None and isinstance(answer.value, bytes):
+                own = ConfigEntityZNode.decode(answer.value, "topics", topic)
+            allowed[topic] = own[key].lower() == "true" if key in own else bool(self.config[key])
+        return allowed
+
+    def leader_and_isr_answered(self, broker: int, response: Response) -> None:
+        errors = dict(response.errors)
+        self.queue.put(events.LeaderAndIsrResponseReceived(broker, response.error, errors))

@@ -1,0 +1,101 @@
+"""What can happen to a controller: one frozen value per event, processed one at a time, in order.
+
+Events carry nothing that could grow old in the queue: whoever processes one reads ZooKeeper again (KAFKA-5879).
+Kafka 2.0.1: controller/KafkaController.scala, ControllerEvent; controller/ControllerState.scala, ControllerState
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from kafka_ctl.cluster import TopicPartition
+
+
+@dataclass(frozen=True)
+class Event:
+    """`state` is what the controller says it is doing meanwhile (Kafka's ControllerState)."""
+
+    state: ClassVar[str] = "Idle"
+
+    @property
+    def name(self) -> str:
+        return type(self).__name__
+
+
+@dataclass(frozen=True)
+class Startup(Event):
+    state = "ControllerChange"
+
+
+@dataclass(frozen=True)
+class ControllerChange(Event):
+    state = "ControllerChange"
+
+
+@dataclass(frozen=True)
+class Reelect(Event):
+    state = "ControllerChange"
+
+
+@dataclass(frozen=True)
+class RegisterBrokerAndReelect(Event):
+    state = "ControllerChange"
+
+
+@dataclass(frozen=True)
+class Expire(Event):
+    """The session is gone; `started` is set when processing begins, and only then a new session is made."""
+
+    state = "ControllerChange"
+    started: asyncio.Event = field(compare=False)
+
+
+@dataclass(frozen=True)
+class BrokerChange(Event):
+    state = "BrokerChange"
+
+
+@dataclass(frozen=True)
+class BrokerModifications(Event):
+    state = "BrokerChange"
+    broker: int
+
+
+@dataclass(frozen=True)
+class TopicChange(Event):
+    state = "TopicChange"
+
+
+@dataclass(frozen=True)
+class PartitionModifications(Event):
+    state = "TopicChange"
+    topic: str
+
+
+@dataclass(frozen=True)
+class IsrChangeNotification(Event):
+    state = "IsrChange"
+
+
+@dataclass(frozen=True)
+class ControlledShutdown(Event):
+    """`reply` gets the partitions the broker still leads, or an error."""
+
+    state = "ControlledShutdown"
+    broker: int
+    reply: asyncio.Future = field(compare=False)
+
+
+@dataclass(frozen=True)
+class LeaderAndIsrResponseReceived(Event):
+    state = "LeaderAndIsrResponseReceived"
+    broker: int
+    error: str | None
+    errors: dict[TopicPartition, str | None] = field(compare=False)
+
+
+def subject(event: Event) -> dict[str, Any]:
+    """The columns of a record that say what an event is about."""
+    return {name: getattr(event, name) for name in ("broker", "topic") if hasattr(event, name)}

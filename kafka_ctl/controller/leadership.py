@@ -1,0 +1,100 @@
+"""Who is controller: the race for `/controller`, its epoch, and giving it up.
+
+Whoever creates the ephemeral znode `/controller` is controller; when it vanishes, all race again. The epoch in
+`/controller_epoch` rises with each controller, so that brokers can tell an old one's requests from a new one's.
+Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_ctl.controller import listeners
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists
+from kafka_ctl.zookeeper.store import Create, Delete, Set
+from kafka_ctl.zookeeper.znodes import ControllerEpochZNode, ControllerZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+FIRST_EPOCH = 1
+FIRST_EPOCH_ZK_VERSION = 1
+"""What the first controller takes for the version of the znode it has just created (it is 0: Kafka's quirk)."""
+
+
+async def startup(c: Controller) -> None:
+    await listeners.watch_controller(c)
+    await elect(c)
+
+
+async def controller_change(c: Controller) -> None:
+    """`/controller` appeared or changed: note who it is, and resign if it is somebody else now."""
+    was_active = c.is_active
+    await listeners.watch_controller(c)
+    c.active_id = await c.zk.controller_id()
+    if was_active and not c.is_active:
+        c.resign()
+
+
+async def reelect(c: Controller) -> None:
+    """`/controller` vanished, or our session is new: compete."""
+    await controller_change(c)
+    await elect(c)
+
+
+async def elect(c: Controller) -> None:
+    """Try to become controller; whoever finds one elected already stops."""
+    c.active_id = await c.zk.controller_id()
+    if c.active_id != -1:
+        c.say("already_elected", elected=c.active_id)
+        return
+    try:
+        timestamp = int(c.clock.now() * 1000)
+        await c.zk.create_ephemeral(ControllerZNode.path(), ControllerZNode.encode(c.id, timestamp))
+        c.say("elected")
+        c.active_id = c.id
+        await c.take_over()
+    except NodeExists:
+        c.active_id = await c.zk.controller_id()
+        if c.active_id != -1:
+            c.say("other_elected", elected=c.active_id)
+        else:
+            c.say("elected_and_resigned")
+    except KafkaCtlError as error:
+        c.say("election_failed", error=str(error))
+        await trigger_move(c)
+
+
+async def trigger_move(c: Controller) -> None:
+    """Resign and delete `/controller`."""
+    c.resign()
+    c.active_id = -1
+    await c.zk.write(Delete(ControllerZNode.path()))
+
+
+async def read_epoch(c: Controller) -> None:
+    """Take over the epoch of the last controller, if there was one."""
+    answer = await c.zk.read(ControllerEpochZNode.path())
+    if answer.error is None:
+        assert isinstance(answer.value, bytes) and answer.stat is not None
+        c.context.epoch = ControllerEpochZNode.decode(answer.value)
+        c.context.epoch_zk_version = answer.stat.version
+        c.say("initialized_epoch", epoch=c.context.epoch, zk_version=c.context.epoch_zk_version)
+
+
+async def increment_epoch(c: Controller) -> None:
+    """Write the next epoch on condition that nobody wrote since we read; ControllerMoved if somebody did."""
+    epoch, path = c.context.epoch + 1, ControllerEpochZNode.path()
+    answer = await c.zk.write(Set(path, ControllerEpochZNode.encode(epoch), c.context.epoch_zk_version))
+    if answer.error is None:
+        assert answer.stat is not None
+        c.context.epoch, c.context.epoch_zk_version = epoch, answer.stat.version
+    elif answer.error == "NONODE":
+        created = await c.zk.write(Create(path, ControllerEpochZNode.encode(FIRST_EPOCH)))
+        if created.error == "NODEEXISTS":
+            raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+        created.checked()
+        c.context.epoch, c.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
+    else:
+        raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+    c.say("epoch_incremented", epoch=c.context.epoch)

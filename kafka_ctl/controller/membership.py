@@ -1,0 +1,85 @@
+"""Brokers that come, change and go.
+
+Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, onBrokerFailure, onReplicasBecomeOffline
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import Replica
+from kafka_ctl.controller import listeners
+from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
+from kafka_ctl.replica import OFFLINE, ONLINE
+from kafka_ctl.zookeeper.znodes import BrokerIdZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+async def broker_change(c: Controller) -> None:
+    """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
+    before, now = c.context.brokers, await c.zk.brokers()
+    new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - now.keys())
+    c.context.brokers = now
+    c.say("brokers_changed", new=new, dead=dead, live=sorted(now))
+    for broker in new:
+        c.channels.add(broker)
+    for broker in dead:
+        c.channels.remove(broker)
+    if new:
+        await on_broker_startup(c, new)
+    if dead:
+        await on_broker_failure(c, dead)
+
+
+async def broker_modifications(c: Controller, broker: int) -> None:
+    """A broker's endpoints changed: everybody must know."""
+    answer = await c.zk.read(BrokerIdZNode.path(broker))
+    known = c.context.brokers.get(broker)
+    if answer.error is None and known is not None:
+        assert isinstance(answer.value, bytes) and answer.stat is not None
+        new = BrokerIdZNode.decode(answer.value, broker, answer.stat.czxid)
+        if (new.host, new.port) != (known.host, known.port):
+            c.say("broker_updated", broker=broker, host=new.host, port=new.port)
+            c.context.brokers[broker] = new
+            c.say("broker_info_update", broker=broker)
+            await c.send_update_metadata()
+
+
+async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
+    """Tell everybody of them, tell them what they hold, and see whom they bring back."""
+    c.say("broker_startup", brokers=list(brokers))
+    for broker in brokers:
+        c.context.offline_dirs.pop(broker, None)
+    await c.send_update_metadata()
+    await c.replica_machine.handle(c.context.replicas_on(brokers), ONLINE)
+    await c.partition_machine.trigger_online()
+    await listeners.watch_brokers(c, brokers)
+
+
+async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:
+    """Their replicas are offline; new leaders are elected where one of them led."""
+    c.say("broker_failure", brokers=list(brokers))
+    leaving = [b for b in brokers if b in c.context.shutting_down]
+    for broker in brokers:
+        c.context.offline_dirs.pop(broker, None)
+        c.context.shutting_down.discard(broker)
+    c.say("removed_from_shutting_down", brokers=leaving)
+    await on_replicas_offline(c, c.context.replicas_on(brokers))
+    listeners.forget_brokers(c, brokers)
+
+
+async def on_replicas_offline(c: Controller, replicas: Iterable[Replica]) -> None:
+    """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs."""
+    context, doomed = c.context, c.topics_to_be_deleted
+    leaderless = [
+        tp for tp, state in context.leadership.items()
+        if not context.online(state.leader, tp) and tp.topic not in doomed
+    ]
+    await c.partition_machine.handle(leaderless, OFFLINE_PARTITION)
+    await c.partition_machine.trigger_online()
+    await c.replica_machine.handle([r for r in replicas if r.topic not in doomed], OFFLINE)
+    if not leaderless:
+        await c.send_update_metadata()

@@ -1,0 +1,239 @@
+"""The partition state machine: performs the moves of the table in `partition.py`, with their side effects.
+
+Every call of `handle` is one request batch. What cannot move is recorded and left alone; the others go on.
+Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionStateMachine
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from kafka_ctl import election
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller.channel import RequestBatch
+from kafka_ctl.election import Election
+from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode, StateChangeFailed
+from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+class Strategy(StrEnum):
+    """Why a leader is wanted; decides who may lead and who is told."""
+
+    OFFLINE = "offline"
+    REASSIGN = "reassign"
+    PREFERRED = "preferred"
+    CONTROLLED_SHUTDOWN = "controlled-shutdown"
+
+
+class PartitionStateMachine:
+    """Moves partitions between their states for one controller."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller, self.context = controller, controller.context
+        self.table = PARTITION[controller.generation]
+        self.batch = RequestBatch(controller)
+
+    async def startup(self) -> None:
+        """Guess every partition's state from its leader, then look for leaders where there are none."""
+        self.controller.say("initializing_partition_state")
+        for tp in self.context.all_partitions():
+            state = self.context.leadership.get(tp)
+            if state is None:
+                self.context.partitions[tp] = NEW
+            else:
+                self.context.partitions[tp] = ONLINE if self.context.online(state.leader, tp) else OFFLINE
+        self.controller.say("triggering_online_partitions")
+        await self.trigger_online()
+
+    async def trigger_online(self) -> None:
+        """Try to bring every New and Offline partition online, except those of topics to be deleted."""
+        doomed = self.controller.topics_to_be_deleted
+        waiting = [
+            tp for tp, state in self.context.partitions.items() if state in (OFFLINE, NEW) and tp.topic not in doomed
+        ]
+        await self.handle(waiting, ONLINE, Strategy.OFFLINE)
+
+    async def handle(
+        self, partitions: Iterable[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
+    ) -> None:
+        """Move these partitions to `target` and send what follows from it, in one batch."""
+        wanted = list(partitions)
+        if not wanted:
+            return
+        try:
+            self.batch.open()
+            await self._move(wanted, target, strategy)
+            self.batch.send()
+        except BatchNotEmpty as error:
+            self.controller.say("error_moving_partitions", target=str(target), error=str(error))
+
+    async def _move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
+        states = self.context.partitions
+        by_action: dict[str, list[TopicPartition]] = {}
+        for tp in partitions:
+            source = states.setdefault(tp, NON_EXISTENT)
+            try:
+                by_action.setdefault(self.table.find(tp, source, target).action, []).append(tp)
+            except InvalidTransition as error:
+                self._failed(tp, target, error)
+        for action, movable in by_action.items():
+            if action == "elect":
+                await self._elect(movable, strategy)
+            elif action == "initialize":
+                await self._initialize(movable)
+            else:
+                for tp in movable:
+                    self._moved(tp, target, action)
+
+    def _moved(self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None) -> None:
+        """Record a move that was made, and make it."""
+        context = self.context
+        leader, isr, leader_epoch, zk_version = state[:4] if state else (None, None, None, None)
+        self.controller.trace.add(
+            self.controller.actor, "partition", action, tp.topic, tp.partition, None, context.partitions[tp], target,
+            leader, isr, leader_epoch, zk_version, context.epoch, None, None, None, context.assigned(tp),
+        )
+        context.partitions[tp] = target
+
+    def _failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
+        self.controller.trace.add(
+            self.controller.actor, "partition", "refuse", tp.topic, tp.partition, source=self.context.partitions[tp],
+            target=target, controller_epoch=self.context.epoch, error=type(error).__name__, detail=str(error),
+        )
+
+    # New -> Online
+
+    async def _initialize(self, partitions: list[TopicPartition]) -> None:
+        """The first live replica leads and all live replicas are in sync, as nothing has been written yet."""
+        context = self.context
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp in partitions:
+            replicas = context.assigned(tp)
+            live = tuple(r for r in replicas if context.online(r, tp))
+            if live:
+                states[tp] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
+            else:
+                self._failed(tp, ONLINE, StateChangeFailed(
+                    f"Controller {self.controller.id} epoch {context.epoch} encountered error during state change of "
+                    f"partition {tp} from New to Online, assigned replicas are [{','.join(map(str, replicas))}], live "
+                    f"brokers are [{','.join(map(str, sorted(context.live)))}]. No assigned replica is alive."
+                ))
+        errors = await self.controller.zk.create_states(states)
+        for tp, state in states.items():
+            if tp in errors:
+                self._failed(tp, ONLINE, errors[tp])
+            else:
+                context.leadership[tp] = state
+                self.batch.leader_and_isr(state.isr, tp, state, context.assigned(tp), is_new=True)
+                self._moved(tp, ONLINE, "initialize", state)
+
+    # Offline -> Online, Online -> Online
+
+    async def _elect(self, partitions: list[TopicPartition], strategy: Strategy) -> None:
+        """Elect until every write went through or failed for good."""
+        remaining, elected = partitions, []
+        while remaining:
+            again = partitions if self.controller.generation.retries_whole_batch else remaining
+            done, remaining = await self._elect_once(again, strategy)
+            elected += done
+        for tp in elected:
+            self._moved(tp, ONLINE, "elect", self.context.leadership[tp])
+
+    async def _elect_once(
+        self, partitions: Sequence[TopicPartition], strategy: Strategy
+    ) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """One round: read, decide, write; returns the partitions elected and those to try again."""
+        context = self.context
+        states = self._electable(partitions, await self.controller.zk.states(partitions))
+        unclean = await self._unclean_allowed(states) if strategy is Strategy.OFFLINE else {}
+        receivers: dict[TopicPartition, tuple[int, ...]] = {}
+        updates: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp, state in states.items():
+            choice, receivers[tp] = self._decide(strategy, tp, state, unclean.get(tp.topic, False))
+            self._record_election(strategy, tp, state, choice)
+            if choice is None:
+                self._failed(tp, ONLINE, StateChangeFailed(
+                    f"Failed to elect leader for partition {tp} under strategy {_kafka_name(strategy)}"
+                ))
+            else:
+                updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
+        updated = await self.controller.zk.update_states(updates)
+        for tp, new in updated.done.items():
+            context.leadership[tp] = new
+            self.batch.leader_and_isr(receivers[tp], tp, new, context.assigned(tp), is_new=False)
+        for tp, error in updated.failed.items():
+            self._failed(tp, ONLINE, error)
+        return list(updated.done), updated.retry
+
+    def _electable(
+        self, partitions: Iterable[TopicPartition], found: dict[TopicPartition, LeaderAndIsr | Exception]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states an election can start from; the others are recorded as failures."""
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp in partitions:
+            state = found[tp]
+            if isinstance(state, NoNode):
+                self._failed(tp, ONLINE, StateChangeFailed(
+                    f"LeaderAndIsr information doesn't exist for partition {tp} in {self.context.partitions[tp]} state"
+                ))
+            elif isinstance(state, Exception):
+                self._failed(tp, ONLINE, state)
+            elif state.controller_epoch > self.context.epoch:
+                self._failed(tp, ONLINE, StateChangeFailed(
+                    f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by "
+                    f"another controller. This probably means that the current controller {self.controller.id} went "
+                    f"through a soft failure and another controller was elected with epoch {state.controller_epoch}."
+                ))
+            else:
+                states[tp] = state
+        return states
+
+    async def _unclean_allowed(self, states: dict[TopicPartition, LeaderAndIsr]) -> dict[str, bool]:
+        """By topic, whether a replica out of sync may lead; asked only where no replica in sync is online."""
+        online = self.context.online
+        topics = dict.fromkeys(tp.topic for tp, s in states.items() if not any(online(r, tp) for r in s.isr))
+        return await self.controller.unclean_allowed(topics)
+
+    def _decide(
+        self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, unclean: bool
+    ) -> tuple[Election | None, tuple[int, ...]]:
+        """The election's result, and the brokers that are told of it."""
+        context = self.context
+        assigned = context.assigned(tp)
+        live = tuple(r for r in assigned if context.online(r, tp))
+        match strategy:
+            case Strategy.OFFLINE:
+                return election.offline_leader(assigned, state.isr, live, unclean), live
+            case Strategy.PREFERRED:
+                return election.preferred_leader(assigned, state.isr, live), assigned
+            case Strategy.CONTROLLED_SHUTDOWN:
+                leaving = context.shutting_down
+                candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
+                told = candidates if self.controller.generation.shutdown_tells_leaving_broker else live
+                return election.controlled_shutdown_leader(assigned, state.isr, candidates, leaving), told
+            case _:
+                raise StateChangeFailed(f"no election strategy {strategy}")
+
+    def _record_election(
+        self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, choice: Election | None
+    ) -> None:
+        live = ",".join(map(str, sorted(self.context.live)))
+        detail = f"live={live} isr_before={','.join(map(str, state.isr))} leader_before={state.leader}"
+        self.controller.trace.add(
+            self.controller.actor, "election", strategy, tp.topic, tp.partition,
+            target=("unclean" if choice.unclean else "clean") if choice else None,
+            leader=choice.leader if choice else None, isr=choice.isr if choice else None,
+            leader_epoch=state.leader_epoch + 1 if choice else None, controller_epoch=self.context.epoch,
+            error=None if choice else "NoReplicaOnline", replicas=self.context.assigned(tp), detail=detail,
+        )
+
+
+def _kafka_name(strategy: Strategy) -> str:
+    """`ControlledShutdownPartitionLeaderElectionStrategy` and the like."""
+    words = {"preferred": "PreferredReplica"}.get(strategy, strategy.title().replace("-", ""))
+    return f"{words}PartitionLeaderElectionStrategy"

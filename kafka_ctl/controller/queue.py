@@ -1,0 +1,50 @@
+"""The event queue: one consumer, first in, first out, no priorities.
+
+Watches and responses only enqueue; the controller's single thread does the work. When the session expires the
+queue is cleared, and what waited in it is dropped without a word.
+Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from kafka_ctl.controller.events import Event, subject
+from kafka_ctl.trace import Trace
+
+
+class EventQueue:
+    """Events with the records that tell when they were queued."""
+
+    def __init__(self, actor: str, trace: Trace) -> None:
+        self.actor, self.trace = actor, trace
+        self._items: deque[tuple[Event, int]] = deque()
+        self._arrived = asyncio.Event()
+        self.closed = False
+
+    def put(self, event: Event) -> None:
+        if not self.closed:
+            seq = self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
+            self._items.append((event, seq))
+            self._arrived.set()
+
+    def clear_and_put(self, event: Event) -> None:
+        """Forget everything that waits, then put."""
+        for dropped, seq in self._items:
+            self.trace.add(self.actor, "event", dropped.name, source="queued", target="dropped", cause=seq)
+        self._items.clear()
+        self.put(event)
+
+    async def get(self) -> tuple[Event, int]:
+        while not self._items:
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._items.popleft()
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def close(self) -> None:
+        self.closed = True
+        self._items.clear()

@@ -1,0 +1,208 @@
+"""The replica state machine: performs the moves of the table in `replica.py`, with their side effects.
+
+Every call of `handle` is one request batch; inside it the replicas go broker by broker.
+Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
+from kafka_ctl.controller.channel import Callback, RequestBatch
+from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode, StateChangeFailed
+from kafka_ctl.replica import INELIGIBLE, NEW, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+class ReplicaStateMachine:
+    """Moves replicas between their states for one controller."""
+
+    def __init__(self, controller: Controller) -> None:
+        self.controller, self.context = controller, controller.context
+        self.table = REPLICA[controller.generation]
+        self.batch = RequestBatch(controller)
+
+    async def startup(self) -> None:
+        """Guess every replica's state from its broker, then tell every live broker what it leads and follows."""
+        self.controller.say("initializing_replica_state")
+        context = self.context
+        for replica in context.replicas_of(context.all_partitions()):
+            online = context.online(replica.broker, replica.topic_partition)
+            context.replicas[replica] = ONLINE if online else INELIGIBLE
+        self.controller.say("triggering_online_replicas")
+        await self.handle([r for r, state in context.replicas.items() if state is ONLINE], ONLINE)
+
+    async def handle(
+        self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None
+    ) -> None:
+        """Move these replicas to `target` and send what follows, in one batch.
+
+        `callback` is called with each broker's answer to a StopReplica that deletes.
+        """
+        by_broker: dict[int, list[Replica]] = {}
+        for replica in replicas:
+            by_broker.setdefault(replica.broker, []).append(replica)
+        if not by_broker:
+            return
+        try:
+            self.batch.open()
+            for broker, there in by_broker.items():
+                await self._move(broker, there, target, callback)
+            self.batch.send()
+        except BatchNotEmpty as error:
+            self.controller.say("error_moving_replicas", target=str(target), error=str(error))
+
+    async def _move(
+        self, broker: int, replicas: list[Replica], target: ReplicaState, callback: Callback | None
+    ) -> None:
+        states = self.context.replicas
+        by_action: dict[str, list[Replica]] = {}
+        for replica in replicas:
+            source = states.setdefault(replica, NON_EXISTENT)
+            try:
+                by_action.setdefault(self.table.find(replica, source, target).action, []).append(replica)
+            except InvalidTransition as error:
+                self._failed(replica, target, error)
+        for action, movable in by_action.items():
+            if action == "stop":
+                await self._stop(broker, movable)
+            else:
+                for replica in movable:
+                    getattr(self, f"_{action}")(replica, target, callback)
+
+    def _moved(self, replica: Replica, target: ReplicaState, action: str) -> None:
+        """Record a move that was made, and make it."""
+        context = self.context
+        topic, partition, broker = replica
+        self.controller.trace.add(
+            self.controller.actor, "replica", action, topic, partition, broker, context.replicas[replica], target,
+            None, None, None, None, context.epoch,
+        )
+        context.replicas[replica] = target
+
+    def _failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
+        self.controller.trace.add(
+            self.controller.actor, "replica", "refuse", replica.topic, replica.partition, replica.broker,
+            self.context.replicas[replica], target, controller_epoch=self.context.epoch, error=type(error).__name__,
+            detail=str(error),
+        )
+
+    def _create(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        """NonExistent -> New: tell its broker who leads, if anybody does yet."""
+        tp = replica.topic_partition
+        state = self.context.leadership.get(tp)
+        if state is not None and state.leader == replica.broker:
+            self._failed(replica, target, StateChangeFailed(
+                f"Replica {replica.broker} for partition {tp} cannot be moved to NewReplica state as it is being "
+                "requested to become leader"
+            ))
+            return
+        if state is not None:
+            self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=True)
+        self._moved(replica, target, "create")
+
+    def _join(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        """New -> Online: it belongs to the assigned replicas from now on."""
+        tp = replica.topic_partition
+        assigned = self.context.assigned(tp)
+        if replica.broker not in assigned:
+            self.context.assign(tp, (*assigned, replica.broker))
+        self._moved(replica, target, "join")
+
+    def _tell(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        """Online, Offline or Ineligible -> Online: tell its broker who leads."""
+        tp = replica.topic_partition
+        state = self.context.leadership.get(tp)
+        if state is not None:
+            self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
+        self._moved(replica, target, "tell")
+
+    def _delete(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        """Offline -> DeletionStarted: tell its broker to delete the copy."""
+        self._moved(replica, target, "delete")
+        self.batch.stop_replica(replica.broker, replica.topic_partition, True, callback)
+
+    def _confirm(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        self._moved(replica, target, "confirm")
+
+    def _give_up(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        self._moved(replica, target, "give_up")
+
+    def _forget(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
+        """DeletionSuccessful -> NonExistent: it is no longer assigned."""
+        tp = replica.topic_partition
+        self.context.assign(tp, (r for r in self.context.assigned(tp) if r != replica.broker))
+        self._moved(replica, target, "forget")
+        del self.context.replicas[replica]
+
+    # -> Offline
+
+    async def _stop(self, broker: int, replicas: list[Replica]) -> None:
+        """Stop the copies, take them out of the ISRs, tell the other replicas."""
+        context, batch = self.context, self.batch
+        for replica in replicas:
+            batch.stop_replica(broker, replica.topic_partition, False, None)
+        led = {r.topic_partition: r for r in replicas if r.topic_partition in context.leadership}
+        for tp, state in (await self._remove_from_isr(broker, led)).items():
+            if tp not in self.controller.partitions_to_be_deleted:
+                assigned = context.assigned(tp)
+                batch.leader_and_isr((r for r in assigned if r != broker), tp, state, assigned, is_new=False)
+            self._moved(led[tp], OFFLINE, "stop")
+        for replica in replicas:
+            if replica.topic_partition not in led:
+                self._moved(replica, OFFLINE, "stop")
+
+    async def _remove_from_isr(
+        self, broker: int, replicas: dict[TopicPartition, Replica]
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """Write ISRs without this broker until every write went through; returns the states that hold now."""
+        results: dict[TopicPartition, LeaderAndIsr] = {}
+        remaining = list(replicas)
+        while remaining:
+            states = self._shrinkable(replicas, remaining, await self.controller.zk.states(remaining))
+            updates = {tp: self._without(state, broker) for tp, state in states.items() if broker in state.isr}
+            updated = await self.controller.zk.update_states(updates)
+            for tp, state in states.items():
+                if tp not in updates or tp in updated.done:
+                    state = updated.done.get(tp, state)._replace(controller_epoch=self.context.epoch)
+                    self.context.leadership[tp] = results[tp] = state
+            for tp, error in updated.failed.items():
+                self._failed(replicas[tp], OFFLINE, error)
+            remaining = updated.retry
+        return results
+
+    def _without(self, state: LeaderAndIsr, broker: int) -> LeaderAndIsr:
+        """The state without this broker; the last member stays, so that it can lead again when it returns."""
+        leader = NO_LEADER if state.leader == broker else state.leader
+        isr = state.isr if len(state.isr) == 1 else tuple(r for r in state.isr if r != broker)
+        return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
+
+    def _shrinkable(
+        self, replicas: dict[TopicPartition, Replica], partitions: Iterable[TopicPartition],
+        found: dict[TopicPartition, LeaderAndIsr | Exception],
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """The states an ISR can be shrunk in; the others are recorded as failures."""
+        states: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp in partitions:
+            state = found[tp]
+            if isinstance(state, NoNode):
+                if tp not in self.controller.partitions_to_be_deleted:
+                    self._failed(replicas[tp], OFFLINE, StateChangeFailed(
+                        f"Failed to change state of replica {replicas[tp].broker} for partition {tp} since the leader "
+                        "and isr path in zookeeper is empty"
+                    ))
+            elif isinstance(state, Exception):
+                self._failed(replicas[tp], OFFLINE, state)
+            elif state.controller_epoch > self.context.epoch:
+                self._failed(replicas[tp], OFFLINE, StateChangeFailed(
+                    "Leader and isr path written by another controller. This probably means the current controller "
+                    f"with epoch {self.context.epoch} went through a soft failure and another controller was elected "
+                    f"with epoch {state.controller_epoch}. Aborting state change by this controller"
+                ))
+            else:
+                states[tp] = state
+        return states

@@ -1,0 +1,59 @@
+"""Controlled shutdown: the controller moves everything off a broker that asks to leave.
+
+Leaderships move to another in-sync replica; followed partitions are stopped and leave their ISRs. Partitions with a
+single replica cannot move and are left alone.
+Kafka 2.0.1: controller/KafkaController.scala, ControlledShutdown
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import Replica, TopicPartition
+from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, StateChangeFailed
+from kafka_ctl.partition import ONLINE
+from kafka_ctl.replica import OFFLINE
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+async def controlled_shutdown(c: Controller, broker: int, reply: asyncio.Future) -> None:
+    """Answer with the partitions the broker still leads, or with an error."""
+    try:
+        remaining = await _move_away(c, broker)
+    except Exception as error:
+        if not reply.done():
+            reply.set_exception(error)
+    else:
+        if not reply.done():
+            reply.set_result(remaining)
+
+
+async def _move_away(c: Controller, broker: int) -> tuple[TopicPartition, ...]:
+    context = c.context
+    if not c.is_active:
+        raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
+    c.say("shutting_down_broker", broker=broker)
+    if broker not in context.brokers:
+        raise StateChangeFailed(f"Broker id {broker} does not exist.")
+    context.shutting_down.add(broker)
+    c.say("all_shutting_down", brokers=sorted(context.shutting_down))
+    c.say("live_brokers", brokers=sorted(context.live))
+    movable = [tp for tp in context.partitions_on(broker) if len(context.assigned(tp)) > 1 and tp in context.leadership]
+    led = [tp for tp in movable if context.leadership[tp].leader == broker]
+    followed = [tp for tp in movable if context.leadership[tp].leader != broker]
+    await c.partition_machine.handle(led, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
+    try:
+        c.batch.open()
+        for tp in followed:
+            c.batch.stop_replica(broker, tp, False, None)
+        c.batch.send()
+    except BatchNotEmpty as error:
+        await c.illegal_state(error)
+    await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in followed], OFFLINE)
+    return tuple(
+        tp for tp, state in context.leadership.items() if state.leader == broker and len(context.assigned(tp)) > 1
+    )

@@ -1,0 +1,65 @@
+"""Topics and partitions that are created.
+
+Kafka 2.0.1: controller/KafkaController.scala, TopicChange, PartitionModifications, onNewPartitionCreation
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
+from kafka_ctl.controller import listeners
+from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.partition import NEW, ONLINE
+from kafka_ctl.replica import NEW as NEW_REPLICA
+from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+from kafka_ctl.zookeeper.znodes import TopicsZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+async def topic_change(c: Controller) -> None:
+    """The children of `/brokers/topics` changed: forget the deleted topics, bring the new ones online."""
+    context = c.context
+    now = await c.zk.read_children(TopicsZNode.path())
+    new = [t for t in now if t not in context.topics]
+    deleted = [t for t in context.topics if t not in now]
+    listeners.watch_topics(c, new)
+    assignments = await c.zk.assignments(new)
+    for topic in deleted:
+        context.remove_topic(topic)
+    for topic in new:
+        context.topics[topic] = {}
+    await _created(c, assignments, "topics_changed", new=new, deleted=deleted)
+
+
+async def partition_modifications(c: Controller, topic: str) -> None:
+    """The assignment of a topic changed: bring the partitions online that were not there before."""
+    assignment = (await c.zk.assignments([topic])).get(topic, {})
+    added = {n: a for n, a in assignment.items() if not c.context.assigned(TopicPartition(topic, n))}
+    if added:
+        await _created(c, {topic: added}, "partitions_added")
+
+
+async def _created(
+    c: Controller, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
+) -> None:
+    """Take new partitions into the context and through New to Online."""
+    partitions = []
+    for topic, added in assignments.items():
+        c.context.topics.setdefault(topic, {}).update(added)
+        partitions += [TopicPartition(topic, number) for number in added]
+    named = {str(tp): list(c.context.assigned(tp)) for tp in partitions}
+    c.say(message, **words, assignment=named)
+    if partitions:
+        await on_new_partitions(c, partitions)
+
+
+async def on_new_partitions(c: Controller, partitions: list[TopicPartition]) -> None:
+    """Four batches: partitions New, replicas New, partitions Online, replicas Online."""
+    c.say("partition_creation", partitions=[str(tp) for tp in partitions])
+    await c.partition_machine.handle(partitions, NEW)
+    await c.replica_machine.handle(c.context.replicas_of(partitions), NEW_REPLICA)
+    await c.partition_machine.handle(partitions, ONLINE, Strategy.OFFLINE)
+    await c.replica_machine.handle(c.context.replicas_of(partitions), ONLINE_REPLICA)

@@ -1,0 +1,131 @@
+"""The administrator: the tools that write wishes into ZooKeeper, and what they refuse.
+
+Kafka 2.0.1: zk/AdminZkClient.scala, AdminZkClient; admin/TopicCommand.scala, TopicCommand
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from kafka_ctl.assignment import add_partitions, assign
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.trace import CAUSE, Trace
+from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
+
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
+TOPIC_KEYS = ("unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "cleanup.policy")
+"""Configuration keys of topics that the lab knows."""
+
+
+class Admin:
+    """One administrator with a session of its own."""
+
+    def __init__(self, store: Any, trace: Trace, random: Random) -> None:
+        self.store, self.trace, self.random = store, trace, random
+        self._zk: ZkClient | None = None
+
+    async def zk(self) -> ZkClient:
+        """The administrator's client, connected at the first need."""
+        if self._zk is None:
+            client = ZkClient(window=1)
+            client.session = await self.store.connect("admin", 30.0, client.watched, lambda state: self._state(client, state))
+            client.connected.set()
+            self._zk = client
+        return self._zk
+
+    def _state(self, client: ZkClient, state: str) -> None:
+        if state == CONNECTED:
+            client.connected.set()
+        elif state != DISCONNECTED:
+            self._zk = None
+
+    async def topics(self) -> list[str]:
+        return await (await self.zk()).read_children(znodes.TopicsZNode.path())
+
+    async def create_topic(
+        self, topic: str, partitions: int | None, replication_factor: int | None,
+        assignment: Mapping[int, Sequence[int]] | None, config: Mapping[str, Any] | None, racks: Mapping[int, str | None],
+    ) -> None:
+        """Write the topic's configuration, then its assignment; the controller does the rest."""
+        _check_name(topic)
+        values = _check_config(config or {})
+        zk = await self.zk()
+        if topic in await self.topics():
+            raise BadInput(f"Topic '{topic}' already exists.")
+        registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
+        if assignment is None:
+            assert partitions is not None and replication_factor is not None
+            chosen: Mapping[int, Sequence[int]] = assign(
+                registered, partitions, replication_factor, racks={b: racks.get(b) for b in registered}, rng=self.random
+            )
+        else:
+            chosen = check_assignment(assignment)
+        if values:
+            path = znodes.ConfigEntityZNode.path("topics", topic)
+            await self._set_or_create(path, znodes.ConfigEntityZNode.encode(values))
+        data = znodes.TopicZNode.encode({p: tuple(r) for p, r in chosen.items()})
+        (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
+
+    async def add_partitions(self, topic: str, total: int) -> None:
+        """Write the topic's assignment with more partitions."""
+        zk = await self.zk()
+        known = (await zk.assignments([topic])).get(topic)
+        if known is None:
+            raise UnknownName("topic", topic, await self.topics())
+        registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
+        existing = {number: a.replicas for number, a in known.items()}
+        new = add_partitions(existing, total, registered)
+        data = znodes.TopicZNode.encode(existing | {n: tuple(r) for n, r in new.items()})
+        (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
+
+    async def _set_or_create(self, path: str, data: bytes) -> None:
+        zk = await self.zk()
+        if (await zk.write(Set(path, data))).error == "NONODE":
+            (await zk.write(Create(path, data))).checked()
+
+    async def tree(self, path: str) -> list[str]:
+        """The paths below a path, parents first."""
+        zk, found = await self.zk(), []
+        answer = (await zk.send([Children(path)]))[0]
+        for name in answer.value if isinstance(answer.value, list) else []:
+            child = f"{path.rstrip('/')}/{name}"
+            found += [child, *await self.tree(child)]
+        return found
+
+    def asks(self, command: str, **words: Any) -> None:
+        """Record a command as the cause of what follows."""
+        detail = " ".join(f"{key}={value}" for key, value in words.items() if value is not None)
+        topic = words.get("topic")
+        CAUSE.set(self.trace.add("admin", "event", command, topic=topic, detail=detail or None))
+
+
+def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:
+    """A manual assignment that a topic can be created with; BadInput says what is wrong with it."""
+    chosen = {int(p): tuple(r) for p, r in assignment.items()}
+    if not chosen or sorted(chosen) != list(range(len(chosen))):
+        raise BadInput(f"assignment of partitions {sorted(chosen)}: partitions are numbered from 0 without gaps")
+    for number, replicas in chosen.items():
+        if not replicas or len(set(replicas)) != len(replicas):
+            raise BadInput(f"Duplicate replica assignment found: partition {number} has replicas {list(replicas)}")
+        if len(replicas) != len(chosen[0]):
+            raise BadInput("All partitions should have the same number of replicas.")
+    return chosen
+
+
+def _check_name(topic: str) -> None:
+    if not isinstance(topic, str) or not LEGAL_NAME.match(topic) or topic in (".", ".."):
+        raise BadInput(
+            f"topic name {topic!r} is illegal: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'"
+        )
+
+
+def _check_config(config: Mapping[str, Any]) -> dict[str, str]:
+    for key in config:
+        if key not in TOPIC_KEYS:
+            raise UnknownName("topic configuration key", key, TOPIC_KEYS)
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in config.items()}

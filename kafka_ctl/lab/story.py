@@ -1,0 +1,129 @@
+"""A story: seed, generation and commands as a short text that reopens a run exactly.
+
+    lab brokers=3 generation=2.0 seed=7
+    create_topic orders partitions=6 replication_factor=3
+    settle
+    kill 1
+
+One command a line: a method of `Lab`, its first arguments bare, the others by name, values as JSON without spaces.
+Lines with `#` are prose. A golden story also has `----` and recorded output after each command, up to the next blank
+line; a reader of commands skips both.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import shlex
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from kafka_ctl.errors import BadInput
+
+
+class Command(NamedTuple):
+    """One line: a method of Lab, its arguments, and where it stood."""
+
+    name: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    line: int = 0
+
+    def __str__(self) -> str:
+        words = [_write(a) for a in self.args]
+        words += [f"{k}={v if k == 'generation' else _write(v)}" for k, v in self.kwargs.items()]
+        return " ".join([self.name, *words])
+
+
+def command(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Command:
+    """The call as a command: required arguments bare, the others named, defaults left out."""
+    bound = inspect.signature(method).bind(None, *args, **kwargs)
+    bare, named = [], {}
+    for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
+        if name not in bound.arguments:
+            continue
+        value = bound.arguments[name]
+        if parameter.default is inspect.Parameter.empty:
+            bare.append(value)
+        elif value != parameter.default:
+            named[name] = value
+    return Command(method.__name__, tuple(bare), named)
+
+
+def _write(value: Any) -> str:
+    text = value if isinstance(value, str) and _read(value) == value else json.dumps(plain(value), separators=(",", ":"))
+    return shlex.quote(text) if text == "" or any(c.isspace() or c in "'\"\\#" for c in text) else text
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it: topic-partitions as `orders-0`, tuples as lists, keys as text."""
+    if isinstance(value, dict):
+        return {(f"{k[0]}-{k[1]}" if isinstance(k, tuple) else str(k)): plain(v) for k, v in value.items()}
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
+        return f"{value[0]}-{value[1]}"
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(v) for v in value]
+    return value
+
+
+def _read(word: str) -> Any:
+    """A word as JSON, or as itself: so is `0.10`, which names a generation and is no number."""
+    try:
+        value = json.loads(word)
+    except ValueError:
+        return word
+    return word if isinstance(value, float) and repr(value) != word else value
+
+
+def parse(text: str) -> Iterator[Command]:
+    """The commands of a story; BadInput names the line that is no command."""
+    skipping = False
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if skipping or stripped == "----":
+            skipping = stripped != ""
+            continue
+        if not stripped or stripped.startswith("#"):
+            continue
+        try:
+            words = shlex.split(stripped, comments=True)
+        except ValueError as error:
+            raise BadInput(f"line {number}: {stripped!r} is no command: {error}") from None
+        args, kwargs = [], {}
+        for word in words[1:]:
+            name, equals, value = word.partition("=")
+            if equals and name.isidentifier():
+                kwargs[name] = _read(value)
+            elif kwargs:
+                raise BadInput(f"line {number}: {word!r} comes after a named argument; name it too")
+            else:
+                args.append(_read(word))
+        yield Command(words[0], tuple(args), kwargs, number)
+
+
+def read(text: str | Any) -> str:
+    """A story given as text, or as the path of a file."""
+    given = str(text)
+    if "\n" in given or given.lstrip().startswith("lab"):
+        return given
+    try:
+        with open(given, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"story {given!r} cannot be read: {error}") from None
+
+
+def opening(line: Command) -> dict[str, Any]:
+    """The arguments of `Lab` from a story's first command."""
+    from kafka_ctl.generation import Generation
+
+    known = ("brokers", "generation", "seed", "config", "settle", "changes")
+    if line.name != "lab" or line.args or set(line.kwargs) - set(known):
+        raise BadInput(
+            f"line {line.line}: a story begins with 'lab' and {', '.join(known)} by name; this begins with {str(line)!r}"
+        )
+    given = dict(line.kwargs)
+    if isinstance(given.get("brokers"), dict):
+        given["brokers"] = {int(id): rack for id, rack in given["brokers"].items()}
+    changes = given.pop("changes", {})
+    return given | {"generation": Generation(str(given.get("generation", "2.0")), **changes)}

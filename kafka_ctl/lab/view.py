@@ -1,0 +1,101 @@
+"""What a person sees when looking at the lab: plain values, read from ZooKeeper and from the acting controller.
+
+What is stored (leader, ISR, epochs) is read from the znodes; what only the controller believes (states) is read from
+the controller that acts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.partition import NON_EXISTENT, PartitionState
+from kafka_ctl.replica import ReplicaState
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode, TopicZNode
+
+Znodes = dict[str, tuple[bytes, int, int]]
+
+
+class ControllerView(NamedTuple):
+    """The controller: the broker named in `/controller` that also acts as such, and its epoch."""
+
+    id: int
+    epoch: int
+
+
+class PartitionView(NamedTuple):
+    """One partition. `leader` is -1 when nobody leads; without a controller, `state` is NonExistentPartition."""
+
+    topic: str
+    partition: int
+    state: PartitionState
+    leader: int
+    isr: tuple[int, ...]
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+    leader_epoch: int
+    controller_epoch: int
+    zk_version: int
+
+
+class ReplicaView(NamedTuple):
+    """One copy of a partition as the acting controller sees it."""
+
+    topic: str
+    partition: int
+    broker: int
+    state: ReplicaState
+
+
+class BrokerView(NamedTuple):
+    """One broker process: what it does, what it knows, what it leads and follows."""
+
+    id: int
+    rack: str | None
+    state: str
+    is_controller: bool
+    metadata: dict[TopicPartition, LeaderAndIsr]
+    leads: tuple[TopicPartition, ...]
+    follows: tuple[TopicPartition, ...]
+    live_brokers: tuple[int, ...]
+
+
+def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition, PartitionView]:
+    """Every partition that a topic znode assigns or that the controller still knows."""
+    views: dict[TopicPartition, PartitionView] = {}
+    states = acting.context.partitions if acting else {}
+    for path, (data, _, _) in znodes.items():
+        parts = path.split("/")
+        if path.startswith("/brokers/topics/") and len(parts) == 4:
+            for number, assignment in sorted(TopicZNode.decode(data, parts[3]).items()):
+                tp = TopicPartition(parts[3], number)
+                views[tp] = _partition(tp, assignment, znodes, states.get(tp, NON_EXISTENT))
+    return views
+
+
+def _partition(tp: TopicPartition, assignment: ReplicaAssignment, znodes: Znodes, state: PartitionState) -> PartitionView:
+    stored = znodes.get(TopicPartitionStateZNode.path(tp))
+    known = TopicPartitionStateZNode.decode(stored[0], stored[1], tp) if stored else LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
+    return PartitionView(
+        tp.topic, tp.partition, state, known.leader, known.isr, *assignment, known.leader_epoch,
+        known.controller_epoch, known.zk_version,
+    )
+
+
+def replicas(acting: Controller | None) -> list[ReplicaView]:
+    """Every replica the acting controller knows, by topic, partition and broker."""
+    return [ReplicaView(*replica, state) for replica, state in sorted(acting.context.replicas.items())] if acting else []
+
+
+def broker(process: Broker) -> BrokerView:
+    hosted = process.replicas.hosted if process.state != "down" else {}
+    return BrokerView(
+        process.id, process.rack, process.state, process.listening and process.controller.is_active,
+        dict(process.replicas.metadata),
+        tuple(sorted(tp for tp, h in hosted.items() if h.state.leader == process.id)),
+        tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),
+        process.replicas.live_brokers,
+    )
