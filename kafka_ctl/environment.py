@@ -71,7 +71,7 @@ def lock(root: Path = ROOT, *, upgrade: bool = False) -> None:
     uv = shutil.which("uv")
     if uv is None:
         raise Unavailable("uv is not on PATH; `pip install uv` brings it")
-    extras = [f"--extra={extra}" for extra in (*EXTRAS, "build")]
+    extras = [f"--extra={extra}" for extra in (*EXTRAS, "lock")]
     options = "--universal --python-version=3.11 --generate-hashes --no-annotate --no-header --quiet".split()
     target = root / "requirements.txt"
     command = [
