@@ -1,0 +1,49 @@
+"""Histories: many clusters, or one over a long time, written down and questioned.
+
+    spark()        a Spark session on this machine                                      session
+    generate()     simulate many clusters, and write what happened                      generate, workload, layout
+    load()         read that again, as a DataFrame                                      load
+    simulate()     one of these clusters, as a trace                                    workload
+    [questions]    one function, one question, one answer
+    [plots]        answers to look at
+
+Records have the same columns everywhere (`schema`, explained in `docs/trace-format.md`).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafka_ctl.history import plots, questions
+    from kafka_ctl.history.generate import Dataset, generate
+    from kafka_ctl.history.load import load, load_arrow
+    from kafka_ctl.history.session import spark
+    from kafka_ctl.history.workload import TROUBLES, Workload, simulate
+
+_HOMES = {
+    "spark": "session",
+    "generate": "generate",
+    "Dataset": "generate",
+    "load": "load",
+    "load_arrow": "load",
+    "simulate": "workload",
+    "Workload": "workload",
+    "TROUBLES": "workload",
+    "questions": "",
+    "plots": "",
+}
+__all__ = [
+    "TROUBLES", "Dataset", "Workload", "generate", "load", "load_arrow", "plots", "questions", "simulate", "spark",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name at its first use: Spark and Arrow take their time."""
+    if name not in _HOMES:
+        raise AttributeError(f"kafka_ctl.history has no {name!r}; it has {', '.join(__all__)}")
+    home = _HOMES[name]
+    module = import_module(f"kafka_ctl.history.{home or name}")
+    value = globals()[name] = getattr(module, name) if home else module
+    return value

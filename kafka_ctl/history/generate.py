@@ -1,0 +1,226 @@
+"""Large histories: many simulated clusters, written as one dataset by Spark's tasks.
+
+One cluster is one seed, so the dataset depends on nothing but the arguments: not on the number of tasks,
+their order, or whether the run was interrupted. Each task runs the simulator and writes its own files; only
+counts travel back.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kafka_ctl.errors import BadInput, Unavailable, UnknownName
+from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, Place, bucket_of
+from kafka_ctl.history.schema import to_arrow
+from kafka_ctl.history.workload import Workload, simulate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FORMAT = 1
+"""Of the dataset's folder; a reader of another format says so."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a task needs to know."""
+
+    clusters: int
+    hours: float
+    seed: int
+    generation: str
+    buckets: int
+    workload: Workload = field(default_factory=Workload)
+
+    def __post_init__(self) -> None:
+        from kafka_ctl.generation import GENERATIONS
+
+        if self.clusters < 1 or self.hours <= 0 or self.buckets < 1:
+            raise BadInput(
+                f"clusters={self.clusters}, hours={self.hours}, buckets={self.buckets}: all must be above 0"
+            )
+        if self.generation not in GENERATIONS:
+            raise UnknownName("generation", self.generation, GENERATIONS)
+
+    def seed_of(self, cluster: int) -> int:
+        """The seed of one cluster: `simulate(seed)` runs it again, alone."""
+        return self.seed * 1_000_000 + cluster
+
+    def names(self) -> dict[str, int]:
+        """Every history and its seed; the names sort in the order of the seeds."""
+        return {f"cluster-{self.seed_of(n):09d}": self.seed_of(n) for n in range(self.clusters)}
+
+    def described(self) -> dict[str, Any]:
+        return {"format": FORMAT, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """What `generate` wrote."""
+
+    path: str
+    histories: int
+    records: int
+
+    def __repr__(self) -> str:
+        return f"{self.histories:,} histories with {self.records:,} records"
+
+
+def generate(
+    spark: SparkSession | None, clusters: int = 1000, hours: float = 24, seed: int = 0, *,
+    out: str | os.PathLike[str], generation: str = "2.0", workload: Workload | None = None,
+    buckets: int | None = None, overwrite: bool = False, resume: bool = False, progress: bool | None = None,
+    processes: int = 1,
+) -> Dataset:  # fmt: skip
+    """Simulate `clusters` clusters for `hours` of their time and write their traces to the folder `out`.
+
+    The clusters are drawn from `workload`, and `seed` decides the draw. With `spark` the work is done in its
+    tasks; with None in this process, or in `processes` of them. `buckets` is the number of files of each
+    kind, and so the most tasks that can work at once. `progress` shows a bar on stderr; by default only on a
+    terminal.
+
+    A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
+    folder that `load` refuses, and that `resume` finishes. Raises BadInput for these and for bad numbers.
+    """
+    job = Job(clusters, hours, seed, generation, buckets or default_buckets(clusters), workload or Workload())
+    place = Place(out)
+    if not prepare(place, job, overwrite, resume):
+        return dataset(place)
+    done = {int(name.split(".")[0]) for name in place.names(DONE) if name.endswith(".json")}
+    todo = [bucket for bucket in range(job.buckets) if bucket not in done]
+    with shown(place, job.buckets, progress):
+        if spark is not None:
+            _in_spark(spark, place.path, job, todo)
+        else:
+            _here(place.path, job, todo, processes)
+    finish(place, job)
+    return dataset(place)
+
+
+def default_buckets(clusters: int) -> int:
+    """Enough for a handful of cores, and few enough that no file is tiny."""
+    return max(1, min(64, clusters // 5))
+
+
+def dataset(place: Place) -> Dataset:
+    manifest = place.manifest()
+    return Dataset(place.path, manifest["histories"], manifest["records"])
+
+
+def prepare(place: Place, job: Job, overwrite: bool, resume: bool) -> bool:
+    """Make the folder ready; False when a resumed run turns out to be finished."""
+    before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
+    if before and overwrite and not resume:
+        place.clear()
+    elif before and not resume:
+        state = "a dataset" if before == MANIFEST else "an unfinished dataset"
+        cure = "" if before == MANIFEST else "resume=True finishes it, "
+        raise BadInput(f"{place.path} holds {state} already; {cure}overwrite=True replaces it")
+    elif before:
+        asked, found = job.described(), place.read_json(before)
+        if different := [name for name in asked if _plain(asked[name]) != found.get(name)]:
+            raise BadInput(f"cannot resume {place.path}: it was begun with another {', '.join(different)}")
+        if before == MANIFEST:
+            return False
+    elif place.names():
+        raise BadInput(f"{place.path} is not empty and holds no dataset; give an empty or new folder")
+    place.write_json(job.described(), UNFINISHED)
+    return True
+
+
+def _plain(value: Any) -> Any:
+    """As it comes back from JSON."""
+    import json
+
+    return json.loads(json.dumps(value))
+
+
+def finish(place: Place, job: Job) -> None:
+    """All buckets are there: write the manifest, last of all."""
+    noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
+    if len(noted) != job.buckets:
+        raise Unavailable(
+            f"{place.path}: {job.buckets - len(noted)} of {job.buckets} buckets were not written"
+        )
+    manifest = job.described() | {
+        "histories": sum(n["histories"] for n in noted),
+        "records": sum(n["records"] for n in noted),
+        "kinds": sorted({kind for n in noted for kind in n["kinds"]}),
+    }
+    place.write_json(manifest, MANIFEST)
+    for name in (TEMPORARY, DONE):
+        if place.has(name):
+            place.fs.delete_dir(place.at(name))
+    place.fs.delete_file(place.at(UNFINISHED))
+
+
+def write_bucket(path: str, job: Job, bucket: int) -> dict[str, Any]:
+    """Simulate the clusters of one bucket and write its files; what one task does."""
+    writer = BucketWriter(Place(path), bucket)
+    for name, seed in job.names().items():
+        if bucket_of(name, job.buckets) == bucket:
+            writer.add(to_arrow(simulate(seed, job.hours, job.generation, job.workload), name))
+    return writer.commit()
+
+
+def _in_spark(spark: SparkSession, path: str, job: Job, buckets: Sequence[int]) -> None:
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            noted = [write_bucket(path, job, buckets[n]) for n in batch.column("id").to_pylist()]
+            yield pa.RecordBatch.from_pydict({"records": [n["records"] for n in noted]})
+
+    if buckets:
+        tasks = spark.range(0, len(buckets), 1, len(buckets))
+        tasks.mapInArrow(work, "records bigint").collect()
+
+
+def _here(path: str, job: Job, buckets: Sequence[int], processes: int) -> None:
+    if processes <= 1:
+        for bucket in buckets:
+            write_bucket(path, job, bucket)
+        return
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        for future in as_completed([pool.submit(write_bucket, path, job, bucket) for bucket in buckets]):
+            future.result()
+
+
+@contextmanager
+def shown(place: Place, buckets: int, wanted: bool | None) -> Iterator[None]:
+    """A progress bar on stderr while the buckets appear in the folder, whoever writes them."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    over = threading.Event()
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("simulating", total=buckets)
+        watcher = threading.Thread(
+            target=_follow, args=(place, over, lambda n: bar.update(task, completed=n))
+        )
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+
+def _follow(place: Place, over: threading.Event, tell: Callable[[int], None]) -> None:
+    while True:
+        last = over.wait(0.5)
+        tell(sum(name.endswith(".json") for name in place.names(DONE)))
+        if last:
+            return

@@ -1,0 +1,174 @@
+"""Where the records of a dataset lie: a folder that Spark, DuckDB, polars and pyarrow all read.
+
+    kind=partition/part-00003_00003.c000.zstd.parquet   the partition records of bucket 3
+    _manifest.json                                      written last: without it the dataset is not complete
+
+A bucket holds the histories whose name Spark hashes to its number, and is sorted by history, topic, partition
+and seq. So a question about one kind of record reads nothing else, and a question by history or by partition
+moves and sorts nothing: Spark's bucketed tables know files by such names (`load` tells it).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.history.schema import SCHEMA
+
+MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
+ROW_GROUP = 500_000
+"""Records in a row group, at most; also what a writer keeps in memory for each kind."""
+IN_FILES = pa.schema([field for field in SCHEMA if field.name != "kind"])
+"""The columns of a file: `kind` is in the name of its folder."""
+RISING = ("seq", "time_ms", "cause")
+"""Columns with hardly two values alike, for which a dictionary is a waste."""
+
+
+def bucket_of(history: str, buckets: int) -> int:
+    """The bucket of a history: Spark's hash of its name, modulo the number of buckets."""
+    return murmur3(history.encode()) % buckets
+
+
+def murmur3(data: bytes, seed: int = 42) -> int:
+    """Murmur3 as Spark hashes strings, signed: the last bytes go in one by one, not together.
+
+    Spark 4.3: unsafe/hash/Murmur3_x86_32.java, hashUnsafeBytes
+    """
+
+    def rotate(x: int, by: int) -> int:
+        return ((x << by) | (x >> (32 - by))) & 0xFFFFFFFF
+
+    h = seed
+    whole = len(data) // 4 * 4
+    words = [int.from_bytes(data[i : i + 4], "little") for i in range(0, whole, 4)]
+    words += [(byte - 256 if byte > 127 else byte) & 0xFFFFFFFF for byte in data[whole:]]
+    for word in words:
+        mixed = rotate(word * 0xCC9E2D51 & 0xFFFFFFFF, 15) * 0x1B873593 & 0xFFFFFFFF
+        h = (rotate(h ^ mixed, 13) * 5 + 0xE6546B64) & 0xFFFFFFFF
+    h ^= len(data)
+    h = (h ^ (h >> 16)) * 0x85EBCA6B & 0xFFFFFFFF
+    h = (h ^ (h >> 13)) * 0xC2B2AE35 & 0xFFFFFFFF
+    h ^= h >> 16
+    return h - (1 << 32) if h >> 31 else h
+
+
+class Place:
+    """The folder of one dataset, here or on any file system pyarrow knows (`hdfs://`, `s3://` ...)."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        text = os.fspath(path)
+        self.path = text if "://" in text else os.path.abspath(text)
+        self.fs, self.root = pafs.FileSystem.from_uri(self.path)
+
+    def at(self, *names: str) -> str:
+        return "/".join((self.root, *names))
+
+    def has(self, *names: str) -> bool:
+        return self.fs.get_file_info(self.at(*names)).type != pafs.FileType.NotFound
+
+    def names(self, *folder: str) -> list[str]:
+        """What lies in a folder, sorted; nothing when there is no such folder."""
+        selector = pafs.FileSelector(self.at(*folder) if folder else self.root, allow_not_found=True)
+        return sorted(info.base_name for info in self.fs.get_file_info(selector))
+
+    def read_json(self, *names: str) -> dict[str, Any]:
+        with self.fs.open_input_stream(self.at(*names)) as file:
+            return json.loads(file.read())
+
+    def write_json(self, value: dict[str, Any], *names: str) -> None:
+        """Under another name first, so that nobody reads half a file."""
+        folder = self.at(*names[:-1]) if names[:-1] else self.root
+        self.fs.create_dir(folder)
+        with self.fs.open_output_stream(f"{folder}/.{names[-1]}") as file:
+            file.write(json.dumps(value, indent=1).encode() + b"\n")
+        self.fs.move(f"{folder}/.{names[-1]}", f"{folder}/{names[-1]}")
+
+    def manifest(self) -> dict[str, Any]:
+        """What the dataset says about itself; BadInput when there is none, or only a part of one."""
+        if self.has(MANIFEST):
+            return self.read_json(MANIFEST)
+        if self.has(UNFINISHED):
+            raise BadInput(f"{self.path} is not complete; generate(..., resume=True) finishes it")
+        raise BadInput(f"{self.path} holds no generated histories (no {MANIFEST} there)")
+
+    def clear(self) -> None:
+        """Remove a dataset, finished or not; nothing else that lies in the folder."""
+        for name in (MANIFEST, UNFINISHED):
+            if self.has(name):
+                self.fs.delete_file(self.at(name))
+        for name in self.names():
+            if name in (TEMPORARY, DONE) or name.startswith("kind="):
+                self.fs.delete_dir(self.at(name))
+
+
+class BucketWriter:
+    """Writes the files of one bucket: all of them appear at the end, or none.
+
+    `add` takes the histories in the order of their names. A bucket written twice, by a task that ran again,
+    is the same files again.
+    """
+
+    def __init__(self, place: Place, bucket: int) -> None:
+        self.place, self.bucket = place, bucket
+        self.folder = place.at(TEMPORARY, f"{bucket:05d}-{uuid4().hex[:8]}")
+        self.file = f"part-{bucket:05d}_{bucket:05d}.c000.zstd.parquet"
+        self.histories = self.records = 0
+        self._waiting: dict[str, list[pa.Table]] = {}
+        self._writers: dict[str, pq.ParquetWriter] = {}
+
+    def add(self, history: pa.Table) -> None:
+        """Take the records of one history, a table of the trace schema."""
+        self.histories += 1
+        self.records += len(history)
+        for kind, part in by_kind(history):
+            waiting = self._waiting.setdefault(kind, [])
+            waiting.append(part)
+            if sum(map(len, waiting)) >= ROW_GROUP:
+                self._flush(kind)
+
+    def _flush(self, kind: str) -> None:
+        if kind not in self._writers:
+            self.place.fs.create_dir(f"{self.folder}/kind={kind}")
+            self._writers[kind] = pq.ParquetWriter(
+                f"{self.folder}/kind={kind}/{self.file}", IN_FILES, filesystem=self.place.fs,
+                compression="zstd", compression_level=1,
+                use_dictionary=[f.name for f in IN_FILES if f.name not in RISING],
+                column_encoding=dict.fromkeys(["seq", "cause"], "DELTA_BINARY_PACKED"),
+            )  # fmt: skip
+        self._writers[kind].write_table(pa.concat_tables(self._waiting.pop(kind)), row_group_size=ROW_GROUP)
+
+    def commit(self) -> dict[str, Any]:
+        """Close the files, move them to their places, and note what the bucket holds."""
+        for kind in list(self._waiting):
+            self._flush(kind)
+        for kind, writer in sorted(self._writers.items()):
+            writer.close()
+            self.place.fs.create_dir(self.place.at(f"kind={kind}"))
+            written, home = f"{self.folder}/kind={kind}/{self.file}", self.place.at(f"kind={kind}", self.file)
+            self.place.fs.move(written, home)
+        noted = {
+            "bucket": self.bucket, "histories": self.histories, "records": self.records,
+            "kinds": sorted(self._writers),
+        }  # fmt: skip
+        self.place.write_json(noted, DONE, f"{self.bucket:05d}.json")
+        self.place.fs.delete_dir(self.folder)
+        return noted
+
+
+def by_kind(history: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The records of one history by kind, each in the order of its file: topic, partition, seq."""
+    for kind in sorted(history.column("kind").unique().to_pylist()):
+        part = history.filter(pc.field("kind") == kind).drop_columns(["kind"])
+        # Spark sorts nulls first, Arrow last; no topic is "", and no partition is -1.
+        topic, partition = pc.fill_null(part.column("topic"), ""), pc.fill_null(part.column("partition"), -1)
+        keys = pa.table({"topic": topic, "partition": partition, "seq": part.column("seq")})
+        yield kind, part.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]))

@@ -1,0 +1,32 @@
+"""What all questions share: how a trace becomes a DataFrame, and how a question is put to it."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.history.schema import SCHEMA, to_arrow
+from kafka_ctl.history.session import spark
+from kafka_ctl.trace import Trace
+
+Records: TypeAlias = Any
+"""What may be asked: a Spark DataFrame (`load`, `import_logs`), an Arrow table, or a lab's `Trace`."""
+
+
+def frame(records: Records) -> DataFrame:
+    """Records as a DataFrame of the trace schema; BadInput when they are something else."""
+    if isinstance(records, Trace):
+        records = to_arrow(records)
+    if isinstance(records, pa.Table):
+        return spark().createDataFrame(records)
+    if missing := [name for name in SCHEMA.names if name not in getattr(records, "columns", ())]:
+        raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
+    return records
+
+
+def ask(query: str, **tables: DataFrame) -> DataFrame:
+    """The answer to a query in SQL that names these tables in braces, as `{records}`."""
+    return next(iter(tables.values())).sparkSession.sql(query, **tables)  # type: ignore[arg-type]

@@ -1,0 +1,39 @@
+"""Which moves did the state machines make, and which of the legal ones never?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
+
+_QUERY = """
+WITH seen AS (
+    SELECT kind AS machine, source, target, count_if(error IS NULL) AS made, count(error) AS refused
+    FROM {records} WHERE kind IN ('partition', 'replica') AND source IS NOT NULL
+    GROUP BY kind, source, target
+)
+SELECT machine, source, target, action IS NOT NULL AS legal, action,
+       coalesce(made, 0) AS made, coalesce(refused, 0) AS refused
+FROM seen FULL JOIN {legal} USING (machine, source, target)
+"""
+
+
+def transition_counts(records: Records, generation: str = "2.0") -> DataFrame:
+    """How often each move of the two machines was made, beside the transition tables of a generation.
+
+    One row for every pair of states of a machine that is legal or was seen: `machine` (`partition` or
+    `replica`), `source`, `target`, `legal`, `action` (null for an illegal pair), `made` and `refused` (counts; a
+    legal move is refused when for example nobody can lead). `made == 0` is an edge never taken.
+    """
+    df = frame(records)
+    rows = [
+        (name, str(move.source), str(move.target), move.action)
+        for name, tables in (("partition", PARTITION), ("replica", REPLICA))
+        for move in tables[generation].rows
+    ]
+    legal = df.sparkSession.createDataFrame(
+        rows, "machine string, source string, target string, action string"
+    )
+    return ask(_QUERY, records=df, legal=legal)

@@ -1,0 +1,82 @@
+"""How long were partitions without a leader, and why?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from kafka_ctl.history.questions.departures import departures
+from kafka_ctl.history.questions.frames import Records, ask, frame
+
+_QUERY = """
+WITH moves AS (
+    SELECT history, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
+           target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
+           coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
+           'NewPartition' IN (source, target) AS new
+    FROM {records} WHERE kind = 'partition' AND error IS NULL
+), looking_back AS (
+    SELECT *, lag(down, 1, false) OVER w AS was_down,
+           last_value(leader) IGNORE NULLS OVER earlier AS led,
+           last_value(CASE WHEN leader IS NOT NULL THEN time_ms END) IGNORE NULLS OVER earlier AS led_ms
+    FROM moves
+    WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq),
+           earlier AS (PARTITION BY history, topic, partition ORDER BY seq
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+), changes AS (  -- where a partition goes down or comes up; `unseen`: nobody had said that it was down
+    SELECT *, NOT down AND NOT was_down AS unseen,
+           lead(time_ms) OVER w AS next_ms, lead(target) OVER w AS next_target
+    FROM looking_back WHERE down != was_down OR (NOT down AND from_down)
+    WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
+), epochs AS (
+    SELECT history, controller_epoch, min(time_ms) AS epoch_ms
+    FROM {records} WHERE kind = 'controller' GROUP BY history, controller_epoch
+), intervals AS (
+    SELECT history, topic, partition, seq, new, led_ms,
+           CASE WHEN NOT new THEN led END AS leader,
+           CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
+           CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
+           CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored
+    FROM changes LEFT JOIN epochs USING (history, controller_epoch) WHERE down OR unseen
+), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
+    SELECT history, leader AS broker, seq, NULL AS departure,
+           struct(topic, partition, start_ms, end_ms, restored, led_ms, new) AS i FROM intervals
+    UNION ALL
+    SELECT history, broker, cause_seq, struct(cause, cause_seq, at_ms), NULL FROM {departures}
+), blamed AS (
+    SELECT history, broker AS leader, i.*,
+           CASE WHEN broker IS NOT NULL THEN
+               last_value(departure) IGNORE NULLS OVER (PARTITION BY history, broker ORDER BY seq) END AS d,
+           i
+    FROM line
+), told AS (
+    SELECT *, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq AS cause_seq,
+           -- A broker that was elected while nobody had noticed its crash was lost at that election.
+           CASE WHEN d IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
+    FROM blamed WHERE i IS NOT NULL
+)
+SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
+       leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
+FROM told
+"""
+
+
+def unavailability(records: Records) -> DataFrame:
+    """The intervals in which a partition had no leader, one row each.
+
+    Columns
+    - `history`, `topic`, `partition`
+    - `start_ms`, `end_ms`, `duration_ms`: from the record that leaves the partition New or Offline to the one
+      that brings it Online (or ends it, when its topic is deleted): what the controller knew. `end_ms` and
+      `duration_ms` are null when the history ends first. A new controller finds partitions Offline without a
+      record of it; such an interval starts with that controller's epoch.
+    - `restored`: whether it ended with a leader; null when it did not end
+    - `leader`: the broker that led before, null for a new partition
+    - `cause`: why that broker left (see `departures`), `topic creation` for a new partition, null if unknown
+    - `cause_seq`: the record of that cause
+    - `lost_ms`, `outage_ms`: when the leader was really lost, and from then to `end_ms`: what a producer
+      felt. It contains the time until ZooKeeper and the controller noticed.
+
+    The cause is the last departure of the broker that led. That needs no walk along the chain of causes.
+    """
+    df = frame(records)
+    return ask(_QUERY, records=df, departures=departures(df))

