@@ -63,6 +63,16 @@ class Generation:
     metadata_to_all_on_broker_change: bool = _field(
         "a broker that comes or goes makes the controller send all metadata to every broker", "KAFKA-7537"
     )
+    fences_writes: bool = _field("a controller's writes fail once another has been elected", "KAFKA-6082")
+    incremental_reassignment: bool = _field(
+        "a reassignment stands in the topic's znode and can be changed and cancelled", "KIP-455"
+    )
+    caches_bumped_epoch: bool = _field(
+        "the leader epoch raised for a reassignment also enters the controller's cache", "KAFKA-9212"
+    )
+    partitions_leave_first: bool = _field(
+        "partitions leave the state machine when the deletion of their topic begins, not when it ends", "KAFKA-6753"
+    )
     groups_stop_replica: bool = _field("StopReplica requests to one broker travel together", "KAFKA-8294")
     config: Mapping[str, Any] = field(hash=False, metadata={"doc": "Kafka's configuration defaults", "ticket": ""})
 
@@ -102,6 +112,10 @@ GENERATIONS: dict[str, dict[str, Any]] = {
         "retries_whole_batch": True,
         "shutdown_tells_leaving_broker": False,
         "metadata_to_all_on_broker_change": True,
+        "fences_writes": False,
+        "incremental_reassignment": False,
+        "caches_bumped_epoch": False,
+        "partitions_leave_first": False,
         "groups_stop_replica": False,
         "config": DEFAULTS,
     },

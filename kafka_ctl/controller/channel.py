@@ -71,7 +71,7 @@ class RequestBatch:
         """Tell these brokers how the partitions are led."""
         for broker in brokers:
             self._metadata_to[broker] = None
-        context, doomed = self.context, self.controller.partitions_to_be_deleted
+        context, doomed = self.context, self.context.partitions_to_be_deleted
         for tp in partitions:
             state = context.leadership.get(tp)
             if state is None:

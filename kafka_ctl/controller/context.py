@@ -28,6 +28,13 @@ class Context:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
+    reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
+    """Partitions on the move and their target replicas (RAR)."""
+    topics_to_be_deleted: dict[str, None] = field(default_factory=dict)
+    topics_ineligible: set[str] = field(default_factory=set)
+    """Topics whose deletion must wait: a replica is dead or could not be deleted, or a reassignment runs."""
+    deletion_started: set[str] = field(default_factory=set)
+    partitions_to_be_deleted: set[TopicPartition] = field(default_factory=set)
     offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)
     """By broker: the partitions whose log directory there has failed."""
 
@@ -50,14 +57,26 @@ class Context:
         assignment = self.topics.get(partition.topic, {}).get(partition.partition)
         return assignment.replicas if assignment else ()
 
+    def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
+        """The assignment with what is being added and removed; an empty one if the partition is unknown."""
+        return self.topics.get(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))
+
     def assign(self, partition: TopicPartition, replicas: Iterable[int]) -> None:
-        known = self.topics.setdefault(partition.topic, {}).get(partition.partition, ReplicaAssignment(()))
-        self.topics[partition.topic][partition.partition] = known._replace(replicas=tuple(replicas))
+        """Change the replicas of a partition; one that loses all of them is still known, with none."""
+        new = self.assignment(partition)._replace(replicas=tuple(replicas))
+        self.topics.setdefault(partition.topic, {})[partition.partition] = new
 
     def all_partitions(self) -> Iterator[TopicPartition]:
         for topic, partitions in self.topics.items():
             for number in partitions:
                 yield TopicPartition(topic, number)
+
+    def partitions_of(self, topic: str) -> list[TopicPartition]:
+        return [TopicPartition(topic, number) for number in self.topics.get(topic, ())]
+
+    def replicas_in(self, topic: str, state: ReplicaState) -> list[Replica]:
+        """The replicas of a topic that are in this state."""
+        return [r for r in self.replicas_of(self.partitions_of(topic)) if self.replicas.get(r) is state]
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
         return [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]

@@ -13,7 +13,9 @@ from typing import Any
 
 from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.controller import events, failover, isr, leadership, membership, shutdown, topics
+from kafka_ctl.controller import (
+    deletion, events, failover, isr, kip455, leadership, membership, reassignment, rebalance, shutdown, topics,
+)
 from kafka_ctl.controller.channel import Channels, RequestBatch
 from kafka_ctl.controller.context import Context
 from kafka_ctl.controller.partitions import PartitionStateMachine
@@ -22,7 +24,7 @@ from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import CAUSE, Trace
-from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 
@@ -34,7 +36,7 @@ class Controller:
     """
 
     def __init__(
-        self, id: int, zk: ZkClient, network: Any, clock: Any, trace: Trace, generation: Generation,
+        self, id: int, zk: KafkaZk, network: Any, clock: Any, trace: Trace, generation: Generation,
         config: Mapping[str, Any], register: Any,
     ) -> None:
         self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
@@ -45,8 +47,7 @@ class Controller:
         """The broker this one believes to be the controller; -1 for none."""
         self.state = "Idle"
         self.queue = EventQueue(self.actor, trace)
-        self.partitions_to_be_deleted: set[TopicPartition] = set()
-        self.topics_to_be_deleted: set[str] = set()
+        self.rebalance_timer: asyncio.Task | None = None
         self._tasks: set[asyncio.Task] = set()
         self.channels = Channels(self)
         self.partition_machine = PartitionStateMachine(self)
@@ -120,6 +121,8 @@ class Controller:
                 self.resign()
             case events.ControlledShutdown(broker, reply):
                 await shutdown.controlled_shutdown(self, broker, reply)
+            case events.ApiPartitionReassignment(targets, reply):
+                await kip455.api_partition_reassignment(self, targets, reply)
             case _ if not self.is_active:
                 return
             case events.BrokerChange():
@@ -130,6 +133,22 @@ class Controller:
                 await topics.topic_change(self)
             case events.PartitionModifications(topic):
                 await topics.partition_modifications(self, topic)
+            case events.TopicDeletion():
+                await deletion.topic_deletion(self)
+            case events.TopicDeletionStopReplicaResponseReceived(broker, failed, errors):
+                await deletion.stop_replica_response(self, broker, failed, errors)
+            case events.PartitionReassignment() if self.generation.incremental_reassignment:
+                await kip455.zk_partition_reassignment(self)
+            case events.PartitionReassignment():
+                await reassignment.partition_reassignment(self)
+            case events.PartitionReassignmentIsrChange(tp):
+                await (kip455 if self.generation.incremental_reassignment else reassignment).isr_change(self, tp)
+            case events.PreferredReplicaLeaderElection():
+                await rebalance.preferred_election(self)
+            case events.AutoPreferredReplicaLeaderElection():
+                await rebalance.auto_rebalance(self)
+            case events.LogDirEventNotification():
+                await isr.log_dir_event_notification(self)
             case events.IsrChangeNotification():
                 await isr.isr_change_notification(self)
             case events.LeaderAndIsrResponseReceived(broker, failed, errors):

@@ -75,6 +75,54 @@ class PartitionModifications(Event):
 
 
 @dataclass(frozen=True)
+class TopicDeletion(Event):
+    state = "TopicDeletion"
+
+
+@dataclass(frozen=True)
+class TopicDeletionStopReplicaResponseReceived(Event):
+    state = "TopicDeletion"
+    broker: int
+    error: str | None
+    errors: dict[TopicPartition, str | None] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class PartitionReassignment(Event):
+    state = "PartitionReassignment"
+
+
+@dataclass(frozen=True)
+class ApiPartitionReassignment(Event):
+    """`reply` gets an error, or None, for each partition; a target of None cancels."""
+
+    state = "PartitionReassignment"
+    targets: dict[TopicPartition, tuple[int, ...] | None] = field(compare=False)
+    reply: asyncio.Future = field(compare=False)
+
+
+@dataclass(frozen=True)
+class PartitionReassignmentIsrChange(Event):
+    state = "PartitionReassignment"
+    partition: TopicPartition
+
+
+@dataclass(frozen=True)
+class PreferredReplicaLeaderElection(Event):
+    state = "ManualLeaderBalance"
+
+
+@dataclass(frozen=True)
+class AutoPreferredReplicaLeaderElection(Event):
+    state = "AutoLeaderBalance"
+
+
+@dataclass(frozen=True)
+class LogDirEventNotification(Event):
+    state = "LogDirChange"
+
+
+@dataclass(frozen=True)
 class IsrChangeNotification(Event):
     state = "IsrChange"
 
@@ -98,4 +146,6 @@ class LeaderAndIsrResponseReceived(Event):
 
 def subject(event: Event) -> dict[str, Any]:
     """The columns of a record that say what an event is about."""
+    if isinstance(event, PartitionReassignmentIsrChange):
+        return event.partition._asdict()
     return {name: getattr(event, name) for name in ("broker", "topic") if hasattr(event, name)}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr
-from kafka_ctl.controller import leadership, listeners
+from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance
 from kafka_ctl.controller.context import Context
 from kafka_ctl.zookeeper import znodes
 
@@ -20,22 +20,38 @@ if TYPE_CHECKING:
 
 async def become_controller(c: Controller) -> None:
     """Everything between winning the race and acting as controller; an error here ends in resignation."""
-    c.say("reading_epoch")
-    await leadership.read_epoch(c)
-    c.say("incrementing_epoch")
-    await leadership.increment_epoch(c)
+    if not c.generation.fences_writes:
+        c.say("reading_epoch")
+        await leadership.read_epoch(c)
+        c.say("incrementing_epoch")
+        await leadership.increment_epoch(c)
     c.say("registering_handlers")
     await listeners.register(c)
+    c.say("deleting_log_dir_notifications")
+    await _clear(c, znodes.LogDirEventNotificationZNode.path())
     c.say("deleting_isr_change_notifications")
-    isr_changes = znodes.IsrChangeNotificationZNode.path()
-    await c.zk.delete_children(isr_changes, await c.zk.read_children(isr_changes))
+    await _clear(c, znodes.IsrChangeNotificationZNode.path())
     c.say("initializing_context")
     await initialize_context(c)
+    c.say("fetching_deletions")
+    await deletion.initialize(c)
     c.say("sending_update_metadata")
-    await c.send_update_metadata()
+    await c.send_update_metadata(None if c.generation.metadata_to_all_on_broker_change else ())
     await c.replica_machine.startup()
     await c.partition_machine.startup()
     c.say("ready", epoch=c.context.epoch)
+    if c.generation.incremental_reassignment:
+        await kip455.initialize(c)
+    else:
+        await reassignment.trigger(c, list(c.context.reassigning))
+    await deletion.resume_deletions(c)
+    await rebalance.initialize(c)
+    c.say("starting_scheduler")
+    rebalance.schedule(c, rebalance.FIRST_CHECK)
+
+
+async def _clear(c: Controller, path: str) -> None:
+    await c.zk.delete_children(path, await c.zk.read_children(path))
 
 
 async def initialize_context(c: Controller) -> None:
@@ -51,6 +67,11 @@ async def initialize_context(c: Controller) -> None:
     await refresh_leadership(c, context.all_partitions())
     for broker in context.brokers:
         c.channels.add(broker)
+    if c.generation.incremental_reassignment:
+        moving = ((tp, context.assignment(tp)) for tp in context.all_partitions())
+        context.reassigning = {tp: a.target for tp, a in moving if a.is_being_reassigned}
+    else:
+        await reassignment.initialize(c)
     c.say("active_brokers", brokers=sorted(context.brokers))
     c.say("shutting_brokers", brokers=sorted(context.shutting_down))
     c.say("topics", topics=sorted(context.topics))
@@ -69,7 +90,10 @@ def resign(c: Controller) -> None:
     listeners.unregister(c)
     listeners.forget_brokers(c, context.brokers)
     listeners.forget_topics(c, context.topics)
+    if c.rebalance_timer is not None:
+        c.rebalance_timer.cancel()
     c.channels.close()
+    c.zk.fence = None
     for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
         batch.clear()
     for name, value in vars(Context()).items():

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import failover, membership
-from kafka_ctl.zookeeper.znodes import IsrChangeNotificationSequenceZNode, IsrChangeNotificationZNode, sequence_number
+from kafka_ctl.replica import ONLINE
+from kafka_ctl.zookeeper.znodes import (
+    IsrChangeNotificationSequenceZNode, IsrChangeNotificationZNode, LogDirEventNotificationSequenceZNode,
+    LogDirEventNotificationZNode, sequence_number,
+)
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -30,6 +34,20 @@ async def isr_change_notification(c: Controller) -> None:
         if partitions:
             await failover.refresh_leadership(c, partitions)
             await c.send_update_metadata(partitions)
+    finally:
+        await c.zk.delete_children(parent, names)
+
+
+async def log_dir_event_notification(c: Controller) -> None:
+    """Brokers lost a log directory: ask them for all their replicas; their answers tell which are gone."""
+    parent = LogDirEventNotificationZNode.path()
+    names = await c.zk.read_children(parent)
+    try:
+        brokers = []
+        for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+            if answer.error is None and isinstance(answer.value, bytes):
+                brokers.append(LogDirEventNotificationSequenceZNode.decode(answer.value, sequence_number(name)))
+        await c.replica_machine.handle(c.context.replicas_on(brokers), ONLINE)
     finally:
         await c.zk.delete_children(parent, names)
 

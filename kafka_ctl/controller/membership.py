@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Replica
-from kafka_ctl.controller import listeners
+from kafka_ctl.controller import deletion, kip455, listeners, reassignment
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
 from kafka_ctl.zookeeper.znodes import BrokerIdZNode
@@ -54,8 +54,20 @@ async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
     for broker in brokers:
         c.context.offline_dirs.pop(broker, None)
     await c.send_update_metadata()
-    await c.replica_machine.handle(c.context.replicas_on(brokers), ONLINE)
+    replicas = c.context.replicas_on(brokers)
+    await c.replica_machine.handle(replicas, ONLINE)
     await c.partition_machine.trigger_online()
+    returning = frozenset(brokers)
+    if c.generation.incremental_reassignment:
+        await kip455.resume(c, lambda _, assignment: not returning.isdisjoint(assignment.target))
+    else:
+        for tp, target in list(c.context.reassigning.items()):
+            if not returning.isdisjoint(target):
+                await reassignment.on_reassignment(c, tp, target)
+    doomed = [r.topic for r in replicas if r.topic in c.context.topics_to_be_deleted]
+    if doomed:
+        c.say("deletion_can_resume", topics=sorted(set(doomed)), brokers=list(brokers))
+        await deletion.resume(c, doomed)
     await listeners.watch_brokers(c, brokers)
 
 
@@ -73,13 +85,15 @@ async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:
 
 async def on_replicas_offline(c: Controller, replicas: Iterable[Replica]) -> None:
     """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs."""
-    context, doomed = c.context, c.topics_to_be_deleted
+    context, doomed = c.context, c.context.topics_to_be_deleted
     leaderless = [
         tp for tp, state in context.leadership.items()
         if not context.online(state.leader, tp) and tp.topic not in doomed
     ]
     await c.partition_machine.handle(leaderless, OFFLINE_PARTITION)
     await c.partition_machine.trigger_online()
-    await c.replica_machine.handle([r for r in replicas if r.topic not in doomed], OFFLINE)
+    gone = list(replicas)
+    await c.replica_machine.handle([r for r in gone if r.topic not in doomed], OFFLINE)
+    await deletion.fail(c, [r for r in gone if r.topic in doomed])
     if not leaderless:
         await c.send_update_metadata()

@@ -52,7 +52,7 @@ class PartitionStateMachine:
 
     async def trigger_online(self) -> None:
         """Try to bring every New and Offline partition online, except those of topics to be deleted."""
-        doomed = self.controller.topics_to_be_deleted
+        doomed = self.context.topics_to_be_deleted
         waiting = [
             tp for tp, state in self.context.partitions.items() if state in (OFFLINE, NEW) and tp.topic not in doomed
         ]
@@ -216,8 +216,10 @@ class PartitionStateMachine:
                 candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
                 told = candidates if self.controller.generation.shutdown_tells_leaving_broker else live
                 return election.controlled_shutdown_leader(assigned, state.isr, candidates, leaving), told
-            case _:
-                raise StateChangeFailed(f"no election strategy {strategy}")
+            case Strategy.REASSIGN:
+                target = context.reassigning[tp]
+                live = tuple(r for r in target if context.online(r, tp))
+                return election.reassigned_leader(target, state.isr, live), target
 
     def _record_election(
         self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, choice: Election | None

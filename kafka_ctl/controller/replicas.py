@@ -148,7 +148,7 @@ class ReplicaStateMachine:
             batch.stop_replica(broker, replica.topic_partition, False, None)
         led = {r.topic_partition: r for r in replicas if r.topic_partition in context.leadership}
         for tp, state in (await self._remove_from_isr(broker, led)).items():
-            if tp not in self.controller.partitions_to_be_deleted:
+            if tp not in self.context.partitions_to_be_deleted:
                 assigned = context.assigned(tp)
                 batch.leader_and_isr((r for r in assigned if r != broker), tp, state, assigned, is_new=False)
             self._moved(led[tp], OFFLINE, "stop")
@@ -190,7 +190,7 @@ class ReplicaStateMachine:
         for tp in partitions:
             state = found[tp]
             if isinstance(state, NoNode):
-                if tp not in self.controller.partitions_to_be_deleted:
+                if tp not in self.context.partitions_to_be_deleted:
                     self._failed(replicas[tp], OFFLINE, StateChangeFailed(
                         f"Failed to change state of replica {replicas[tp].broker} for partition {tp} since the leader "
                         "and isr path in zookeeper is empty"

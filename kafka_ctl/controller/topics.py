@@ -5,6 +5,7 @@ Kafka 2.0.1: controller/KafkaController.scala, TopicChange, PartitionModificatio
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
@@ -13,7 +14,8 @@ from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.zookeeper.znodes import TopicsZNode
+from kafka_ctl.zookeeper.store import Set
+from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -38,8 +40,24 @@ async def partition_modifications(c: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     assignment = (await c.zk.assignments([topic])).get(topic, {})
     added = {n: a for n, a in assignment.items() if not c.context.assigned(TopicPartition(topic, n))}
-    if added:
+    if topic in c.context.topics_to_be_deleted:
+        if added:
+            await _restore(c, topic, assignment, added)
+        else:
+            c.say("partition_change_ignored")
+    elif added:
         await _created(c, {topic: added}, "partitions_added")
+
+
+async def _restore(
+    c: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]
+) -> None:
+    """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612)."""
+    c.say("partitions_not_added", topic=topic, partitions=list(added))
+    c.say("restoring_assignment", topic=topic)
+    existing = await c.zk.read_children(TopicPartitionsZNode.path(topic))
+    kept = {n: a for n, a in assignment.items() if str(n) in existing}
+    (await c.zk.write(Set(TopicZNode.path(topic), TopicZNode.encode(kept)))).checked()
 
 
 async def _created(

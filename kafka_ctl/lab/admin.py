@@ -11,10 +11,12 @@ from random import Random
 from typing import Any
 
 from kafka_ctl.assignment import add_partitions, assign
+from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import CAUSE, Trace
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
@@ -27,15 +29,15 @@ class Admin:
 
     def __init__(self, store: Any, trace: Trace, random: Random) -> None:
         self.store, self.trace, self.random = store, trace, random
-        self._zk: ZkClient | None = None
+        self._zk: KafkaZk | None = None
 
-    async def zk(self) -> ZkClient:
+    async def zk(self) -> KafkaZk:
         """The administrator's client, connected at the first need."""
         if self._zk is None:
             client = ZkClient(window=1)
             client.session = await self.store.connect("admin", 30.0, client.watched, lambda state: self._state(client, state))
             client.connected.set()
-            self._zk = client
+            self._zk = KafkaZk(client)
         return self._zk
 
     def _state(self, client: ZkClient, state: str) -> None:
@@ -67,7 +69,7 @@ class Admin:
             chosen = check_assignment(assignment)
         if values:
             path = znodes.ConfigEntityZNode.path("topics", topic)
-            await self._set_or_create(path, znodes.ConfigEntityZNode.encode(values))
+            await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
         data = znodes.TopicZNode.encode({p: tuple(r) for p, r in chosen.items()})
         (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
 
@@ -83,10 +85,43 @@ class Admin:
         data = znodes.TopicZNode.encode(existing | {n: tuple(r) for n, r in new.items()})
         (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
 
-    async def _set_or_create(self, path: str, data: bytes) -> None:
+    async def delete_topic(self, topic: str) -> None:
+        """Ask for a topic's deletion."""
         zk = await self.zk()
-        if (await zk.write(Set(path, data))).error == "NONODE":
-            (await zk.write(Create(path, data))).checked()
+        if topic not in await self.topics():
+            raise UnknownName("topic", topic, await self.topics())
+        answer = await zk.write(Create(znodes.DeleteTopicsTopicZNode.path(topic)))
+        if answer.error == "NODEEXISTS":
+            raise BadInput(f"topic {topic} is already marked for deletion")
+        answer.checked()
+
+    async def reassign(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        """Ask for a reassignment through `/admin/reassign_partitions`; refused while one is running."""
+        zk = await self.zk()
+        known = await zk.assignments({tp.topic for tp in targets})
+        missing = [str(tp) for tp in targets if tp.partition not in known.get(tp.topic, {})]
+        if missing:
+            raise BadInput(f"The proposed assignment contains non-existent partitions: {', '.join(missing)}")
+        check_targets(targets)
+        path = znodes.ReassignPartitionsZNode.path()
+        if (answer := await zk.write(Create(path, znodes.ReassignPartitionsZNode.encode(targets)))).error == "NODEEXISTS":
+            raise BadInput("There is an existing assignment running.")
+        answer.checked()
+
+    async def elect_preferred(self, partitions: Sequence[TopicPartition] | None) -> None:
+        """Ask for the preferred leaders of these partitions, or of all."""
+        zk = await self.zk()
+        known = await zk.assignments(await self.topics())
+        every = [TopicPartition(topic, number) for topic, numbers in known.items() for number in numbers]
+        wanted = every if partitions is None else list(partitions)
+        for tp in wanted:
+            if tp not in every:
+                raise UnknownName("partition", str(tp), map(str, every))
+        path = znodes.PreferredReplicaElectionZNode.path()
+        answer = await zk.write(Create(path, znodes.PreferredReplicaElectionZNode.encode(wanted)))
+        if answer.error == "NODEEXISTS":
+            raise BadInput("Preferred replica leader election currently in progress. Aborting operation")
+        answer.checked()
 
     async def tree(self, path: str) -> list[str]:
         """The paths below a path, parents first."""
@@ -115,6 +150,19 @@ def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple
         if len(replicas) != len(chosen[0]):
             raise BadInput("All partitions should have the same number of replicas.")
     return chosen
+
+
+def check_targets(targets: Mapping[TopicPartition, Sequence[int]]) -> None:
+    """BadInput with the reassignment tool's words for what no reassignment can be."""
+    if not targets:
+        raise BadInput("Partition reassignment data file is empty")
+    for tp, replicas in targets.items():
+        if not replicas:
+            raise BadInput(f"Partition replica list cannot be empty: {tp}")
+        twice = sorted({r for r in replicas if list(replicas).count(r) > 1})
+        if twice:
+            listed = ",".join(map(str, twice))
+            raise BadInput(f"Partition replica lists may not contain duplicate entries: {tp} contains multiple entries for {listed}")
 
 
 def _check_name(topic: str) -> None:

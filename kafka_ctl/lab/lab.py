@@ -108,6 +108,23 @@ class Lab:
         """Ask for more partitions, `total` altogether."""
         self._ask(lambda: self._admin.add_partitions(topic, total), "add_partitions", topic=topic, total=total)
 
+    @command
+    def delete_topic(self, topic: str) -> None:
+        """Ask for a topic's deletion."""
+        self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
+
+    @command
+    def reassign(self, targets: Mapping[Any, Sequence[int]]) -> None:
+        """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader."""
+        wanted = {_topic_partition(tp): tuple(replicas) for tp, replicas in targets.items()}
+        self._ask(lambda: self._admin.reassign(wanted), "reassign", partitions=",".join(map(str, wanted)))
+
+    @command
+    def elect_preferred(self, partitions: Iterable[Any] | None = None) -> None:
+        """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions."""
+        wanted = None if partitions is None else [_topic_partition(tp) for tp in partitions]
+        self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")
+
     def _ask(self, work: Callable[[], Any], name: str, **words: Any) -> None:
         async def asked() -> None:
             self._admin.asks(name, **words)
@@ -357,6 +374,14 @@ class Lab:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _topic_partition(given: Any) -> TopicPartition:
+    """A topic-partition given as a pair or as text, `orders-0`."""
+    topic, number = given.rsplit("-", 1) if isinstance(given, str) and "-" in given else given
+    if not isinstance(topic, str) or not str(number).isdigit():
+        raise BadInput(f"{given!r} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
+    return TopicPartition(topic, int(number))
 
 
 COMMANDS = tuple(sorted(name for name, value in vars(Lab).items() if getattr(value, "is_command", False)))

@@ -18,6 +18,7 @@ from kafka_ctl.lab.clock import Clock, RealClock, VirtualClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.network import Network
 from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.memory import MemoryStore
 from kafka_ctl.zookeeper.store import Store
 
@@ -102,7 +103,7 @@ class World:
 
     def make_controller(self, broker: Broker) -> Controller:
         return Controller(
-            broker.id, broker.zk, self.network, self.clock, self.trace, self.generation, self.config, broker.register
+            broker.id, KafkaZk(broker.zk), self.network, self.clock, self.trace, self.generation, self.config, broker.register
         )
 
     def boot_delay(self) -> float:

@@ -1,0 +1,169 @@
+"""Moving partitions since 2.4: what is added and removed stands in the topic's znode, and can be changed or cancelled.
+
+While it runs, the replicas are the target followed by the original ones; `adding` and `removing` tell which are on
+their way. Phase A starts the new replicas, phase B finishes when all of the target are in sync.
+Kafka 2.4.1: controller/KafkaController.scala, onPartitionReassignment (KIP-455)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
+from kafka_ctl.controller import deletion, listeners, reassignment
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError
+from kafka_ctl.replica import NEW
+from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+UNKNOWN, DROPPED = "UNKNOWN_TOPIC_OR_PARTITION", "NO_REASSIGNMENT_IN_PROGRESS"
+INVALID, NOT_CONTROLLER = "INVALID_REPLICA_ASSIGNMENT", "NOT_CONTROLLER"
+Targets = Mapping[TopicPartition, Sequence[int] | None]
+"""The wished replicas by partition; None cancels."""
+
+
+async def initialize(c: Controller) -> None:
+    """At failover, once ready: first what ZooKeeper's znode asks for, then what the topics' znodes say is under way."""
+    handled = await zk_partition_reassignment(c)
+    await resume(c, lambda tp, _: tp not in handled)
+
+
+async def resume(c: Controller, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
+    """Go on with the running reassignments that `wanted` picks."""
+    for tp in list(c.context.reassigning):
+        assignment = c.context.assignment(tp)
+        if wanted(tp, assignment):
+            await on_reassignment(c, tp, assignment)
+
+
+async def zk_partition_reassignment(c: Controller) -> set[TopicPartition]:
+    """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
+    if not await listeners.watch_reassignment(c):
+        return set()
+    results = await _apply(c, await reassignment.read_wishes(c))
+    failed = {tp for tp, error in results.items() if error is not None}
+    if failed:
+        c.say("zk_reassignment_failed", partitions={str(tp): results[tp] for tp in sorted(failed)})
+        await _drop_wishes(c, lambda tp, _: tp in failed)
+    return results.keys() - failed
+
+
+async def api_partition_reassignment(c: Controller, targets: Targets, reply: asyncio.Future) -> None:
+    """AlterPartitionReassignments: answer with an error, or None, for each partition."""
+    if not c.is_active:
+        reply.set_result(dict.fromkeys(targets, NOT_CONTROLLER))
+        return
+    valid = {tp: target for tp, target in targets.items() if _valid(c, tp, target)}
+    buildable = [tp for tp, target in valid.items() if target is not None or tp in c.context.reassigning]
+    await _drop_wishes(c, lambda tp, _: tp in buildable)
+    results = await _apply(c, valid)
+    if not reply.done():
+        reply.set_result({tp: results.get(tp) if tp in valid else INVALID for tp in targets})
+
+
+def _valid(c: Controller, tp: TopicPartition, target: Sequence[int] | None) -> bool:
+    """Whether the replicas are some, distinct, and the new ones among them alive."""
+    if target is None:
+        return True
+    if not target or len(set(target)) != len(target) or any(r < 0 for r in target):
+        return False
+    return set(c.context.assignment(tp).reassign_to(target).adding) <= c.context.live
+
+
+async def _apply(c: Controller, targets: Targets) -> dict[TopicPartition, str | None]:
+    """Start or change these reassignments; the error, or None, for each."""
+    results: dict[TopicPartition, str | None] = {}
+    for tp, target in targets.items():
+        current = c.context.assignment(tp)
+        if target is None and not current.is_being_reassigned:
+            results[tp] = DROPPED
+        elif tp.topic in c.context.topics_to_be_deleted:
+            c.say("reassignment_skipped", partition=str(tp))
+            results[tp] = UNKNOWN
+        elif not current.replicas:
+            results[tp] = UNKNOWN
+        else:
+            try:
+                await on_reassignment(c, tp, current.reassign_to(current.origin if target is None else target))
+                results[tp] = None
+            except ControllerMoved:
+                raise
+            except KafkaCtlError as error:
+                c.say("reassignment_failed", partition=str(tp), error=str(error))
+                results[tp] = "UNKNOWN_SERVER_ERROR"
+    return results
+
+
+async def isr_change(c: Controller, tp: TopicPartition) -> None:
+    """The `state` of a partition on the move was written: perhaps the target has caught up."""
+    if tp in c.context.reassigning:
+        assignment = c.context.assignment(tp)
+        if await _complete(c, tp, assignment):
+            c.say("reassignment_caught_up", partition=str(tp), replicas=list(assignment.target))
+            await on_reassignment(c, tp, assignment)
+
+
+async def _complete(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
+    if not assignment.is_being_reassigned:
+        return True
+    state = await c.zk.state(tp)
+    return state is not None and set(assignment.target) <= set(state.isr)
+
+
+async def on_reassignment(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    """Write what is to become of the partition, then phase A or phase B."""
+    deletion.halt(c, [tp.topic], deletion.REASSIGNING)
+    await _update_current(c, tp, assignment)
+    if not await _complete(c, tp, assignment):
+        await reassignment.bump_leader_epoch(c, tp, assignment.replicas, assignment.replicas)
+        for broker in assignment.adding:
+            await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
+        return
+    adding = [Replica(tp.topic, tp.partition, broker) for broker in assignment.adding]
+    await c.replica_machine.handle(adding, ONLINE_REPLICA)
+    done = ReplicaAssignment(assignment.target)
+    c.context.topics[tp.topic][tp.partition] = done
+    await reassignment.move_leader(c, tp, done.replicas, done.replicas)
+    await reassignment.stop_replicas(c, tp, assignment.removing)
+    await _write(c, tp, done)
+    await _forget(c, tp, done)
+    await c.send_update_metadata([tp])
+    await deletion.resume(c, [tp.topic])
+
+
+async def _update_current(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    """Steps U1 to U3: znode, memory, and away with replicas that an earlier wish had added."""
+    current = c.context.assignment(tp)
+    if current != assignment:
+        await _write(c, tp, assignment)
+        unneeded = [r for r in current.replicas if r not in assignment.replicas]
+        if unneeded:
+            await reassignment.stop_replicas(c, tp, unneeded)
+    listeners.watch_state(c, tp)
+    c.context.reassigning[tp] = assignment.target
+
+
+async def _write(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    c.context.topics[tp.topic][tp.partition] = assignment
+    await reassignment.write_assignment(c, tp.topic)
+    c.say("full_assignment_updated", partition=str(tp), replicas=list(assignment.replicas),
+          adding=list(assignment.adding), removing=list(assignment.removing))
+
+
+async def _forget(c: Controller, tp: TopicPartition, done: ReplicaAssignment) -> None:
+    listeners.forget_state(c, tp)
+    await _drop_wishes(c, lambda other, replicas: other == tp and replicas == done.replicas)
+    c.context.reassigning.pop(tp, None)
+
+
+async def _drop_wishes(c: Controller, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
+    """Take partitions out of `/admin/reassign_partitions`, if it is there."""
+    wishes = await reassignment.read_wishes(c)
+    if wishes:
+        rest = {tp: replicas for tp, replicas in wishes.items() if not unwanted(tp, replicas)}
+        c.say("reassignment_removed", partitions=[str(tp) for tp in wishes if tp not in rest])
+        await reassignment.write_wishes(c, rest)

@@ -1,0 +1,229 @@
+"""Moving partitions, the legacy way: twelve steps from the original replicas (OAR) to the wished ones (RAR).
+
+The wish stands in `/admin/reassign_partitions`. First the assigned replicas (AR) grow to OAR + RAR and the new ones
+catch up; when all of RAR are in sync, leadership moves if it must, the others are stopped and deleted, and AR shrinks
+to RAR. AR is written last, so that the next controller can go on from any point.
+Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
+from kafka_ctl.controller import deletion, events, listeners
+from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
+from kafka_ctl.partition import ONLINE
+from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
+from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+from kafka_ctl.scala import set_order
+from kafka_ctl.zookeeper.store import Delete, Set
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+Wishes = dict[TopicPartition, tuple[int, ...]]
+
+
+async def read_wishes(c: Controller) -> Wishes:
+    """What `/admin/reassign_partitions` asks for; nothing if it is missing."""
+    answer = await c.zk.read(ReassignPartitionsZNode.path())
+    return ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
+
+
+async def initialize(c: Controller) -> None:
+    """At failover: remember the reassignments that are under way."""
+    wishes = await read_wishes(c)
+    c.say("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wishes.items()})
+    c.context.reassigning |= wishes
+
+
+async def partition_reassignment(c: Controller) -> None:
+    """`/admin/reassign_partitions` was created."""
+    if await listeners.watch_reassignment(c):
+        wishes = await read_wishes(c)
+        c.context.reassigning |= wishes
+        await trigger(c, wishes)
+
+
+async def trigger(c: Controller, partitions: Iterable[TopicPartition]) -> None:
+    """Start these reassignments; those that cannot be are taken out of the znode."""
+    dropped: list[TopicPartition] = []
+    for tp in partitions:
+        target, assigned = c.context.reassigning[tp], c.context.assigned(tp)
+        if tp.topic in c.context.topics_to_be_deleted:
+            c.say("reassignment_skipped", partition=str(tp))
+        elif not assigned:
+            c.say("reassignment_unknown", partition=str(tp))
+        elif assigned == target:
+            c.say("reassignment_not_needed", partition=str(tp), replicas=list(target))
+        else:
+            c.say("handling_reassignment", partition=str(tp), replicas=list(target))
+            listeners.watch_state(c, tp)
+            deletion.halt(c, [tp.topic], deletion.REASSIGNING)
+            try:
+                await on_reassignment(c, tp, target)
+                continue
+            except ControllerMoved:
+                raise
+            except KafkaCtlError as error:
+                c.say("reassignment_failed", partition=str(tp), error=str(error))
+        dropped.append(tp)
+    await forget(c, dropped)
+
+
+async def isr_change(c: Controller, tp: TopicPartition) -> None:
+    """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
+    target = c.context.reassigning.get(tp)
+    if target is None:
+        return
+    state = await c.zk.state(tp)
+    if state is None:
+        c.say("reassignment_never_created", partition=str(tp), replicas=list(target))
+        return
+    missing = [r for r in target if r not in state.isr]
+    c.say("reassignment_progress", partition=str(tp), caught_up=len(target) - len(missing), wanted=len(target),
+          missing=missing)
+    if not missing:
+        await on_reassignment(c, tp, target)
+
+
+async def on_reassignment(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    """Do as many of the twelve steps as can be done now."""
+    state = await c.zk.state(tp)
+    if state is not None and set(target) <= set(state.isr):
+        await _finish(c, tp, target)
+    else:
+        await _begin(c, tp, target)
+
+
+async def _begin(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    """Steps 1 to 3: grow AR, tell everybody, start the new replicas; step 4 is to wait."""
+    c.say("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
+    before = c.context.assigned(tp)
+    both = set_order((*target, *before))
+    await _assign(c, tp, both)
+    await bump_leader_epoch(c, tp, both, both)
+    for broker in [r for r in target if r not in before]:
+        await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
+    c.say("reassignment_waiting", partition=str(tp), replicas=list(target))
+
+
+async def _finish(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    """Steps 5 to 12: all of RAR are in sync, so OAR - RAR can go."""
+    old = [r for r in c.context.assigned(tp) if r not in target]
+    for broker in target:
+        await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
+    before = c.context.assigned(tp)
+    c.context.assign(tp, target)
+    await move_leader(c, tp, before, target)
+    await stop_replicas(c, tp, set_order(old))
+    await _assign(c, tp, target)
+    await forget(c, [tp])
+    await c.send_update_metadata([tp])
+    await deletion.resume(c, [tp.topic])
+
+
+async def move_leader(c: Controller, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
+    leader = c.context.leadership[tp].leader
+    words = {"partition": str(tp), "leader": leader, "replicas": list(target)}
+    if leader not in target:
+        c.say("reassignment_leader_outside", **words)
+    elif c.context.online(leader, tp):
+        c.say("reassignment_leader_stays", **words)
+        await bump_leader_epoch(c, tp, told, target)
+        return
+    else:
+        c.say("reassignment_leader_dead", **words)
+    await c.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
+
+
+async def stop_replicas(c: Controller, tp: TopicPartition, brokers: Iterable[int]) -> None:
+    """Steps 8 and 9: out of the ISR, stopped, deleted, forgotten, without waiting for an answer."""
+    replicas = [Replica(tp.topic, tp.partition, broker) for broker in brokers]
+    for state in (OFFLINE, STARTED, SUCCESSFUL, NON_EXISTENT):
+        await c.replica_machine.handle(replicas, state)
+
+
+async def bump_leader_epoch(
+    c: Controller, tp: TopicPartition, told: tuple[int, ...], assignment: tuple[int, ...]
+) -> None:
+    """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
+    while True:
+        state = await c.zk.state(tp)
+        if state is None:
+            raise StateChangeFailed(
+                f"Cannot update leader epoch for partition {tp} as leaderAndIsr path is empty. This could mean we "
+                "somehow tried to reassign a partition that doesn't exist"
+            )
+        if state.controller_epoch > c.context.epoch:
+            raise StateChangeFailed(
+                "Leader and isr path written by another controller. This probably means the current controller with "
+                f"epoch {c.context.epoch} went through a soft failure and another controller was elected with epoch "
+                f"{state.controller_epoch}. Aborting state change by this controller"
+            )
+        new = state.led_by(state.leader, state.isr)._replace(controller_epoch=c.context.epoch)
+        updated = await c.zk.update_states({tp: new})
+        for error in updated.failed.values():
+            raise error
+        if tp in updated.done:
+            break
+    new = updated.done[tp]
+    if c.generation.caches_bumped_epoch:
+        c.context.leadership[tp] = new
+    c.say("leader_epoch_updated", partition=str(tp), leader_epoch=new.leader_epoch)
+    await _tell(c, tp, new, told, assignment)
+
+
+async def _tell(
+    c: Controller, tp: TopicPartition, state: LeaderAndIsr, told: tuple[int, ...], assignment: tuple[int, ...]
+) -> None:
+    try:
+        c.batch.open()
+        c.batch.leader_and_isr(told, tp, state, assignment, is_new=False)
+        c.batch.send()
+    except BatchNotEmpty as error:
+        await c.illegal_state(error)
+    full = c.context.assignment(tp)
+    c.say("reassignment_told", partition=str(tp), leader=state.leader, isr=list(state.isr),
+          leader_epoch=state.leader_epoch, zk_version=state.zk_version, replicas=list(assignment),
+          adding=list(full.adding), removing=list(full.removing))
+
+
+async def _assign(c: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+    """Change AR in memory and in the topic's znode."""
+    c.context.assign(tp, replicas)
+    await write_assignment(c, tp.topic)
+    c.say("assignment_updated", partition=str(tp), replicas=list(replicas))
+
+
+async def write_assignment(c: Controller, topic: str) -> None:
+    known: dict[int, ReplicaAssignment] = c.context.topics[topic]
+    version = 2 if c.generation.incremental_reassignment else 1
+    (await c.zk.write(Set(TopicZNode.path(topic), TopicZNode.encode(known, version)))).checked()
+
+
+async def forget(c: Controller, partitions: Iterable[TopicPartition]) -> None:
+    """Step 11: take these partitions out of the znode; the last one takes the znode with it."""
+    gone = list(partitions)
+    for tp in gone:
+        listeners.forget_state(c, tp)
+    rest = {tp: target for tp, target in c.context.reassigning.items() if tp not in gone}
+    c.say("reassignment_removed", partitions=[str(tp) for tp in gone])
+    await write_wishes(c, rest)
+    for tp in gone:
+        c.context.reassigning.pop(tp, None)
+
+
+async def write_wishes(c: Controller, rest: Wishes) -> None:
+    path = ReassignPartitionsZNode.path()
+    if rest:
+        await c.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))
+    else:
+        c.say("reassignment_done")
+        await c.zk.write(Delete(path))
+        c.queue.put(events.PartitionReassignment())  # the watch is armed again by looking

@@ -1,0 +1,114 @@
+"""Bringing leadership back to the preferred replicas: on request, and by itself when too much has drifted.
+
+Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import events, listeners
+from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.partition import ONLINE
+from kafka_ctl.zookeeper.store import Delete
+from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+FIRST_CHECK = 5.0
+"""Seconds from becoming controller to the first look at the balance."""
+MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
+
+
+async def _wished(c: Controller) -> list[TopicPartition]:
+    answer = await c.zk.read(PreferredReplicaElectionZNode.path())
+    return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
+
+
+async def initialize(c: Controller) -> None:
+    """At failover: run the elections that the last controller did not get to."""
+    context, wished = c.context, await _wished(c)
+    done = [tp for tp in wished if not context.assigned(tp) or _leads(c, tp)]
+    doomed = [tp for tp in wished if tp not in done and tp.topic in context.topics_to_be_deleted]
+    pending = [tp for tp in wished if tp not in done and tp not in doomed]
+    for message, partitions in (
+        ("preferred_undergoing", wished), ("preferred_completed", done), ("preferred_skipped", doomed),
+        ("preferred_resuming", pending),
+    ):
+        c.say(message, partitions=[str(tp) for tp in partitions])
+    await elect(c, pending, MANUAL)
+
+
+def _leads(c: Controller, tp: TopicPartition) -> bool:
+    """Whether the preferred replica of a partition leads it."""
+    state = c.context.leadership.get(tp)
+    return state is not None and state.leader == c.context.assigned(tp)[0]
+
+
+async def preferred_election(c: Controller) -> None:
+    """`/admin/preferred_replica_election` was created."""
+    if not await listeners.watch_preferred(c):
+        return
+    wished = await _wished(c)
+    doomed = [tp for tp in wished if tp.topic in c.context.topics_to_be_deleted]
+    unknown = [tp for tp in wished if tp not in doomed and tp not in c.context.leadership]
+    if doomed:
+        c.say("preferred_deleting", partitions=[str(tp) for tp in doomed])
+    if unknown:
+        c.say("preferred_unknown", partitions=[str(tp) for tp in unknown])
+    electable = [tp for tp in wished if tp not in doomed and tp not in unknown]
+    if not c.generation.elects_already_preferred:
+        electable = [tp for tp in electable if not _leads(c, tp)]
+    await elect(c, electable, MANUAL)
+
+
+async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: str) -> None:
+    """Elect the preferred replicas of these partitions; a wish in ZooKeeper is then fulfilled."""
+    wanted = list(partitions)
+    c.say("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
+    await c.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
+    for tp in wanted:
+        preferred, leader = c.context.assigned(tp)[0], c.context.leadership[tp].leader
+        words = {"partition": str(tp), "preferred": preferred, "leader": leader}
+        c.say("preferred_done" if leader == preferred else "preferred_failed", **words)
+    if trigger == MANUAL:
+        await c.zk.write(Delete(PreferredReplicaElectionZNode.path()))
+        c.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
+
+
+def schedule(c: Controller, seconds: float) -> None:
+    """Look at the balance in so many seconds, unless the automatic rebalance is switched off."""
+
+    async def wait() -> None:
+        await c.clock.sleep(seconds, background=True)
+        c.queue.put(events.AutoPreferredReplicaLeaderElection())
+
+    if c.config["auto.leader.rebalance.enable"]:
+        c.rebalance_timer = c.spawn(wait())
+
+
+async def auto_rebalance(c: Controller) -> None:
+    """Elect preferred replicas of brokers that should lead more, then look again after the interval."""
+    try:
+        await _check(c)
+    finally:
+        schedule(c, c.config["leader.imbalance.check.interval.seconds"])
+
+
+async def _check(c: Controller) -> None:
+    context = c.context
+    c.say("checking_balance")
+    by_preferred: dict[int, list[TopicPartition]] = {}
+    for tp in context.all_partitions():
+        if tp.topic not in context.topics_to_be_deleted and context.assigned(tp):
+            by_preferred.setdefault(context.assigned(tp)[0], []).append(tp)
+    for broker, partitions in sorted(by_preferred.items()):
+        astray = [tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker]
+        ratio = len(astray) / len(partitions)
+        c.say("imbalance", broker=broker, ratio=ratio)
+        if ratio > c.config["leader.imbalance.per.broker.percentage"] / 100:
+            electable = [tp for tp in astray if context.online(broker, tp) and not context.reassigning]
+            await elect(c, electable, AUTOMATIC)
