@@ -1,0 +1,9 @@
+"""Pictures of a trace: players for the notebook, animated SVG, pages, diagrams.
+
+    from kafka_ctl.views.player import player      a widget that steps, rewinds, jumps and plays
+    from kafka_ctl.views.export import export      the same as .svg, .html, .png or .gif
+    from kafka_ctl.views import diagrams           the static pictures in `diagrams/`
+
+records -> steps.py (what is one thing happening) -> frames.py (one scene, one look per part and frame), drawn by
+cluster.py, machines.py ..., and rendered by player.py, animated.py, still.py.
+"""

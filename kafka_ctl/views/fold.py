@@ -1,0 +1,272 @@
+"""What the records say the cluster looks like: a model folded from the trace and from nothing else.
+
+`Model.apply(record)` moves the model one record on. It keeps two truths apart where they differ: a broker's
+process can be dead while its znode still stands, and a partition can have a leader that cannot answer.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.trace import Record
+
+_STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
+_TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
+_BROKER = re.compile(r"/brokers/ids/(\d+)$")
+_NUMBER = re.compile(r"(\d+)$")
+
+
+class ZNode(NamedTuple):
+    """A znode as the writes left it; `owner` is who holds an ephemeral one."""
+
+    data: str
+    version: int
+    owner: str
+
+
+@dataclass
+class BrokerSeen:
+    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now."""
+
+    id: int
+    alive: bool = False
+    registered: bool = False
+    rack: str | None = None
+    note: str = ""
+
+
+@dataclass
+class PartitionSeen:
+    """A partition as the last record about it tells; `leader` is -1 when nobody leads, None when not yet known."""
+
+    state: str = "NonExistentPartition"
+    leader: int | None = None
+    isr: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    leader_epoch: int | None = None
+    zk_version: int | None = None
+
+
+@dataclass
+class Model:
+    """The cluster at one moment of a trace; keys are (topic, partition) and (topic, partition, broker)."""
+
+    brokers: dict[int, BrokerSeen] = field(default_factory=dict)
+    partitions: dict[tuple[str, int], PartitionSeen] = field(default_factory=dict)
+    replicas: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    znodes: dict[str, ZNode] = field(default_factory=dict)
+    queues: dict[str, list[str]] = field(default_factory=dict)
+    running: dict[str, str] = field(default_factory=dict)
+    controller: int | None = None
+    controller_epoch: int | None = None
+    cuts: set[frozenset[int]] = field(default_factory=set)
+    violations: list[str] = field(default_factory=list)
+    seq: int = -1
+
+    def apply(self, record: Record) -> None:
+        self.seq = record.seq
+        handler = getattr(self, f"_{record.kind}", None)
+        if handler is not None:
+            handler(record)
+
+    def apply_all(self, records: Iterable[Record]) -> Model:
+        for record in records:
+            self.apply(record)
+        return self
+
+    def broker(self, number: int) -> BrokerSeen:
+        if number not in self.brokers:
+            self.brokers[number] = BrokerSeen(number)
+        return self.brokers[number]
+
+    def partition(self, topic: str, partition: int) -> PartitionSeen:
+        return self.partitions.setdefault((topic, partition), PartitionSeen())
+
+    def _zk(self, record: Record) -> None:
+        path = record.path
+        if record.error or not path or record.action not in ("create", "set", "delete"):
+            return
+        if record.action == "delete":
+            self.znodes.pop(path, None)
+        else:
+            old = self.znodes.get(path)
+            owner = (
+                record.actor
+                if record.target == "ephemeral"
+                else old.owner
+                if old and record.action == "set"
+                else ""
+            )
+            self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
+        self._meaning(path, record)
+
+    def _meaning(self, path: str, record: Record) -> None:
+        """What a write to one of Kafka's znodes says about the cluster."""
+        gone = record.action == "delete"
+        if path.endswith("/controller"):
+            self.controller = None if gone else controller_of(record.detail)
+        elif path.endswith("/controller_epoch") and record.detail and record.detail.isdigit():
+            self.controller_epoch = int(record.detail)
+        elif found := _BROKER.search(path):
+            broker = self.broker(int(found[1]))
+            broker.registered = not gone
+            if not gone:
+                broker.alive, broker.note = True, ""
+                broker.rack = _text(loads(record.detail).get("rack"))
+        elif found := _STATE.search(path):
+            self._state(found[1], int(found[2]), record, gone)
+        elif (found := _TOPIC.search(path)) and not gone:
+            for number, replicas in sorted(_mapping(loads(record.detail).get("partitions")).items()):
+                if str(number).isdigit():
+                    self.partition(found[1], int(number)).replicas = ids(replicas)
+
+    def _state(self, topic: str, partition: int, record: Record, gone: bool) -> None:
+        if gone:
+            seen = self.partitions.get((topic, partition))
+            if seen:
+                seen.leader, seen.isr = None, ()
+            return
+        seen, said = self.partition(topic, partition), loads(record.detail)
+        if isinstance(said.get("leader"), int):
+            seen.leader, seen.isr = said["leader"], ids(said.get("isr"))
+            seen.leader_epoch, seen.zk_version = said.get("leader_epoch"), record.zk_version
+
+    def _event(self, record: Record) -> None:
+        if not record.actor.startswith("controller"):
+            return
+        queue = self.queues.setdefault(record.actor, [])
+        if record.target == "queued":
+            queue.append(record.action)
+        elif record.target == "started":
+            if record.action in queue:
+                queue.remove(record.action)
+            self.running[record.actor] = record.action
+        elif record.target == "done":
+            self.running.pop(record.actor, None)
+
+    def _controller(self, record: Record) -> None:
+        number = record.broker if record.broker is not None else number_of(record.actor)
+        if record.action in ("elected", "ready") and number is not None:
+            self.controller = number
+        self.controller_epoch = max(self.controller_epoch or 0, record.controller_epoch or 0) or None
+        if record.action in ("elected", "ready"):
+            return
+        if record.action == "resigned":
+            if self.controller == number and not self.znodes.get("/controller"):
+                self.controller = None
+            self.queues.pop(record.actor, None)
+            self.running.pop(record.actor, None)
+
+    def _partition(self, record: Record) -> None:
+        if record.topic is None or record.partition is None or record.error:
+            return
+        seen = self.partition(record.topic, record.partition)
+        seen.state = record.target or seen.state
+        if record.replicas:
+            seen.replicas = record.replicas
+        if record.leader is not None:
+            seen.leader, seen.isr = record.leader, record.isr or ()
+            seen.leader_epoch, seen.zk_version = record.leader_epoch, record.zk_version
+
+    def _replica(self, record: Record) -> None:
+        if (
+            record.topic is not None
+            and record.partition is not None
+            and record.broker is not None
+            and not record.error
+        ):
+            self.replicas[record.topic, record.partition, record.broker] = record.target or ""
+
+    def _broker(self, record: Record) -> None:
+        number = record.broker if record.broker is not None else number_of(record.actor)
+        if number is None:
+            return
+        broker = self.broker(number)
+        if record.action == "start":
+            broker.alive, broker.note = True, "starting"
+        elif record.action == "registered":
+            broker.alive, broker.note = True, ""
+        elif record.action == "stopped":
+            broker.alive, broker.note = False, ""
+        elif (
+            record.topic is not None
+            and record.partition is not None
+            and record.isr
+            and not record.error
+            and (record.action in ("shrink-isr", "expand-isr"))
+        ):
+            self.partition(record.topic, record.partition).isr = record.isr
+
+    def _fault(self, record: Record) -> None:
+        if record.broker is None:
+            if record.action == "heal":
+                self.cuts.clear()
+            return
+        broker = self.broker(record.broker)
+        if record.action in ("kill", "bounce"):
+            broker.alive, broker.note = False, ""
+        elif record.action in ("start", "restart"):
+            broker.alive, broker.note = True, "starting"
+        elif record.action == "pause":
+            broker.note = "paused"
+        elif record.action in ("resume", "continue"):
+            broker.note = ""
+
+    def _violation(self, record: Record) -> None:
+        self.violations.append(record.action)
+
+    def leaderless(self) -> list[tuple[str, int]]:
+        """The partitions that had or should have a leader and cannot answer now."""
+        return [
+            key for key, seen in self.partitions.items() if seen.leader is not None and not self.leads(seen)
+        ]
+
+    def leads(self, seen: PartitionSeen) -> bool:
+        if seen.leader is None or seen.leader == NO_LEADER:
+            return False
+        broker = self.brokers.get(seen.leader)
+        return broker is None or broker.alive
+
+    def members(self, key: tuple[str, int]) -> tuple[int, ...]:
+        """The brokers that hold or held a copy: the assigned ones first."""
+        seen = self.partitions[key]
+        also = sorted(b for t, p, b in self.replicas if (t, p) == key and b not in seen.replicas)
+        return (*seen.replicas, *also)
+
+
+def loads(text: str | None) -> dict[str, Any]:
+    """The JSON object in a znode's text, or an empty one: what others wrote there may be anything."""
+    try:
+        value = json.loads(text or "")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _mapping(value: Any) -> dict[Any, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def ids(value: Any) -> tuple[int, ...]:
+    return tuple(v for v in value if isinstance(v, int)) if isinstance(value, (list, tuple)) else ()
+
+
+def controller_of(text: str | None) -> int | None:
+    """The broker that `/controller` names: JSON, or the plain number of the first releases."""
+    number = loads(text).get("brokerid", text)
+    return int(number) if str(number).isdigit() else None
+
+
+def number_of(actor: str) -> int | None:
+    """The broker behind an actor's name: 2 for `controller-2` and `broker-2`, None for `zookeeper`."""
+    found = _NUMBER.search(actor)
+    return int(found[1]) if found else None

@@ -1,0 +1,205 @@
+"""The two state machines as pictures: who is in which state, which move was made, which are legal next.
+
+The drawing is made from the transition table and from nothing else, so picture and machine cannot differ. The
+same DOT text, with colours, is what `diagrams/` holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
+from kafka_ctl.table import TransitionTable, short
+from kafka_ctl.trace import Record
+from kafka_ctl.views.dot import FONT, quote
+from kafka_ctl.views.fold import Model
+from kafka_ctl.views.frames import Look, Picture, Token
+from kafka_ctl.views.palette import THEMES
+from kafka_ctl.views.scene import Part, Scene, parse, shorten
+from kafka_ctl.views.steps import Step
+
+LIGHT = THEMES["light"]
+
+
+def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
+    """A table as coloured DOT; `roomy` leaves space inside the states for counts and names."""
+    apart, long = (0.5, 1.05 if len(table.states) < 6 else 0.75) if roomy else (0.35, 0.5)
+    size = "width=1.95 height=0.86 fixedsize=true" if roomy else "width=1.25 height=0.45"
+    lines = [
+        f'digraph "{table.name}" {{',
+        f'  graph [rankdir=LR pad=0.15 nodesep={apart} ranksep={long} fontname="{FONT}"];',
+        f'  node [shape=box style="rounded,filled" fillcolor="{LIGHT["panel"]}" color="{LIGHT["line"]}" penwidth=1.2',
+        f'        fontname="{FONT}" fontsize=13 {size}];',
+        f'  edge [color="{LIGHT["line"]}" fontcolor="{LIGHT["dim"]}" fontname="{FONT}" fontsize=11 arrowsize=0.8];',
+    ]
+    for state in table.states:
+        ends = " peripheries=2" if state == table.initial and not roomy else ""
+        colours = _colours(state)
+        label = name_of(state) + ("\nx\nx" if roomy else "")
+        lines.append(f'  "{state}" [id="state:{state}" label={quote(label)}{colours}{ends}];')
+    for move in table.rows:
+        label = quote(move.action.replace("_", " "))
+        lines.append(
+            f'  "{move.source}" -> "{move.target}" [id="move:{move.source}>{move.target}" label={label} '
+            f"tooltip={quote(move.effect)}];"
+        )
+    return "\n".join([*lines, "}"]) + "\n"
+
+
+def name_of(state: str) -> str:
+    """A state as it is written in a picture: `Online`, `Deletion started`."""
+    name = short(state).removeprefix("Replica")
+    if not name.startswith("Deletion"):
+        return name
+    return re.sub(r"(?<=[a-z])([A-Z])", lambda found: " " + found[1].lower(), name)
+
+
+def _colours(state: str) -> str:
+    if state.startswith("Online"):
+        return f' fillcolor="{LIGHT["good_fill"]}" color="{LIGHT["good"]}" penwidth=2'
+    if state.startswith("Offline") or state.endswith("Ineligible"):
+        return f' fillcolor="{LIGHT["off"]}" color="{LIGHT["off_line"]}" style="rounded,filled,dashed"'
+    if state.startswith("NonExistent"):
+        return f' fillcolor="{LIGHT["page"]}" style="rounded,filled,dotted"'
+    return ""
+
+
+class MachineView:
+    """What both machines' views share; a subclass names the kind of record and where the states are."""
+
+    kind = ""
+    title = ""
+
+    def __init__(self, union: Model, records: Sequence[Record], table: TransitionTable) -> None:
+        self.table = table
+        self.union = union
+        self._scene: Scene | None = None
+
+    @staticmethod
+    def states(model: Model) -> dict[str, str]:
+        """What is in the machine: name -> state."""
+        raise NotImplementedError
+
+    @classmethod
+    def wants(cls, record: Record) -> bool:
+        if record.kind == "controller":
+            return record.action == "elected"
+        return record.kind in (cls.kind, "fault", "violation") or (
+            record.kind == "zk" and record.action == "expired"
+        )
+
+    def scene(self) -> Scene:
+        if self._scene is None:
+            width, height, offset, parts = parse(machine_dot(self.table, roomy=True))
+            self._scene = Scene(width, height, offset)
+            self._scene.add(*(self._dressed(part) for part in parts))
+        return self._scene
+
+    def _dressed(self, part: Part) -> Part:
+        kind, _, name = part.id.partition(":")
+        if kind == "state":
+            box = part.box
+            one, two, three = part.texts
+            texts = (
+                one._replace(bold=True, size=14, y=box.y + 20),
+                two._replace(size=15, y=box.y + 38),
+                three._replace(size=10, y=box.y + 53),
+            )
+            return replace(part, texts=texts, title=name)
+        source, _, target = name.partition(">")
+        return replace(part, title=f"{source} → {target}: {self.table.find('', source, target).effect}")
+
+    def picture(self, model: Model, step: Step | None) -> Picture:
+        states = self.states(model)
+        made = [r for r in (step.records if step else ()) if r.kind == self.kind and not r.error]
+        members: dict[str, list[str]] = {state: [] for state in self.table.states}
+        for name, state in states.items():
+            members.setdefault(state, []).append(name)
+        taken = Counter((r.source or "", r.target or "") for r in made)
+        entered = {target for _, target in taken}
+        looks: dict[str, Look] = {}
+        for state in self.table.states:
+            looks[f"state:{state}"] = self._state(state, members[state], state in entered)
+        following = {
+            (state, after)
+            for state in entered
+            if state in self.table.states
+            for after in self.table.following(state)
+        }
+        for move in self.table.rows:
+            pair = (move.source, move.target)
+            style = "wire taken" if pair in taken else "wire legal" if pair in following else "wire"
+            looks[f"move:{move.source}>{move.target}"] = Look(
+                style, ("" if pair in taken else move.action.replace("_", " "),)
+            )
+        words = ", ".join(f"{name_of(state)}: {len(names)}" for state, names in members.items() if names)
+        return Picture(looks, tuple(self._tokens(made)), f"{self.title} by state: {words or 'nothing yet'}.")
+
+    def _state(self, state: str, names: list[str], entered: bool) -> Look:
+        absent = state == self.table.initial
+        style = "plate"
+        if names and not absent:
+            style = (
+                "plate down"
+                if state.startswith("Offline") or state.endswith("Ineligible")
+                else "plate active"
+            )
+        if absent:
+            style = "plate new"
+        count = "–" if absent and not names else str(len(names))
+        shown = names if len(names) <= 2 else [names[0], f"+{len(names) - 1}"]
+        return Look(
+            style + (" hot" if entered else ""),
+            (name_of(state), count, ", ".join(shorten(n, 20) for n in shown)),
+        )
+
+    def _tokens(self, made: Sequence[Record]) -> list[Token]:
+        groups: dict[str, list[str]] = {}
+        for record in made:
+            groups.setdefault(f"move:{record.source}>{record.target}", []).append(self.name(record))
+        found = []
+        for move, names in groups.items():
+            if part := self.scene().parts.get(move):
+                subject = names[0] if len(set(names)) == 1 else f"{len(names)} {self.kind}s"
+                found.append(Token(part.line, shorten(f"{part.texts[0].text}: {subject}", 30), rest=0.5))
+        return found
+
+    @staticmethod
+    def name(record: Record) -> str:
+        return f"{record.topic}-{record.partition}"
+
+
+class PartitionView(MachineView):
+    """The partition state machine."""
+
+    kind = "partition"
+    title = "Partitions"
+
+    def __init__(self, union: Model, records: Sequence[Record], generation: str = "2.0") -> None:
+        super().__init__(union, records, PARTITION[generation])
+
+    @staticmethod
+    def states(model: Model) -> dict[str, str]:
+        return {f"{t}-{p}": seen.state for (t, p), seen in sorted(model.partitions.items())}
+
+
+class ReplicaView(MachineView):
+    """The replica state machine."""
+
+    kind = "replica"
+    title = "Replicas"
+
+    def __init__(self, union: Model, records: Sequence[Record], generation: str = "2.0") -> None:
+        super().__init__(union, records, REPLICA[generation])
+
+    @staticmethod
+    def states(model: Model) -> dict[str, str]:
+        return {f"{t}-{p}@{b}": state for (t, p, b), state in sorted(model.replicas.items())}
+
+    @staticmethod
+    def name(record: Record) -> str:
+        return f"{record.topic}-{record.partition}@{record.broker}"

@@ -1,0 +1,213 @@
+"""How things look: one table of colours for two themes, one table of styles.
+
+The hues are those of Okabe and Ito, told apart by colour-blind eyes, and none is alone: every state also has
+its own sign, outline or word. The same table becomes the style sheet of the player and the attributes of a
+picture that has no style sheet, so that the three renderings cannot drift apart.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+THEMES: dict[str, dict[str, str]] = {
+    "light": {
+        "page": "#ffffff",
+        "panel": "#f5f7f9",
+        "plate": "#ffffff",
+        "line": "#57606a",
+        "faint": "#d0d7de",
+        "ink": "#1f2328",
+        "dim": "#59636e",
+        "leader": "#0072b2",
+        "on_leader": "#ffffff",
+        "insync": "#d9edf9",
+        "lag": "#fff1cc",
+        "lag_line": "#946200",
+        "off": "#fdeae0",
+        "off_line": "#b34700",
+        "off_ink": "#7a3000",
+        "good": "#00735a",
+        "good_fill": "#d8f1ea",
+        "zoo": "#fbeaf3",
+        "zoo_line": "#9c3a77",
+        "crown": "#e69f00",
+        "hot": "#e69f00",
+        "bad": "#c24a00",
+        "star": "#f0e442",
+    },
+    "dark": {
+        "page": "#16191d",
+        "panel": "#1e2329",
+        "plate": "#262c33",
+        "line": "#9aa5b1",
+        "faint": "#3d4650",
+        "ink": "#e8ebee",
+        "dim": "#a9b3bd",
+        "leader": "#56b4e9",
+        "on_leader": "#0a1c28",
+        "insync": "#1d3c52",
+        "lag": "#43361a",
+        "lag_line": "#e0a52e",
+        "off": "#46261a",
+        "off_line": "#f08a4b",
+        "off_ink": "#ffc7a6",
+        "good": "#3fc9a0",
+        "good_fill": "#173d33",
+        "zoo": "#3d2436",
+        "zoo_line": "#dd93bd",
+        "crown": "#e69f00",
+        "hot": "#f0c64a",
+        "bad": "#f08a4b",
+        "star": "#f0e442",
+    },
+}
+"""Colour names and their values: light and dark have the same names."""
+
+Slots = dict[str, dict[str, str]]
+
+_PLAIN = {"stroke-dasharray": "none", "stroke-width": "1.2"}
+STYLES: dict[str, Slots] = {
+    "frame": {"body": {"fill": "$panel", "stroke": "$faint", **_PLAIN}, "label": {"fill": "$dim"}},
+    "plate": {
+        "body": {"fill": "$plate", "stroke": "$line", **_PLAIN},
+        "label": {"fill": "$ink"},
+        "glyph": {"fill": "$dim"},
+    },
+    "bare": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$ink"}},
+    "lost": {"label": {"fill": "$off_ink"}},
+    "note": {"label": {"fill": "$dim"}},
+    # Replicas.
+    "leader": {
+        "body": {"fill": "$leader", "stroke": "$leader"},
+        "label": {"fill": "$on_leader", "font-weight": "700"},
+        "glyph": {"fill": "$star"},
+    },
+    "insync": {"body": {"fill": "$insync", "stroke": "$leader"}, "glyph": {"fill": "$leader"}},
+    "lagging": {
+        "body": {"fill": "$lag", "stroke": "$lag_line", "stroke-dasharray": "5 3"},
+        "glyph": {"fill": "none", "stroke": "$lag_line", "stroke-width": "1.6"},
+    },
+    "offline": {
+        "body": {"fill": "$off", "stroke": "$off_line", "stroke-dasharray": "1.5 2.5"},
+        "label": {"fill": "$off_ink"},
+        "glyph": {"fill": "$off_line"},
+    },
+    "new": {
+        "body": {"fill": "$plate", "stroke": "$dim", "stroke-dasharray": "2 3"},
+        "glyph": {"fill": "$dim"},
+    },
+    "deleting": {
+        "body": {"fill": "$panel", "stroke": "$dim", "stroke-dasharray": "8 3 2 3"},
+        "label": {"fill": "$dim", "text-decoration": "line-through"},
+        "glyph": {"fill": "$dim"},
+    },
+    # Brokers, states and znodes.
+    "up": {"body": {"fill": "$panel", "stroke": "$line"}},
+    "active": {"body": {"fill": "$good_fill", "stroke": "$good", "stroke-width": "2"}},
+    "down": {
+        "body": {"fill": "$off", "stroke": "$off_line", "stroke-dasharray": "1.5 2.5"},
+        "label": {"fill": "$off_ink"},
+    },
+    "doubtful": {"body": {"fill": "$lag", "stroke": "$lag_line", "stroke-dasharray": "5 3"}},
+    "zoo": {
+        "body": {"fill": "$zoo", "stroke": "$zoo_line"},
+        "label": {"fill": "$zoo_line"},
+        "glyph": {"fill": "$zoo_line"},
+    },
+    "ephemeral": {"body": {"stroke-dasharray": "5 3"}},
+    # Lines.
+    "wire": {
+        "body": {"fill": "none", "stroke": "$line", "stroke-width": "1.2"},
+        "head": {"fill": "$line", "stroke": "none"},
+        "label": {"fill": "$dim"},
+    },
+    "legal": {
+        "body": {"stroke": "$leader", "stroke-width": "1.8", "stroke-dasharray": "6 3"},
+        "head": {"fill": "$leader"},
+        "label": {"fill": "$leader"},
+    },
+    "taken": {
+        "body": {"stroke": "$good", "stroke-width": "3"},
+        "head": {"fill": "$good"},
+        "label": {"fill": "$good", "font-weight": "700"},
+    },
+    "broken": {"body": {"stroke": "$off_line", "stroke-dasharray": "2 4"}},
+    "event": {"body": {"fill": "$good", "stroke": "none"}},
+    "alarm": {"body": {"fill": "$bad", "stroke": "none"}, "label": {"fill": "$bad", "font-weight": "700"}},
+    # What has just changed, and what is not there.
+    "hot": {"body": {"stroke": "$hot", "stroke-width": "3"}},
+    "chosen": {"body": {"stroke": "$ink", "stroke-width": "3"}},
+    "faded": {"all": {"opacity": "0.4"}},
+    "gone": {"all": {"opacity": "0"}},
+    # What moves.
+    "star": {"glyph": {"fill": "$star", "stroke": "$ink", "stroke-width": "0.8"}},
+    "preferred": {"glyph": {"fill": "none", "stroke": "$dim", "stroke-width": "1"}},
+    "on_leader": {"glyph": {"stroke": "$on_leader"}},
+    "crown": {"glyph": {"fill": "$crown", "stroke": "$ink", "stroke-width": "0.8"}},
+    "parcel": {
+        "body": {"fill": "$plate", "stroke": "$good", "stroke-width": "1.6"},
+        "label": {"fill": "$ink"},
+        "wire": {"fill": "none", "stroke": "$good", "stroke-width": "1.6", "stroke-dasharray": "4 3"},
+    },
+    "watch": {
+        "body": {"fill": "$zoo", "stroke": "$zoo_line", "stroke-dasharray": "2 2"},
+        "label": {"fill": "$zoo_line"},
+        "wire": {"stroke": "$zoo_line"},
+    },
+    "write": {
+        "body": {"fill": "$zoo", "stroke": "$zoo_line"},
+        "label": {"fill": "$zoo_line"},
+        "wire": {"stroke": "$zoo_line"},
+    },
+    "refused": {
+        "body": {"fill": "$off", "stroke": "$off_line"},
+        "label": {"fill": "$off_ink"},
+        "wire": {"stroke": "$off_line"},
+    },
+}
+"""Style -> slot -> SVG attributes; `$name` is a colour of the theme. A later style of this table wins."""
+
+SLOTS = ("all", "body", "head", "wire", "glyph", "label")
+"""What a thing is made of: its outline, its arrow head, its line, its sign, its words; `all` is the whole."""
+
+GLYPHS = {
+    "star": "M0-6L1.8-2 6-1.8 2.8 1 3.8 5.2 0 2.9-3.8 5.2-2.8 1-6-1.8-1.8-2Z",
+    "crown": "M-8 6L-9-5-4.2-.5 0-7 4.2-.5 9-5 8 6Z",
+    "dot": "M-3.6 0A3.6 3.6 0 1 0 3.6 0A3.6 3.6 0 1 0-3.6 0Z",
+    "ring": "M-3.4 0A3.4 3.4 0 1 0 3.4 0A3.4 3.4 0 1 0-3.4 0Z",
+    "cross": "M-4-2.6L-2.6-4 0-1.4 2.6-4 4-2.6 1.4 0 4 2.6 2.6 4 0 1.4-2.6 4-4 2.6-1.4 0Z",
+    "plus": "M-1-4.2H1V-1H4.2V1H1V4.2H-1V1H-4.2V-1H-1Z",
+    "minus": "M-4-1H4V1H-4Z",
+    "none": "M0 0",
+}
+"""Signs, drawn around 0,0 in a box of about 12: they need no font."""
+
+
+@lru_cache(maxsize=4096)
+def inline(styles: str, slot: str, theme: str = "light") -> str:
+    """The attributes of one slot under these styles, as they stand in an SVG element: ` fill="#fff" ...`."""
+    colours, merged = THEMES[theme], {}
+    asked = set(styles.split())
+    for name, slots in STYLES.items():
+        if name in asked:
+            merged.update(slots.get(slot, {}))
+    values = {k: colours[v[1:]] if v.startswith("$") else v for k, v in merged.items()}
+    return "".join(f' {k}="{v}"' for k, v in values.items() if (k, v) != ("stroke-dasharray", "none"))
+
+
+def css(root: str = ".kc") -> str:
+    """The style sheet of both themes: `.kc` is the picture, `.kc[data-theme=dark]` the same on dark ground."""
+
+    def variables(theme: str) -> str:
+        return ";".join(f"--kc-{name.replace('_', '-')}:{colour}" for name, colour in THEMES[theme].items())
+
+    def value(text: str) -> str:
+        return f"var(--kc-{text[1:].replace('_', '-')})" if text.startswith("$") else text
+
+    rules = [f"{root}{{{variables('light')}}}", f'{root}[data-theme="dark"]{{{variables("dark")}}}']
+    for style, slots in STYLES.items():
+        for slot, attributes in slots.items():
+            inside = "" if slot == "all" else f">.{slot}"
+            values = ";".join(f"{name}:{value(text)}" for name, text in attributes.items())
+            rules.append(f"{root} .s-{style}{inside}{{{values}}}")
+    return "\n".join(rules) + "\n"

@@ -1,0 +1,86 @@
+"""A film as plain data for the browser: the drawing once, then only what changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.frames import Film, Token
+from kafka_ctl.views.palette import GLYPHS
+from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
+from kafka_ctl.views.still import pill_width
+
+
+def payload(films: Sequence[Film]) -> dict[str, Any]:
+    """Films that keep step with one another, as JSON-able data for `player.js`."""
+    frames = [
+        {
+            "kind": f.kind,
+            "time": f.time_ms,
+            "caption": printable(f.caption),
+            "words": printable(f.picture.words),
+            "cause": f.cause,
+            "seqs": list(f.seqs[:50]),
+        }
+        for f in films[0].frames
+    ]
+    return {"frames": frames, "glyphs": GLYPHS, "views": [_view(film) for film in films]}
+
+
+def _view(film: Film) -> dict[str, Any]:
+    tracks = {
+        name: [
+            [index, look.styles, list(look.texts) or 0, look.glyph or 0, *(_place(look.at))]
+            for index, look in track
+        ]
+        for name, track in film.tracks.items()
+    }
+    return {
+        "view": film.view,
+        "title": film.title,
+        "svg": drawing(film),
+        "tracks": tracks,
+        "tokens": [[_token(token) for token in frame.picture.tokens] for frame in film.frames],
+    }
+
+
+def _place(at: tuple[float, float] | None) -> list[float]:
+    return [round(at[0], 1), round(at[1], 1)] if at else []
+
+
+def _token(token: Token) -> list[Any]:
+    x, y = point_at(token.line, token.rest)
+    return [
+        token.line,
+        printable(token.label),
+        token.styles,
+        round(x, 1),
+        round(y, 1),
+        round(pill_width(token.label), 1),
+    ]
+
+
+def drawing(film: Film) -> str:
+    """The scene with classes instead of colours; every part carries its id."""
+    scene, (x, y) = film.scene, film.scene.offset
+    loose = "".join(part_svg(part) for part in scene.parts.values() if not part.pinned)
+    pinned = "".join(part_svg(part) for part in scene.parts.values() if part.pinned)
+    inside = f'<g class="part" data-id="camera">{loose}<g class="travel"></g></g>{pinned}'
+    head = svg_head(scene.width, scene.height, f' role="img" aria-label="{escape(film.title)}"')
+    return f'{head}<g transform="translate({x:g} {y:g})">{inside}</g></svg>'
+
+
+def part_svg(part: Part) -> str:
+    """One part: its outline, its sign and its words, to be dressed by class."""
+    pieces = [shape_svg(shape) for shape in part.shapes]
+    if part.glyph:
+        pieces.append(glyph_svg(part.glyph, part.sign))
+    pieces += [text_svg(text, text.text) for text in part.texts]
+    classes = " ".join(f"s-{style}" for style in part.styles.split())
+    of = f' data-of="{escape(printable(part.of))}"' if part.of else ""
+    title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
+    return (
+        f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'
+    )

@@ -1,0 +1,280 @@
+// Plays films: pictures whose parts only change looks. Plain ESM, no import, no build; the style sheet does the motion.
+const NS = "http://www.w3.org/2000/svg";
+const ICONS = {
+  first: "M3 3h2v10H3zM13 3v10L6 8z", back: "M11 3v10L4 8z", play: "M4 2v12l9-6z", pause: "M4 3h3v10H4zM9 3h3v10H9z",
+  next: "M5 3v10l7-5z", last: "M3 3v10l7-5zM11 3h2v10h-2z", loop: "M8 3a5 5 0 1 1-4.6 3H5l-2.6-3L0 6h1.8A6.5 6.5 0 1 0 8 1.5z",
+  jump: "M2 4v8l5-4zM8 4v8l5-4z",
+};
+const SPEEDS = [0.25, 0.5, 1, 2, 4];
+const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", controller: "controller change", partition: "partition move",
+  replica: "replica move", election: "election", request: "request", response: "error answer", broker: "broker action",
+  fault: "fault", violation: "broken rule" };
+const MARKED = ["fault", "election", "controller", "violation"];
+const STUTTER = 900;   // with more parts than this nothing is animated
+
+function html(tag, attributes = {}, ...inside) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  element.append(...inside);
+  return element;
+}
+function svg(tag, attributes = {}) {
+  const element = document.createElementNS(NS, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+}
+function icon(name) {
+  const picture = svg("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" });
+  picture.append(svg("path", { d: ICONS[name] }));
+  return picture;
+}
+function button(name, label) {
+  return html("button", { type: "button", "data-do": name, "aria-label": label, title: label }, icon(name));
+}
+function classes(styles) {
+  return styles.split(" ").map((style) => "s-" + style).join(" ");
+}
+
+// One view: a drawing whose parts are set to the looks of a frame.
+class Stage {
+  constructor(view, glyphs, choose) {
+    this.view = view; this.glyphs = glyphs; this.shown = {};
+    const parsed = new DOMParser().parseFromString(view.svg, "image/svg+xml").documentElement;
+    this.svg = document.importNode(parsed, true);
+    this.svg.querySelectorAll("script").forEach((element) => element.remove());
+    this.svg.style.setProperty("--wide", this.svg.getAttribute("width") + "px");
+    this.parts = new Map();
+    this.svg.querySelectorAll("[data-id]").forEach((part) => this.parts.set(part.dataset.id, part));
+    this.travel = this.svg.querySelector(".travel");
+    this.svg.classList.toggle("still", this.parts.size > STUTTER);
+    this.svg.addEventListener("click", (event) => {
+      const part = event.target.closest("[data-id]");
+      choose(part ? part.dataset.of || part.dataset.id : "");
+    });
+  }
+  show(index, moving) {
+    for (const [name, track] of Object.entries(this.view.tracks)) {
+      const look = lookAt(track, index);
+      if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
+    }
+    this.travel.replaceChildren();
+    for (const token of this.view.tokens[index] ?? []) this.send(token, moving);
+  }
+  dress(part, look) {
+    if (!part || !look) return;
+    const [, styles, texts, glyph, x, y] = look;
+    part.setAttribute("class", "part " + classes(styles));
+    if (x != null) part.style.transform = `translate(${x}px,${y}px)`;
+    const sign = part.querySelector(":scope > .glyph");
+    if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
+    if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => { if (label.textContent !== texts[i]) label.textContent = texts[i] ?? ""; });
+  }
+  send([line, label, styles, x, y, width], moving) {
+    const group = svg("g", { class: "part " + classes(styles) });
+    const wire = svg("path", { class: "wire", d: line });
+    const pill = svg("g", { class: "pill " + classes(styles) });
+    const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.6, "font-size": 10.5 });
+    text.textContent = label;
+    pill.append(svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
+    pill.style.transform = `translate(${x}px,${y}px)`;
+    group.append(wire, pill);
+    this.travel.append(group);
+    if (!moving) return;
+    const length = wire.getTotalLength(), start = wire.getPointAtLength(0);
+    const near = (distance) => { const p = wire.getPointAtLength(distance); return (p.x - x) ** 2 + (p.y - y) ** 2; };
+    let rest = 0;
+    for (let i = 0; i <= 40; i++) if (near(length * i / 40) < near(rest)) rest = length * i / 40;
+    const way = [`translate(${start.x}px,${start.y}px)`];
+    for (let i = 1; i < 12; i++) { const p = wire.getPointAtLength(rest * i / 12); way.push(`translate(${p.x}px,${p.y}px)`); }
+    way.push(`translate(${x}px,${y}px)`);
+    pill.animate(way.map((transform) => ({ transform })), { duration: moving, easing: "ease-in-out" });
+  }
+  choose(name) {
+    this.parts.forEach((part, id) => part.classList.toggle("chosen", name !== "" && (id === name || part.dataset.of === name)));
+    this.svg.classList.toggle("choosing", name !== "");
+  }
+}
+function lookAt(track, index) {
+  let low = 0, high = track.length - 1;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (track[middle][0] <= index) low = middle; else high = middle - 1;
+  }
+  return track[low];
+}
+
+class Player {
+  constructor(model, el) {
+    this.model = model; this.el = el; this.timer = 0; this.shown = null;
+    this.calm = matchMedia("(prefers-reduced-motion: reduce)");
+    this.root = html("div", { class: "kc", tabindex: "0", role: "region", "aria-label": "Player of the controller's steps" });
+    el.append(this.root);
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    this.watchTheme();
+    this.load();
+    for (const [event, action] of [["change:film", () => this.load()], ["change:index", () => this.show()],
+      ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
+      ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()]]) model.on(event, action);
+  }
+  get film() { return this.model.get("film"); }
+  get index() { return Math.max(0, Math.min(this.last, this.model.get("index"))); }
+  get last() { return this.film.frames.length - 1; }
+  set(name, value) { this.model.set(name, value); this.model.save_changes(); }
+  go(index) { this.set("index", Math.max(0, Math.min(this.last, index))); }
+
+  load() {
+    this.shown = null;
+    this.stages = this.film.views.map((view) => new Stage(view, this.film.glyphs, (name) => this.set("selected", name)));
+    this.tabs = html("div", { class: "tabs", role: "tablist" });
+    this.stage = html("div", { class: "stage" });
+    this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
+    this.words = html("div", { class: "words" });
+    this.stages.forEach((stage, i) => {
+      const box = html("div", { class: "view", "data-view": stage.view.view });
+      box.append(stage.svg);
+      this.stage.append(box);
+      const tab = html("button", { type: "button", role: "tab", "data-tab": stage.view.view }, stage.view.title);
+      tab.onclick = (event) => this.open(i, event.shiftKey || event.ctrlKey || event.metaKey);
+      this.tabs.append(tab);
+    });
+    this.tabs.hidden = this.stages.length < 2;
+    this.root.replaceChildren(this.tabs, this.stage, this.controls(), this.caption, this.words);
+    this.open(0);
+    this.show(); this.beat(); this.chosen();
+  }
+  open(index, also) {
+    [...this.tabs.children].forEach((tab, i) => {
+      const on = also ? (i === index ? tab.getAttribute("aria-selected") !== "true" : tab.getAttribute("aria-selected") === "true") : i === index;
+      tab.setAttribute("aria-selected", String(on));
+      this.stage.children[i].hidden = !on;
+    });
+  }
+  controls() {
+    const bar = html("div", { class: "bar" });
+    const all = { first: ["First step (Home)", () => this.go(0)], back: ["Previous step (left arrow)", () => this.go(this.index - 1)],
+      play: ["Play (space)", () => this.play()], next: ["Next step (right arrow)", () => this.go(this.index + 1)],
+      last: ["Last step (End)", () => this.go(this.last)] };
+    this.buttons = {};
+    for (const [name, [label, action]] of Object.entries(all)) {
+      this.buttons[name] = button(name, label);
+      this.buttons[name].onclick = action;
+      bar.append(this.buttons[name]);
+    }
+    this.slide = html("input", { type: "range", min: 0, max: this.last, "aria-label": "Step", class: "scrub" });
+    this.slide.oninput = () => this.go(+this.slide.value);
+    const track = html("div", { class: "track" }, this.marks(), this.slide);
+    this.number = html("input", { type: "number", min: 0, max: this.last, "aria-label": "Jump to step", class: "number" });
+    this.number.onchange = () => this.go(Math.round(+this.number.value) || 0);
+    const of = html("span", { class: "of" }, `of ${this.last}`);
+    bar.append(track, this.number, of, this.speed(), this.loop(), ...this.jump());
+    return bar;
+  }
+  marks() {
+    const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${Math.max(this.last, 1)} 10` });
+    this.film.frames.forEach((frame, i) => {
+      const kind = MARKED.indexOf(frame.kind);
+      if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${i} ${[0, 4, 2, 0][kind]}V10` }));
+    });
+    return marks;
+  }
+  speed() {
+    const select = html("select", { "aria-label": "Speed", class: "speed", title: "Speed (+ and -)" });
+    SPEEDS.forEach((speed) => select.append(html("option", { value: speed }, `${speed}×`)));
+    select.onchange = () => this.set("speed", +select.value);
+    return (this.speeds = select);
+  }
+  loop() {
+    const toggle = button("loop", "Start again at the end (l)");
+    toggle.onclick = () => this.set("loop", !this.model.get("loop"));
+    return (this.looping = toggle);
+  }
+  jump() {
+    const kinds = [...new Set(this.film.frames.map((frame) => frame.kind))].filter((kind) => kind in KIND_NAMES);
+    const rank = (kind) => (MARKED.indexOf(kind) + 1 || 9);
+    kinds.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+    this.kinds = html("select", { "aria-label": "Kind of step to jump to", class: "kinds" });
+    kinds.forEach((kind) => this.kinds.append(html("option", { value: kind }, KIND_NAMES[kind])));
+    const jump = button("jump", "Jump to the next step of this kind (j; J goes back)");
+    jump.onclick = () => this.leap(1);
+    return [this.kinds, jump];
+  }
+  leap(direction) {
+    for (let i = this.index + direction; i >= 0 && i <= this.last; i += direction) {
+      if (this.film.frames[i].kind === this.kinds.value) return this.go(i);
+    }
+  }
+  play() {
+    const playing = !this.model.get("playing");
+    if (playing && this.index >= this.last) this.go(0);
+    this.set("playing", playing);
+  }
+  key(event) {
+    if (event.target.matches("input, select") || event.altKey || event.ctrlKey || event.metaKey) return;
+    const faster = (by) => this.set("speed", SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(this.model.get("speed")) + by))]);
+    const keys = { ArrowLeft: () => this.go(this.index - 1), ArrowRight: () => this.go(this.index + 1), Home: () => this.go(0),
+      End: () => this.go(this.last), "+": () => faster(1), "-": () => faster(-1), l: () => this.looping.click(),
+      j: () => this.leap(1), J: () => this.leap(-1), Escape: () => this.set("selected", "") };
+    if (event.key === " " && !event.target.matches("button")) keys[" "] = () => this.play();
+    if (!(event.key in keys)) return;
+    event.preventDefault(); event.stopPropagation();
+    keys[event.key]();
+  }
+  show() {
+    const index = this.index, frame = this.film.frames[index];
+    const forward = this.shown !== null && index === this.shown + 1;
+    this.root.classList.toggle("jumping", this.shown === null || this.calm.matches);
+    this.stages.forEach((stage) => stage.show(index, forward && !this.calm.matches ? 650 / this.model.get("speed") : 0));
+    this.shown = index;
+    this.root.dataset.step = index;
+    this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(3)} s`), " ", frame.caption);
+    if (frame.cause != null) {
+      const why = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
+      why.onclick = () => this.go(frame.cause);
+      this.caption.append(" ", why);
+    }
+    this.words.textContent = frame.words;
+    this.bar();
+  }
+  bar() {
+    const { first, back, play, next, last } = this.buttons, playing = this.model.get("playing");
+    first.disabled = back.disabled = this.index <= 0;
+    next.disabled = last.disabled = this.index >= this.last;
+    play.replaceChildren(icon(playing ? "pause" : "play"));
+    play.ariaLabel = play.title = playing ? "Pause (space)" : "Play (space)";
+    this.slide.value = this.number.value = this.index;
+    this.slide.setAttribute("aria-valuetext", `step ${this.index} of ${this.last}`);
+    this.speeds.value = this.model.get("speed");
+    this.looping.setAttribute("aria-pressed", String(this.model.get("loop")));
+  }
+  beat() {
+    clearTimeout(this.timer);
+    this.bar();
+    if (!this.model.get("playing")) return;
+    const wait = (700 + Math.min(2600, this.film.frames[this.index].caption.length * 18)) / this.model.get("speed");
+    this.timer = setTimeout(() => {
+      if (this.index < this.last) this.go(this.index + 1);
+      else if (this.model.get("loop")) this.go(0);
+      else return this.set("playing", false);
+      this.beat();
+    }, wait);
+  }
+  chosen() { this.stages.forEach((stage) => stage.choose(this.model.get("selected"))); }
+  watchTheme() {
+    this.watcher = new MutationObserver(() => this.paint());
+    this.watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
+    this.dark = matchMedia("(prefers-color-scheme: dark)");
+    this.dark.onchange = () => this.paint();
+    this.paint();
+  }
+  paint() {
+    const asked = this.model.get("theme"), lab = document.body.dataset.jpThemeLight;
+    this.root.dataset.theme = asked !== "auto" ? asked : lab ? (lab === "false" ? "dark" : "light") : this.dark.matches ? "dark" : "light";
+  }
+  close() { clearTimeout(this.timer); this.watcher.disconnect(); this.dark.onchange = null; }
+}
+
+function render({ model, el }) {
+  const player = new Player(model, el);
+  return () => player.close();
+}
+export default { render };

@@ -1,0 +1,88 @@
+"""The player: a notebook widget that steps, rewinds, jumps and plays through a film.
+
+The pictures are laid out in Python; the browser only changes looks (`player.js`, no import, no build, no
+network). Where no widget can run, the same display shows a filmstrip and the steps as text.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import traitlets
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.trace import Record
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.frames import Film, film, wants_of
+from kafka_ctl.views.palette import css
+from kafka_ctl.views.payload import payload
+from kafka_ctl.views.still import filmstrip
+
+HERE = Path(__file__).parent
+
+
+class Player(anywidget.AnyWidget):
+    """Films of one stretch of a trace, played together; made by `player`.
+
+    `index` is the frame shown and can be set, `selected` what was clicked: `broker:1`, `partition:orders-0` ...
+    """
+
+    _esm = HERE / "player.js"
+    _css = (HERE / "player.css").read_text(encoding="utf-8") + css()
+
+    film = traitlets.Dict().tag(sync=True)
+    index = traitlets.Int(0).tag(sync=True)
+    playing = traitlets.Bool(False).tag(sync=True)
+    speed = traitlets.Float(1.0).tag(sync=True)
+    loop = traitlets.Bool(False).tag(sync=True)
+    selected = traitlets.Unicode("").tag(sync=True)
+    theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)
+
+    def __init__(self, films: Sequence[Film], **options: Any) -> None:
+        self.films = tuple(films)
+        super().__init__(film=payload(self.films), **options)
+
+    def __len__(self) -> int:
+        return len(self.films[0])
+
+    @traitlets.validate("index")
+    def _in_range(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] < len(self):
+            raise BadInput(f"step {proposal['value']} does not exist; the steps are 0 to {len(self) - 1}")
+        return int(proposal["value"])
+
+    def __repr__(self) -> str:
+        return self.films[0].text()
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget, and beside it what shows without it: a filmstrip as SVG and as an image, the steps as text."""
+        shown = super()._repr_mimebundle_(**options)
+        bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
+        strip, first = filmstrip(self.films[0]), self.films[0]
+        coded = base64.b64encode(strip.encode()).decode()
+        alt = escape(printable(f"{first.title} in pictures; the steps are listed as text."))
+        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        return {**bundle, "text/html": picture, "image/svg+xml": strip, "text/plain": repr(self)}, meta
+
+
+def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **options: Any) -> Player:
+    """A player of these records.
+
+    `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then keep
+    step with one another. Options: those of `kafka_ctl.views.frames.film` (`start`, `limit`, ...) and the
+    player's own `index`, `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
+    """
+    own = {
+        name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options
+    }
+    views = (view,) if isinstance(view, str) else tuple(view)
+    if not views:
+        raise BadInput("a player needs a view")
+    if len(views) > 1:
+        options.setdefault("wants", wants_of(views))
+    return Player([film(records, name, **options) for name in views], **own)

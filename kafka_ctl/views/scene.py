@@ -1,0 +1,208 @@
+"""A drawing without colours: where everything is, once for all frames.
+
+`parse` reads what Graphviz laid out; what Graphviz does not place (a crown, a star, a lane) is added as parts
+by hand. A part is one thing with one id; a frame only says how each part looks and what is written on it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from html import escape
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from kafka_ctl.views.dot import FAMILY, printable, to_svg
+from kafka_ctl.views.palette import GLYPHS
+
+_NUMBER = re.compile(r"-?\d+\.?\d*")
+_SVG = "{http://www.w3.org/2000/svg}"
+
+Point = tuple[float, float]
+
+
+class Text(NamedTuple):
+    """One line of text at a place; `anchor` is `start`, `middle` or `end`."""
+
+    x: float
+    y: float
+    text: str
+    size: float = 11.0
+    anchor: str = "middle"
+    bold: bool = False
+
+
+class Shape(NamedTuple):
+    """One outline: its slot in the palette, its SVG tag and its geometry."""
+
+    slot: str
+    tag: str
+    attributes: tuple[tuple[str, str], ...]
+
+
+class Box(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> Point:
+        return self.x + self.width / 2, self.y + self.height / 2
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing in the drawing; `styles` are what it looks like when no frame says otherwise."""
+
+    id: str
+    box: Box
+    shapes: tuple[Shape, ...] = ()
+    texts: tuple[Text, ...] = ()
+    styles: str = "plate"
+    glyph: tuple[float, float, float] | None = None
+    """Where its sign stands, and how large it is."""
+    sign: str = "none"
+    """The sign drawn there when no frame says otherwise."""
+    title: str = ""
+    """What the tooltip says."""
+    of: str = ""
+    """What a click on it selects, `partition:orders-0`; the part itself when empty."""
+    line: str = ""
+    """The path of an edge, for what travels along it."""
+    pinned: bool = False
+    """Stays when the camera moves."""
+
+
+@dataclass
+class Scene:
+    """All parts in drawing order; `width` and `height` are what is seen, `offset` where 0,0 is in it."""
+
+    width: float
+    height: float
+    offset: Point = (0.0, 0.0)
+    parts: dict[str, Part] = field(default_factory=dict)
+
+    def add(self, *parts: Part) -> None:
+        self.parts.update((part.id, part) for part in parts)
+
+    def change(self, name: str, **changes: object) -> None:
+        self.parts[name] = replace(self.parts[name], **changes)  # type: ignore[arg-type]
+
+
+def box(x: float, y: float, width: float, height: float, radius: float = 6, slot: str = "body") -> Shape:
+    """A rounded rectangle."""
+    values = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
+    return Shape(slot, "rect", tuple((k, f"{v:g}") for k, v in values.items()))
+
+
+def shorten(text: str, longest: int) -> str:
+    """The text with its middle left out when it is longer than `longest` characters."""
+    text = printable(text)
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def text_svg(text: Text, words: str, attributes: str = "") -> str:
+    """One `<text>` element; `words` replaces what the drawing says."""
+    weight = ' font-weight="700"' if text.bold and "font-weight" not in attributes else ""
+    return (
+        f'<text class="label" x="{text.x:g}" y="{text.y:g}" text-anchor="{text.anchor}" font-size="{text.size:g}"'
+        f"{weight}{attributes}>{escape(printable(words))}</text>"
+    )
+
+
+def shape_svg(shape: Shape, attributes: str = "") -> str:
+    geometry = "".join(f' {k}="{escape(v)}"' for k, v in shape.attributes)
+    return f'<{shape.tag} class="{shape.slot}"{geometry}{attributes}/>'
+
+
+def glyph_svg(place: tuple[float, float, float], name: str, attributes: str = "") -> str:
+    x, y, scale = place
+    size = f" scale({scale:g})" if scale != 1 else ""
+    return f'<path class="glyph" transform="translate({x:g} {y:g}){size}" d="{GLYPHS[name]}"{attributes}/>'
+
+
+@lru_cache(maxsize=32)
+def parse(dot: str) -> tuple[float, float, Point, tuple[Part, ...]]:
+    """The parts of a laid out DOT text: clusters, edges, nodes, each under the `id` its DOT attribute gave it."""
+    root = ElementTree.fromstring(to_svg(dot))
+    width, height = (float(v) for v in root.get("viewBox", "0 0 0 0").split()[2:])
+    graph = root.find(f"{_SVG}g")
+    assert graph is not None
+    moved = re.search(r"translate\(([-\d.]+)[ ,]([-\d.]+)\)", graph.get("transform", ""))
+    offset = (float(moved[1]), float(moved[2])) if moved else (0.0, 0.0)
+    parts = [_part(g) for g in graph.findall(f"{_SVG}g")]
+    order = {"cluster": 0, "edge": 1, "node": 2}
+    parts.sort(key=lambda found: order.get(found[0], 3))
+    return width, height, offset, tuple(part for _, part in parts)
+
+
+def _part(group: ElementTree.Element) -> tuple[str, Part]:
+    kind = group.get("class", "node").split()[0]
+    shapes, texts, line, corners = [], [], "", []
+    for child in group.iter():
+        tag = child.tag.removeprefix(_SVG)
+        if tag == "text":
+            texts.append(
+                Text(
+                    float(child.get("x", 0)),
+                    float(child.get("y", 0)),
+                    child.text or "",
+                    float(child.get("font-size", 11)),
+                    child.get("text-anchor", "middle"),
+                    child.get("font-weight") == "bold",
+                )
+            )
+        elif tag in ("path", "polygon", "polyline", "ellipse"):
+            geometry = {k: v for k, v in child.attrib.items() if k in ("d", "points", "cx", "cy", "rx", "ry")}
+            slot = "head" if kind == "edge" and tag != "path" else "body"
+            shapes.append(Shape(slot, tag, tuple(geometry.items())))
+            line = line or geometry.get("d", "")
+            corners += _corners(geometry)
+    corners = corners or [(t.x, t.y) for t in texts] or [(0.0, 0.0)]
+    left, top = min(x for x, _ in corners), min(y for _, y in corners)
+    right, bottom = max(x for x, _ in corners), max(y for _, y in corners)
+    styles = {"cluster": "frame", "edge": "wire"}.get(kind, "plate")
+    return kind, Part(
+        group.get("id", ""),
+        Box(left, top, right - left, bottom - top),
+        tuple(shapes),
+        tuple(texts),
+        styles,
+        line=line if kind == "edge" else "",
+    )
+
+
+def _corners(geometry: dict[str, str]) -> Iterable[Point]:
+    if "cx" in geometry:
+        x, y, rx, ry = (float(geometry[k]) for k in ("cx", "cy", "rx", "ry"))
+        return [(x - rx, y - ry), (x + rx, y + ry)]
+    numbers = [float(n) for n in _NUMBER.findall(geometry.get("d") or geometry.get("points", ""))]
+    return zip(numbers[::2], numbers[1::2], strict=False)
+
+
+def point_at(line: str, share: float) -> Point:
+    """The point at `share` (0 to 1) of a path made of M, C, Q and L with absolute numbers, by parameter."""
+    numbers = [float(n) for n in _NUMBER.findall(line)]
+    points = list(zip(numbers[::2], numbers[1::2], strict=False))
+    step = 3 if "C" in line else 2 if "Q" in line else 1
+    pieces = (len(points) - 1) // step
+    if pieces < 1:
+        return points[0] if points else (0.0, 0.0)
+    piece = min(int(share * pieces), pieces - 1)
+    curve, t = points[piece * step : piece * step + step + 1], share * pieces - piece
+    while len(curve) > 1:
+        curve = [(a + (c - a) * t, b + (d - b) * t) for (a, b), (c, d) in zip(curve, curve[1:], strict=False)]
+    return curve[0]
+
+
+def svg_head(width: float, height: float, more: str = "") -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
+        f'height="{height:g}" font-family="{FAMILY}"{more}>'
+    )

@@ -1,0 +1,199 @@
+"""From records to steps: what a person watches as one thing happening.
+
+A step is a run of neighbouring records that say the same of several subjects (three elections in one batch,
+one request to four brokers). What carries no news (reads, answered requests, cached metadata) makes no step of
+its own, but is still applied to the model in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from kafka_ctl.trace import Record
+
+Wants = Callable[[Record], bool]
+Run = list[tuple[int, Record]]
+
+NEAR = 5.0
+"""Milliseconds within which neighbouring records may be seen as one."""
+
+MARKS = ("fault", "election", "controller", "violation")
+"""The kinds of steps that a scrubber marks and the player can jump to; every kind of record can be jumped to."""
+
+
+class Step(NamedTuple):
+    """Some records seen as one; `upto` is the place in the record list just after them."""
+
+    kind: str
+    records: tuple[Record, ...]
+    upto: int
+    cause: int | None = None
+    """The index of the step that caused this one."""
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        return tuple(r.seq for r in self.records)
+
+    @property
+    def time_ms(self) -> float:
+        return self.records[-1].time_ms
+
+
+_ROUTINE = ("LeaderAndIsrResponseReceived", "ControllerChange")
+_TOLD = (
+    "elected",
+    "ready",
+    "resigned",
+    "already_elected",
+    "elected_and_resigned",
+    "other_elected",
+    "brokers_changed",
+    "forcing_resignation",
+    "shutting_down_broker",
+    "election_failed",
+)
+
+
+def newsworthy(record: Record) -> bool:
+    """Whether a record is worth a step in a view of the whole cluster."""
+    kind, action = record.kind, record.action
+    if kind == "zk":
+        return _write_is_news(record)
+    if kind == "event":
+        return (
+            record.target == "started" and action not in _ROUTINE or not record.actor.startswith("controller")
+        )
+    if kind == "controller":
+        return action in _TOLD
+    if kind == "request":
+        return record.target == "sent"
+    if kind == "response":
+        return record.error is not None
+    if kind == "broker":
+        return action not in ("cached", "uncached", "registered", "waiting")
+    if kind == "replica":
+        return record.source != record.target or record.error is not None
+    return True
+
+
+def _write_is_news(record: Record) -> bool:
+    """Writes with a meaning of their own, refusals included; not reads, not the empty skeleton of the tree."""
+    path, action = record.path or "", record.action
+    if action in ("get", "exists", "children"):
+        return False
+    if action == "connect":
+        return record.actor.startswith("broker")
+    if record.error is not None:
+        return action == "multi" or record.error == "BADVERSION" or path == "/controller"
+    if action == "create" and record.target == "persistent":
+        return _family(path) not in ("other", "partitions")
+    return True
+
+
+def _key(record: Record) -> tuple[object, ...]:
+    """Records with equal keys that follow one another closely are one step."""
+    kind, action, failed = record.kind, record.action, record.error
+    if kind == "zk":
+        return kind, action, record.actor, failed, _family(record.path)
+    if kind == "watch":
+        return kind, record.target, _family(record.path)
+    if kind == "broker" and (record.topic is not None or action == "start"):
+        return kind, "told" if action in ("become-leader", "become-follower") else action, failed
+    if kind in ("partition", "replica", "election"):
+        return kind, action, record.source, record.target, failed is None
+    if kind in ("request", "response"):
+        return kind, action, record.actor if kind == "request" else "", failed
+    return kind, action, record.seq
+
+
+def _family(path: str | None) -> str:
+    """Znodes that are written together: the states of partitions, a topic's own znodes, the skeleton."""
+    path = path or ""
+    if "/brokers/topics" in path:
+        return "state" if path.endswith("/state") else "partitions" if "/partitions" in path else path
+    own = (
+        "/brokers/ids/",
+        "/admin/reassign",
+        "/admin/preferred",
+        "/admin/delete_topics/",
+        "/isr_change_notification/",
+    )
+    return path if path in ("/controller", "/controller_epoch") or path.startswith(own) else "other"
+
+
+def steps(
+    records: Sequence[Record], wants: Wants = newsworthy, limit: int = 400, start: int = 0
+) -> list[Step]:
+    """The steps of these records from place `start` on, at most `limit` of them.
+
+    When there are more, neighbouring steps are joined until they fit: first those of one kind, then those of
+    one moment, then whatever stands side by side.
+    """
+    runs: list[Run] = []
+    open_runs: dict[tuple[object, ...], Run] = {}
+    for place in range(start, len(records)):
+        record = records[place]
+        if not wants(record):
+            continue
+        key = _key(record)
+        if runs and (record.kind != "broker" or runs[-1][-1][1].kind != "broker"):
+            open_runs = {k: run for k, run in open_runs.items() if k == key and run is runs[-1]}
+        run = open_runs.get(key)
+        if run is not None and record.time_ms - run[0][1].time_ms <= NEAR:
+            run.append((place, record))
+        else:
+            open_runs[key] = [(place, record)]
+            runs.append(open_runs[key])
+    for same in (_same_kind, _same_moment):
+        if len(runs) > limit:
+            runs = _join(runs, same)
+    if len(runs) > limit:
+        share = -(-len(runs) // limit)
+        runs = [sum(runs[i : i + share], []) for i in range(0, len(runs), share)]
+    return _with_causes(records, runs)
+
+
+def _same_kind(a: Run, b: Run) -> bool:
+    return a[-1][1].kind == b[0][1].kind and a[-1][1].action == b[0][1].action and _same_moment(a, b)
+
+
+def _same_moment(a: Run, b: Run) -> bool:
+    return b[0][1].time_ms - a[0][1].time_ms <= NEAR
+
+
+def _join(runs: Iterable[Run], same: Callable[[Run, Run], bool]) -> list[Run]:
+    joined: list[Run] = []
+    for run in runs:
+        if joined and same(joined[-1], run):
+            joined[-1] = joined[-1] + run
+        else:
+            joined.append(run)
+    return joined
+
+
+def _kind(record: Record) -> str:
+    """The kind a step is counted under: what a controller merely notes is no change of controller."""
+    noted = record.kind == "controller" and record.action not in (
+        "elected",
+        "resigned",
+        "elected_and_resigned",
+    )
+    return "event" if noted else record.kind
+
+
+def _with_causes(records: Sequence[Record], runs: list[Run]) -> list[Step]:
+    causes = {record.seq: record.cause for record in records}
+    step_of = {record.seq: index for index, run in enumerate(runs) for _, record in run}
+    found: list[Step] = []
+    upto = 0
+    for index, run in enumerate(runs):
+        seq = run[0][1].cause
+        while seq is not None and (step_of.get(seq, index) >= index):
+            seq = causes.get(seq)
+        kind = min((_kind(r) for _, r in run), key=lambda k: MARKS.index(k) if k in MARKS else len(MARKS))
+        upto = max(upto, run[-1][0] + 1)
+        found.append(
+            Step(kind, tuple(r for _, r in run), upto, step_of.get(seq) if seq is not None else None)
+        )
+    return found

@@ -1,0 +1,156 @@
+"""Pictures without any script: one frame, or a filmstrip of several, with the colours written into every element.
+
+Such a picture needs no style sheet and no script, so it shows wherever SVG shows: an untrusted notebook, a page
+made by nbconvert, a code-hosting site, a slide.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from html import escape
+
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.frames import Film, Frame, Look, Token
+from kafka_ctl.views.palette import THEMES, inline
+from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
+
+CAPTION = 46
+
+
+def still(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
+    """One frame of a film as SVG; the last one by default."""
+    frame = film.frames[index]
+    height = film.scene.height + (CAPTION if caption else 0)
+    head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
+    return (
+        head
+        + f"<title>{escape(printable(frame.caption))}</title>"
+        + panel(film, frame, theme, caption)
+        + "</svg>\n"
+    )
+
+
+def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) -> str:
+    """The inside of a picture: ground, parts, what travels, caption."""
+    scene, colours = film.scene, THEMES[theme]
+    height = scene.height + (CAPTION if caption else 0)
+    inside = [f'<rect width="{scene.width:g}" height="{height:g}" fill="{colours["page"]}"/>']
+    camera = frame.picture.looks.get("camera")
+    body = [
+        part_svg(part, frame.picture.looks.get(part.id), theme)
+        for part in scene.parts.values()
+        if not part.pinned
+    ]
+    body += [token_svg(token, theme) for token in frame.picture.tokens]
+    x, y = scene.offset
+    if camera and camera.at:
+        inside.append(
+            f'<g transform="translate({x + camera.at[0]:g} {y + camera.at[1]:g})">{"".join(body)}</g>'
+        )
+    else:
+        inside.append(f'<g transform="translate({x:g} {y:g})">{"".join(body)}</g>')
+    pinned = [
+        part_svg(part, frame.picture.looks.get(part.id), theme)
+        for part in scene.parts.values()
+        if part.pinned
+    ]
+    if pinned:
+        inside.append(f'<g transform="translate({x:g} {y:g})">{"".join(pinned)}</g>')
+    if caption:
+        inside.append(caption_svg(film, frame, theme))
+    return "".join(inside)
+
+
+def caption_svg(film: Film, frame: Frame, theme: str) -> str:
+    """The step's number and its sentence, in at most two lines under the picture."""
+    colours, width, top = THEMES[theme], film.scene.width, film.scene.height
+    lines = textwrap.wrap(frame.caption, max(int(width / 7.4) - 8, 20))[:2]
+    number = f"{frame.index}/{len(film) - 1}"
+    rows = "".join(
+        f'<text x="58" y="{top + 18 + 16 * i:g}" font-size="12.5" fill="{colours["ink"]}">{escape(printable(line))}</text>'
+        for i, line in enumerate(lines)
+    )
+    return (
+        f'<path d="M0 {top:g}H{width:g}" stroke="{colours["faint"]}"/>'
+        f'<text x="10" y="{top + 18:g}" font-size="11" fill="{colours["dim"]}">{number}</text>{rows}'
+    )
+
+
+def part_svg(part: Part, look: Look | None, theme: str) -> str:
+    """One part with its colours inline; a part that is gone is left out."""
+    styles = look.styles if look else part.styles
+    if "gone" in styles.split():
+        return ""
+    pieces = [shape_svg(shape, inline(styles, shape.slot, theme)) for shape in part.shapes]
+    sign = look.glyph if look and look.glyph else part.sign
+    if part.glyph and sign != "none":
+        pieces.append(glyph_svg(part.glyph, sign, inline(styles, "glyph", theme)))
+    pieces += texts_svg(part, look, inline(styles, "label", theme))
+    moved = (
+        f' transform="translate({look.at[0]:g} {look.at[1]:g})"'
+        if look and look.at and part.id != "camera"
+        else ""
+    )
+    title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
+    return f"<g{moved}{inline(styles, 'all', theme)}>{title}{''.join(pieces)}</g>" if pieces else ""
+
+
+def texts_svg(part: Part, look: Look | None, attributes: str = "") -> list[str]:
+    words = look.texts if look and look.texts else tuple(t.text for t in part.texts)
+    return [text_svg(text, said, attributes) for text, said in zip(part.texts, words, strict=False) if said]
+
+
+def token_svg(token: Token, theme: str) -> str:
+    """Something under way: its line and, at its place of rest, a label in a pill."""
+    x, y = point_at(token.line, token.rest)
+    width = pill_width(token.label)
+    return (
+        f'<path d="{token.line}"{inline(token.styles, "wire", theme)}/>'
+        f'<rect x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}" height="18" rx="9"'
+        f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.6:.1f}" text-anchor="middle" '
+        f'font-size="10.5"{inline(token.styles, "label", theme)}>{escape(printable(token.label))}</text>'
+    )
+
+
+def pill_width(label: str) -> float:
+    return 16 + 6.2 * len(label)
+
+
+def key_frames(film: Film, most: int = 6) -> list[Frame]:
+    """The frames that tell the story: marked steps first, then evenly spread ones, in order."""
+    inner = film.frames[1:]
+    if len(inner) <= most:
+        return inner or film.frames
+    rank = {"violation": 0, "fault": 1, "controller": 2, "election": 3, "partition": 4}
+    weighty = sorted(inner[:-1], key=lambda f: (rank.get(f.kind, 9), f.index))
+    picked = {inner[-1].index}
+    for kind in ("violation", "fault", "controller", "election", "partition"):
+        of_kind = [f.index for f in weighty if f.kind == kind]
+        room = most - len(picked)
+        share = max(1, room // 2)
+        picked.update(of_kind[: min(share, room)])
+    for i in range(1, most + 1):
+        if len(picked) < most:
+            picked.add(inner[(len(inner) - 1) * i // (most + 1)].index)
+    return [film.frames[i] for i in sorted(picked)]
+
+
+def filmstrip(film: Film, most: int = 6, columns: int = 2, theme: str = "light") -> str:
+    """Small multiples of the frames that tell the story, as one SVG."""
+    shown = key_frames(film, most)
+    columns = max(1, min(columns, len(shown)))
+    width, height, gap = film.scene.width, film.scene.height + CAPTION, 14
+    rows = -(-len(shown) // columns)
+    whole = (columns * (width + gap) + gap, rows * (height + gap) + gap)
+    alt = f"{film.title} in {len(shown)} pictures. " + " ".join(f"{f.index}: {f.alt}" for f in shown)
+    out = [
+        svg_head(*whole, f' role="img" aria-label="{escape(printable(alt))}"'),
+        f"<title>{escape(film.title)}</title>",
+        f'<rect width="{whole[0]:g}" height="{whole[1]:g}" fill="{THEMES[theme]["panel"]}"/>',
+    ]
+    for place, frame in enumerate(shown):
+        x, y = gap + place % columns * (width + gap), gap + place // columns * (height + gap)
+        out.append(
+            f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{panel(film, frame, theme)}</svg>'
+        )
+    return "".join(out) + "</svg>\n"
