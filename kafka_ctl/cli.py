@@ -1,0 +1,166 @@
+"""The command line, `kafka-ctl`.
+
+    exit status 0   all is well
+    exit status 1   what was checked does not hold, or something is missing
+    exit status 2   a wrong call: an unknown option, a story or description that cannot be understood
+
+What goes wrong is one sentence on standard error. Each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from kafka_ctl.errors import BadInput, KafkaCtlError
+
+SECTIONS = {
+    "Learn": ("lab", "demo"),
+    "Stories": ("run", "render"),
+    "Tools": ("zookeeper",),
+    "This project": ("test", "diagrams", "docs"),
+}
+"""The commands as `--help` groups them."""
+
+EXAMPLES = """\
+\b
+Examples:
+  kafka-ctl lab                           open the first notebook in JupyterLab
+  kafka-ctl demo                          the same story here, in colours
+  kafka-ctl demo --zookeeper embedded     ... on a real ZooKeeper that is started for it
+  kafka-ctl run my-story.txt              everything that happens in a story, one fact a line
+  kafka-ctl run my-story.txt --log state-change
+                                          ... as Kafka's own log would tell it
+  kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
+"""
+
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Sections(click.Group):
+    """A group of commands whose help is in sections."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        listed = [name for names in SECTIONS.values() for name in names if name in self.commands]
+        return listed + sorted(self.commands.keys() - set(listed))
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            rows = [(n, self.commands[n].get_short_help_str(200)) for n in names if n in self.commands]
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows)
+
+
+@click.group(cls=Sections, epilog=EXAMPLES, context_settings=HELP)
+@click.version_option(package_name="kafka-ctl", prog_name="kafka-ctl")
+def app() -> None:
+    """Watch, step, rewind, break and question the controller of ZooKeeper-era Kafka.
+
+    One broker of a Kafka cluster is its controller: it notices that brokers come and go, chooses the leader
+    of every partition, and tells the others. Start with `lab`, or without a browser with `demo`.
+    """
+
+
+FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
+"""Settings of a command whose arguments, `--help` included, another program reads."""
+ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
+
+
+@app.command(context_settings=FORWARDED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: Sequence[str]) -> int:
+    """Open JupyterLab on the first lesson (--check: only see that it starts)."""
+    from kafka_ctl import jupyter
+
+    return jupyter.main(list(arguments))
+
+
+@app.command(context_settings=FORWARDED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def test(arguments: Sequence[str]) -> int:
+    """Check everything that must hold; arguments go to pytest, which then is all that runs."""
+    from kafka_ctl import gate
+
+    return gate.main(list(arguments))
+
+
+@app.command()
+@click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
+@click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller.")
+@click.option("--fast", is_flag=True, help="Do not wait after each line, as where no terminal reads.")
+def demo(zookeeper: str, generation: str, fast: bool) -> None:
+    """Tell the first story in this terminal: an election, a dead controller, two ways to leave."""
+    from rich.console import Console
+
+    from kafka_ctl.demo import play
+
+    console = Console(highlight=False)
+    console.width = min(console.width, 120)
+    play(zookeeper, generation, console, pause=0.0 if fast or not console.is_terminal else 0.15)
+
+
+@app.command()
+@click.argument("story")
+@click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
+@click.option("--all", "everything", is_flag=True, help="Reads, answers and cached metadata as well.")
+@click.option(
+    "--log", type=click.Choice(["state-change", "controller"]), help="The lines Kafka writes to that log."
+)
+def run(story: str, zookeeper: str, everything: bool, log: str | None) -> None:
+    """Run the story in the file STORY and print its trace, one fact a line.
+
+    \b
+    A story is a cluster and what is done to it, for example:
+      lab brokers=3 generation=2.0 seed=7
+      create_topic orders partitions=6 replication_factor=3
+      settle
+      kill 1
+      settle
+    """
+    from kafka_ctl.lab.lab import Lab
+
+    with Lab.replay(story, zookeeper=zookeeper) as played:
+        if log:
+            text = played.trace.kafka_log(log, played.generation.name)
+        else:
+            text = played.trace.text("all") if everything else played.trace.text()
+        click.echo(text.rstrip("\n"))
+
+
+@app.command()
+@click.option("--port", type=click.IntRange(1, 65535), help="Listen here; without it on a free port.")
+@click.option("--data", type=click.Path(file_okay=False), help="Keep the znodes in this folder.")
+def zookeeper(port: int | None, data: str | None) -> None:
+    """Run a real ZooKeeper on this machine and print its address; Ctrl-C ends it."""
+    from kafka_ctl.zookeeper.server import serve
+
+    serve(port, data)
+
+
+def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
+    """Run one command and end the process with its exit status."""
+    sys.exit(status(args, prog_name))
+
+
+def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> int:
+    """Run one command; its exit status, after one sentence on standard error where it is not 0."""
+    try:
+        return int(app.main(args, prog_name, standalone_mode=False) or 0)
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except click.Abort:
+        click.echo("kafka-ctl: stopped", err=True)
+        return 130
+    except KafkaCtlError as trouble:
+        click.echo(f"kafka-ctl: {trouble}", err=True)
+        return 2 if isinstance(trouble, BadInput) else 1
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
