@@ -1,0 +1,246 @@
+"""A real ZooKeeper behind the store port: the embedded server, or any `host:port,host:port/chroot`.
+
+Nothing outside the chroot is ever touched, and what the lab made is removed with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from kafka_ctl.errors import BadInput, ZooKeeperError
+from kafka_ctl.lab.clock import Clock, RealClock
+from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.records import Recorder, parent
+from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.session import RemoteSession
+from kafka_ctl.zookeeper.store import (
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Op,
+    Result,
+    StateListener,
+    Store,
+    Watcher,
+)
+
+_log = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 5.0
+"""How long `connect` waits for a server, unless the store was told otherwise."""
+WINDOW = 100
+"""Operations in flight when the store reads or clears a whole tree."""
+
+
+class RemoteStore(Store):
+    """Any ZooKeeper from 3.4 on.
+
+    `address` is `host:port`, several of them with commas, and a chroot if the lab is to live below one:
+    `127.0.0.1:2181/kit`. The chroot is made when it is missing. With a `trace`, what every session does is
+    recorded. `server` is an embedded server that was started for this store and is stopped with it.
+    Raises BadInput for an address that cannot be read.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        clock: Clock | None = None,
+        trace: Trace | None = None,
+        server: EmbeddedServer | None = None,
+        connect_seconds: float = CONNECT_SECONDS,
+    ) -> None:
+        self.servers, self.chroot = parse_address(address)
+        self.server, self.connect_seconds = server, connect_seconds
+        self.clock = clock if isinstance(clock, RealClock) else None
+        self.recorder = Recorder(trace)
+        self.sessions: set[RemoteSession] = set()
+        self.created: dict[str, int] = {}
+        """The persistent znodes that sessions of this store made: path -> czxid."""
+        self.ephemerals: dict[str, int] = {}
+        """Their ephemeral ones: path -> session id."""
+        self._made_roots: list[str] = []
+        self._tools: RemoteSession | None = None
+        self._opening = asyncio.Lock()
+
+    async def connect(
+        self, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+    ) -> RemoteSession:
+        await self._housekeeper()
+        session = RemoteSession(self, actor, timeout, watcher, listener)
+        await session.open()
+        self.sessions.add(session)
+        if self.recorder.trace is not None:
+            self.recorder.trace.add(
+                actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s"
+            )
+        return session
+
+    def expire(self, session: RemoteSession) -> None:
+        """Have the server end a session whose client is alive; its listener hears of it soon."""
+        session.expire()
+
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        """Every znode below the root but ZooKeeper's own `/zookeeper`.
+
+        The znodes are read one by one: while somebody writes, this is not the picture of one moment.
+        """
+        tools = await self._housekeeper()
+        root = self.chroot or "/"
+        paths = [path for path in await self._tree(root) if path != root]
+        answers = await tools.send([Get(path) for path in paths], WINDOW)
+        found = {}
+        for answer in answers:
+            if isinstance(answer.value, bytes) and answer.stat is not None:  # else it has gone meanwhile
+                stat = answer.stat
+                found[self.outside(answer.op.path)] = answer.value, stat.version, stat.ephemeral_owner
+        return dict(sorted(found.items()))
+
+    async def close(self, remove: bool = True) -> None:
+        """Close all sessions, remove what this store made (unless told not to), and stop a server of its own.
+
+        A chroot that this store made goes with all it holds. Otherwise only the znodes that its sessions made
+        go, if they are still the same ones and nobody put others below them.
+        """
+        await asyncio.gather(*(session.close() for session in list(self.sessions)))
+        if self._tools is not None:
+            if remove and self.server is None:
+                try:
+                    await self._remove()
+                except ZooKeeperError as error:
+                    _log.warning(
+                        "znodes may be left on ZooKeeper at %s%s: %s", self.servers, self.chroot, error
+                    )
+            await self._tools.close()
+            self._tools = None
+        if self.server is not None:
+            self.server.stop()
+
+    # Paths.
+
+    def inside(self, path: str) -> str:
+        """The server's path for one of ours. A malformed path stays malformed, and below the chroot."""
+        if not path.startswith("/"):
+            return f"{self.chroot}//{path}"
+        return self.chroot + path if path != "/" else self.chroot or "/"
+
+    def outside(self, path: str) -> str:
+        """Our path for one of the server's."""
+        return path.removeprefix(self.chroot) or "/"
+
+    # What the sessions of this store report.
+
+    def sent(self, session: RemoteSession, op: Op) -> None:
+        """An operation is on its way."""
+        if session is not self._tools:
+            self.recorder.sent(op)
+
+    def answered(
+        self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None
+    ) -> None:
+        """Book and record an answer; None means that the connection broke first."""
+        if session is self._tools:
+            return
+        self.recorder.answered(session.actor, op, result, zxid, cause)
+        if result is None or result.error is not None:
+            return
+        parts = result.value if isinstance(op, Multi) and isinstance(result.value, tuple) else (result,)
+        for part in parts:
+            made = part.op
+            if isinstance(made, Create):
+                if made.ephemeral:
+                    self.ephemerals[str(part.value)] = session.id
+                else:
+                    self.created[str(part.value)] = zxid
+            elif isinstance(made, Delete):
+                self.created.pop(made.path, None)
+                self.ephemerals.pop(made.path, None)
+
+    def deliver(self) -> None:
+        """An answer came in: sessions whose watches waited for it may go on."""
+        for session in list(self.sessions):
+            session.deliver()
+
+    def foreground(self, change: int) -> None:
+        """Let the clock know of operations on their way."""
+        if self.clock is not None:
+            self.clock.pending += change
+
+    # The store's own session: the chroot, dumps, removal. Its paths are the server's; it leaves no records.
+
+    async def _housekeeper(self) -> RemoteSession:
+        async with self._opening:
+            if self._tools is None or self._tools.over:
+                tools = self._tools = RemoteSession(self, "store", 10.0, _ignore, _ignore)
+                tools.absolute = True
+                try:
+                    await tools.open()
+                except BaseException:
+                    self._tools = None
+                    raise
+                await self._make_chroot(tools)
+            return self._tools
+
+    async def _make_chroot(self, tools: RemoteSession) -> None:
+        missing = []
+        path = self.chroot or "/"
+        while await tools.exists(path) is None:
+            missing.append(path)
+            path = parent(path)
+        for path in reversed(missing):
+            if (await tools.send([Create(path)]))[0].error is None:
+                self._made_roots.append(path)
+
+    async def _tree(self, root: str) -> list[str]:
+        """All paths from `root` down, parents before their children, without ZooKeeper's own."""
+        assert self._tools is not None
+        paths, level = [], [root]
+        while level:
+            paths += level
+            answers = await self._tools.send([Children(path) for path in level], WINDOW)
+            level = [
+                f"{answer.op.path.rstrip('/')}/{name}"
+                for answer in answers
+                if isinstance(answer.value, list)
+                for name in answer.value
+            ]
+            level = [path for path in level if path != "/zookeeper"]
+        return paths
+
+    async def _remove(self) -> None:
+        assert self._tools is not None
+        tools = self._tools
+        if self.chroot in self._made_roots:
+            doomed = await self._tree(self.chroot)
+        else:
+            made = [(self.inside(path), zxid) for path, zxid in self.created.items()]
+            answers = await tools.send([Exists(path) for path, _ in made], WINDOW)
+            doomed = [
+                answer.op.path
+                for answer, (_, zxid) in zip(answers, made, strict=True)
+                if answer.stat and answer.stat.czxid == zxid
+            ]
+        doomed.sort(key=lambda path: path.count("/"), reverse=True)
+        above = [path for path in reversed(self._made_roots) if path != self.chroot]
+        for answer in await tools.send([Delete(path) for path in (*doomed, *above)], WINDOW):
+            if answer.error not in (None, "NONODE", "NOTEMPTY"):
+                answer.checked()
+
+
+def parse_address(address: str) -> tuple[str, str]:
+    """`host:port,host:port/chroot` as (`host:port,host:port`, `/chroot` or an empty text)."""
+    servers, slash, rest = address.partition("/")
+    chroot = (slash + rest).rstrip("/")
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not port.isdigit() or not 0 < int(port) < 65536 or "//" in chroot:
+            allowed = "write host:port, host:port,host:port or host:port/chroot"
+            raise BadInput(f"ZooKeeper address {address!r} cannot be read; {allowed}")
+    return servers, chroot
+
+
+def _ignore(_: object) -> None:
+    """The store's own session sets no watches and has nobody to tell."""

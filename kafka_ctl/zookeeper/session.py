@@ -1,0 +1,283 @@
+"""A session on a real ZooKeeper.
+
+Every session has a kazoo connection with a thread of its own (`wire.py`). What that thread hears crosses over
+to the event loop through `_post` and nowhere else; all other code here runs on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from kafka_ctl.errors import ConnectionLoss, SessionExpired, Unavailable
+from kafka_ctl.trace import CAUSE
+from kafka_ctl.zookeeper import wire
+from kafka_ctl.zookeeper.records import watch_keys
+from kafka_ctl.zookeeper.store import (
+    CONNECTED,
+    EXPIRED,
+    Children,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Op,
+    Result,
+    Session,
+    StateListener,
+    WatchedEvent,
+    Watcher,
+)
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.remote import RemoteStore
+
+_log = logging.getLogger(__name__)
+
+PATIENCE = 1.0
+"""Seconds an operation waits, at most, for a lost connection to come back before it fails."""
+CLOSE_SECONDS = 10.0
+"""Seconds to wait for a server's farewell."""
+
+
+class _Call:
+    """An operation that is on its way."""
+
+    __slots__ = ("cause", "future", "op")
+
+    def __init__(self, op: Op, future: asyncio.Future[Result]) -> None:
+        self.op, self.future, self.cause = op, future, CAUSE.get()
+
+
+class RemoteSession(Session):
+    """A session on a real server. Use timeouts of one second and more: kazoo pings no faster."""
+
+    def __init__(
+        self, store: RemoteStore, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+    ) -> None:
+        self.store, self.actor, self.timeout = store, actor, timeout
+        self.watcher, self.listener = watcher, listener
+        self.id = 0
+        self.state = ""
+        self.ended = False
+        """Closed or abandoned by its owner."""
+        self.absolute = False
+        """Paths are the server's own: the chroot is not put before them."""
+        self._loop = asyncio.get_running_loop()
+        self._up = asyncio.Event()
+        self._calls: set[_Call] = set()
+        self._armed: dict[tuple[str, str], int] = {}
+        self._inbox: deque[tuple[WatchedEvent | None, int, Callable[[], None]]] = deque()
+        self._connection = wire.Connection(
+            store.servers, timeout, partial(self._post, self._event), partial(self._post, self._state_changed)
+        )
+
+    async def open(self) -> None:
+        """Connect; Unavailable when no server answers in time."""
+        self._connection.start_async()
+        try:
+            await asyncio.wait_for(self._up.wait(), self.store.connect_seconds)
+        except TimeoutError:
+            self.abandon()
+            raise Unavailable(
+                f"ZooKeeper at {self.store.servers} does not answer; start one with `kafka-ctl zookeeper`, "
+                'or let the lab start its own with zookeeper="embedded"'
+            ) from None
+
+    async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
+        if not self._up.is_set() and not self.over:
+            await self._reconnected()
+        flying: deque[asyncio.Future[Result]] = deque()
+        answers: list[Result] = []
+        self.store.foreground(+1)
+        try:
+            for op in ops:
+                if len(flying) >= window:
+                    answers.append(await flying.popleft())
+                flying.append(self._submit(op))
+            while flying:
+                answers.append(await flying.popleft())
+        finally:
+            self.store.foreground(-1)
+            for future in flying:
+                if not future.cancel() and not future.cancelled():
+                    future.exception()  # the first one is raised; asyncio need not complain of the others
+        return answers
+
+    async def close(self) -> None:
+        if self.over:
+            self.ended = True
+            return
+        gone = Multi(tuple(Delete(path) for path, owner in self.store.ephemerals.items() if owner == self.id))
+        recorder, reached = self.store.recorder, self._up.is_set()
+        self.ended = True
+        recorder.sent(gone)
+        await self._blocking(self._connection.shut)
+        recorder.answered(self.actor, gone, None, 0, None)
+        if reached and self._connection.final_zxid:
+            recorder.ended(self.actor, self.id, "closed", gone, self._connection.final_zxid)
+        self._leave(gone)
+
+    def abandon(self) -> None:
+        if not self.over:
+            self.ended = True
+            self._connection.sever()
+            self._leave(Multi(()))
+            self._blocking(self._connection.shut)
+
+    def expire(self) -> None:
+        """Have the server end this session while the client lives. Returns at once."""
+        self._blocking(self._connection.steal)
+
+    @property
+    def over(self) -> bool:
+        return self.ended or self.state == EXPIRED
+
+    def _leave(self, gone: Multi) -> None:
+        """Drop out of the store's books."""
+        self.store.sessions.discard(self)
+        for op in gone.ops:
+            self.store.ephemerals.pop(op.path, None)
+        self.store.deliver()
+
+    def _blocking(self, work: Callable[[], Any]) -> asyncio.Future[None]:
+        """Run something that blocks in a thread; the future is done when it is, or after some seconds."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def finish() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                _log.debug("leaving ZooKeeper: %r", error)
+            self._post(finish)
+
+        threading.Thread(target=run, name=f"zookeeper-{self.actor}", daemon=True).start()
+        self._loop.call_later(CLOSE_SECONDS, finish)
+        return future
+
+    def _post(self, callback: Callable[..., None], *args: Any) -> None:
+        """Cross over to the event loop, from any thread; a loop that has ended needs to hear nothing."""
+        if not self._loop.is_closed():
+            with suppress(RuntimeError):  # it closed just now
+                self._loop.call_soon_threadsafe(callback, *args)
+
+    # Sending.
+
+    async def _reconnected(self) -> None:
+        """Give a lost connection a moment to come back, as ZooKeeper's own client does."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._up.wait(), min(PATIENCE, self.timeout / 3))
+
+    def _submit(self, op: Op) -> asyncio.Future[Result]:
+        if self.over:
+            raise SessionExpired(op.path, f"the ZooKeeper session of {self.actor} has expired")
+        if not self._up.is_set():
+            raise ConnectionLoss(op.path)
+        call = _Call(op, self._loop.create_future())
+        self._calls.add(call)
+        self.store.sent(self, op)
+        inside = str if self.absolute else self.store.inside
+        self._connection.submit(op, inside, partial(self._post, self._answer, call))
+        return call.future
+
+    # Hearing. Each of these runs on the loop, in the order in which the server spoke.
+
+    def _answer(self, call: _Call, error: Exception | None, response: Any, zxid: int) -> None:
+        if call not in self._calls:
+            return
+        self._calls.remove(call)
+        lost = error is not None and wire.code_name(error) in ("CONNECTIONLOSS", "SESSIONEXPIRED")
+        outside = str if self.absolute else self.store.outside
+        result = None if lost else wire.result(call.op, error, response, outside)
+        self.store.answered(self, call.op, result, zxid, call.cause)
+        if (
+            isinstance(call.op, (Get, Exists, Children))
+            and call.op.watch
+            and result is not None
+            and (result.error is None or isinstance(call.op, Exists))
+        ):
+            self._armed.setdefault(watch_keys(call.op)[0], zxid)
+        self._heard(partial(self._settle, call, result))
+
+    def _heard(self, act: Callable[[], None], event: WatchedEvent | None = None, armed: int = 0) -> None:
+        """Queue up what the server said, and hand on whatever need not wait."""
+        self._inbox.append((event, armed, act))
+        self.deliver()
+        self.store.deliver()
+
+    def _settle(self, call: _Call, result: Result | None) -> None:
+        if call.future.done():
+            return
+        if result is not None:
+            call.future.set_result(result)
+        elif self.over:
+            call.future.set_exception(SessionExpired(call.op.path))
+        else:
+            call.future.set_exception(ConnectionLoss(call.op.path))
+
+    def _event(self, kind: str, path: str) -> None:
+        event = WatchedEvent(kind, self.store.outside(path))
+        armed = [self._armed.pop(key) for key in watch_keys(event) if key in self._armed]
+        after = min(armed, default=0)
+        self._heard(partial(self._hear, event, after), event, after)
+
+    def _hear(self, event: WatchedEvent, armed: int) -> None:
+        if self.over:
+            return
+        recorder = self.store.recorder
+        token = CAUSE.set(recorder.fired(self.actor, event, recorder.cause(event, armed)))
+        try:
+            self.watcher(event)
+        finally:
+            CAUSE.reset(token)
+
+    def _state_changed(self, state: str) -> None:
+        if self.over:
+            return
+        first, self.state = not self.state, state
+        cause = None
+        if state == CONNECTED:
+            if first:
+                assert self._connection.client_id is not None
+                self.id = self._connection.client_id[0]
+            self._up.set()
+        else:
+            self._up.clear()
+            for call in self._calls:  # sent while the connection was breaking
+                self._settle(call, None)
+        if state == EXPIRED:
+            self._up.set()  # whoever waits for the connection must wake up
+            cause = self.store.recorder.ended(self.actor, self.id, "expired", Multi(()), 0)
+            self._leave(Multi(()))
+            self._blocking(self._connection.shut)
+        if not first:
+            self._heard(partial(self._tell, state, cause))
+
+    def _tell(self, state: str, cause: int | None) -> None:
+        if self.ended:
+            return
+        token = CAUSE.set(cause)
+        try:
+            self.listener(state)
+        finally:
+            CAUSE.reset(token)
+
+    def deliver(self) -> None:
+        """Hand on what was heard. A watch waits while the write that may have fired it is unanswered."""
+        recorder = self.store.recorder
+        while self._inbox:
+            event, armed, act = self._inbox[0]
+            if event is not None and recorder.cause(event, armed) is None and recorder.awaits(event):
+                return
+            self._inbox.popleft()
+            act()

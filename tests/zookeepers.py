@@ -1,0 +1,121 @@
+"""The worlds a store lives in, for tests: in memory on virtual time, and a real server on real time.
+
+A test is written once, as a coroutine that takes a `World`; `story` makes it a plain test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from kafka_ctl.errors import Unavailable
+from kafka_ctl.lab.clock import Clock, RealClock, VirtualClock
+from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.memory import MemoryStore
+from kafka_ctl.zookeeper.remote import RemoteStore
+from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.store import Session, Store, WatchedEvent
+
+
+class Client:
+    """A session and all it was told."""
+
+    session: Session
+
+    def __init__(self) -> None:
+        self.events: list[WatchedEvent] = []
+        self.states: list[str] = []
+
+    @property
+    def fired(self) -> list[tuple[str, str]]:
+        return [tuple(event) for event in self.events]
+
+    async def caught_up(self) -> None:
+        """After any answer, everything the server sent before it has been heard."""
+        await self.session.exists("/")
+
+
+class World:
+    """A clock, a trace and one or more stores; closes them all."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock, self.trace, self.stores = clock, Trace(clock.now), []
+        self.store: Store = self.add_store()
+
+    def add_store(self) -> Store:
+        raise NotImplementedError
+
+    def run(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        return self.clock.run(asyncio.wait_for(coro, 60) if isinstance(self.clock, RealClock) else coro)
+
+    async def connect(self, actor: str = "admin", timeout: float = 6, store: Any = None) -> Client:
+        client = Client()
+        client.session = await (store or self.store).connect(
+            actor, timeout, client.events.append, client.states.append
+        )
+        return client
+
+    async def until(self, holds: Callable[[], Any], limit: float = 20) -> None:
+        """Wait until something holds; fails after `limit` seconds of this world's time."""
+        end = self.clock.now() + limit
+        while not holds():
+            assert self.clock.now() < end, "what was waited for did not come"
+            await self.clock.sleep(0.01)
+
+    def close(self) -> None:
+        for store in self.stores:
+            self.run(store.close())
+        self.clock.close()
+
+
+class MemoryWorld(World):
+    def __init__(self) -> None:
+        super().__init__(VirtualClock())
+
+    def add_store(self) -> Store:
+        store = MemoryStore(self.clock, self.trace)
+        self.stores.append(store)
+        return store
+
+
+class RealWorld(World):
+    def __init__(self, address: str) -> None:
+        self.address = address
+        super().__init__(RealClock())
+
+    def add_store(self, address: str | None = None, **options: Any) -> RemoteStore:
+        store = RemoteStore(address or self.address, self.clock, self.trace, **options)
+        self.stores.append(store)
+        return store
+
+
+@functools.cache
+def missing() -> str:
+    """Why no real ZooKeeper can be started here; empty when one can."""
+    try:
+        with EmbeddedServer():
+            return ""
+    except Unavailable as reason:
+        return str(reason)
+
+
+def started() -> Iterator[EmbeddedServer]:
+    """A server for a fixture; the test is skipped where there can be none."""
+    if missing():
+        pytest.skip(missing())
+    with EmbeddedServer() as server:
+        yield server
+
+
+def story(test: Callable[[Any], Coroutine[Any, Any, None]]) -> Callable[[World], None]:
+    """Make a test of a coroutine that takes a world."""
+
+    @functools.wraps(test)
+    def run(world: World) -> None:
+        world.run(test(world))
+
+    return run
