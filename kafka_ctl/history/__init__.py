@@ -1,9 +1,9 @@
 """Histories: many clusters, or one over a long time, written down and questioned.
 
-    spark()        a Spark session on this machine                                      session
-    generate()     simulate many clusters, and write what happened                      generate, workload, layout
-    load()         read that again, as a DataFrame                                      load
-    simulate()     one of these clusters, as a trace                                    workload
+    spark()        a Spark session on this machine                     session
+    generate()     simulate many clusters, write what happened         dataset, workload, layout
+    load()         read that again, as a DataFrame                     reading
+    simulate()     one of these clusters, as a trace                   workload
     [questions]    one function, one question, one answer
     [plots]        answers to look at
 
@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from kafka_ctl.history import plots, questions
-    from kafka_ctl.history.generate import Dataset, generate
-    from kafka_ctl.history.load import load, load_arrow
+    from kafka_ctl.history.dataset import Dataset, generate
+    from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import TROUBLES, Workload, simulate
 
 _HOMES = {
     "spark": "session",
-    "generate": "generate",
-    "Dataset": "generate",
-    "load": "load",
-    "load_arrow": "load",
+    "generate": "dataset",
+    "Dataset": "dataset",
+    "load": "reading",
+    "load_arrow": "reading",
     "simulate": "workload",
     "Workload": "workload",
     "TROUBLES": "workload",
@@ -35,7 +35,8 @@ _HOMES = {
     "plots": "",
 }
 __all__ = [
-    "TROUBLES", "Dataset", "Workload", "generate", "load", "load_arrow", "plots", "questions", "simulate", "spark",
+    "TROUBLES", "Dataset", "Workload", "generate", "load", "load_arrow", "plots", "questions", "simulate",
+    "spark",
 ]  # fmt: skip
 
 

@@ -92,6 +92,12 @@ class Place:
             file.write(json.dumps(value, indent=1).encode() + b"\n")
         self.fs.move(f"{folder}/.{names[-1]}", f"{folder}/{names[-1]}")
 
+    def files(self) -> list[str]:
+        """The files that hold records, sorted."""
+        selector = pafs.FileSelector(self.root, allow_not_found=True, recursive=True)
+        found = (info.path for info in self.fs.get_file_info(selector) if info.is_file)
+        return sorted(path for path in found if path[len(self.root) :].startswith("/kind="))
+
     def manifest(self) -> dict[str, Any]:
         """What the dataset says about itself; BadInput when there is none, or only a part of one."""
         if self.has(MANIFEST):
@@ -121,6 +127,7 @@ class BucketWriter:
         self.place, self.bucket = place, bucket
         self.folder = place.at(TEMPORARY, f"{bucket:05d}-{uuid4().hex[:8]}")
         self.file = f"part-{bucket:05d}_{bucket:05d}.c000.zstd.parquet"
+        place.fs.create_dir(self.folder)
         self.histories = self.records = 0
         self._waiting: dict[str, list[pa.Table]] = {}
         self._writers: dict[str, pq.ParquetWriter] = {}

@@ -21,8 +21,10 @@ LOOKS = {
 }
 """A cause looks the same in every plot. Everybody can tell the colours apart (they are Okabe's and Ito's)."""
 OTHERS = ("#000000", ":")
-TICKS = {0.1: "0.1 ms", 1: "1 ms", 10: "10 ms", 100: "0.1 s", 1e3: "1 s", 1e4: "10 s", 6e4: "1 min", 6e5: "10 min",
-         3.6e6: "1 h", 3.6e7: "10 h"}  # fmt: skip
+TICKS = {
+    0.1: "0.1 ms", 1: "1 ms", 10: "10 ms", 100: "0.1 s", 1e3: "1 s", 1e4: "10 s", 6e4: "1 min", 6e5: "10 min",
+    3.6e6: "1 h", 3.6e7: "10 h",
+}  # fmt: skip
 STEPS = 400
 """Points of a curve; the rest is left to Spark."""
 
@@ -31,8 +33,8 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Fi
     """For each cause, the share of intervals without a leader that were over after so long.
 
     `answer` comes from `questions.unavailability`. `measure` is `outage_ms`, from the loss of the leader, or
-    `duration_ms`, from the moment the controller noticed. Intervals that were not over when their history ended
-    keep a curve below 100%.
+    `duration_ms`, from the moment the controller noticed. Intervals that were not over when their history
+    ended keep a curve below 100%.
     """
     if measure not in ("outage_ms", "duration_ms"):
         raise UnknownName("measure", measure, ("outage_ms", "duration_ms"))

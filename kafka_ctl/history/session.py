@@ -79,7 +79,7 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     # Otherwise the workers would run whatever `python3` comes first on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if _gateway is not None and _gateway.poll() is not None:
-        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        _forget_java()
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
         with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake:
             connection = _start_java(Path(handshake) / "connection", cores, memory)
@@ -105,7 +105,7 @@ def stop() -> None:
         context.stop()
     if SparkContext._gateway is not None:
         SparkContext._gateway.shutdown()
-    SparkContext._gateway = SparkContext._jvm = None
+    _forget_java()
     if _gateway.stdin:
         _gateway.stdin.close()
     try:
@@ -113,6 +113,15 @@ def stop() -> None:
     except subprocess.TimeoutExpired:
         _gateway.kill()
     _gateway = None
+
+
+def _forget_java() -> None:
+    """Make PySpark forget a Java that is gone; otherwise it would go on asking it."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
 
 
 def log_path() -> Path:
@@ -160,6 +169,7 @@ def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
         "SPARK_CONNECT_MODE": "0",
     }
     with log_path().open("ab") as log:
+        said_before = log.tell()
         _gateway = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -173,8 +183,8 @@ def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
     while not told.exists():
         if _gateway.poll() is not None or time.monotonic() > deadline:
             _gateway.kill()
-            last = log_path().read_text(errors="replace").strip().splitlines()[-3:]
-            raise Unavailable("Spark's Java did not start: " + ("; ".join(last) or "it wrote nothing"))
+            said = log_path().read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
+            raise Unavailable("Spark's Java did not start: " + ("; ".join(said[-3:]) or "it wrote nothing"))
         time.sleep(0.02)
     return _connection(told.read_bytes())
 

@@ -111,6 +111,9 @@ class Workload:
         for name, (fewest, most) in {"brokers": self.brokers, "topics": self.topics}.items():
             if not 1 <= fewest <= most:
                 raise BadInput(f"{name}=({fewest}, {most}): give the fewest and the most, at least 1")
+        for name, weights in {"partitions": self.partitions, "replication": self.replication}.items():
+            if not weights or min(weights) < 1 or min(weights.values()) < 0 or not sum(weights.values()):
+                raise BadInput(f"{name}={dict(weights)}: give numbers from 1 on, with their weights")
         if self.rate < 0 or any(rate < 0 for rate in self.per_day.values()):
             raise BadInput("rates cannot be negative")
 

@@ -44,7 +44,7 @@ FROM tries WHERE NOT (cause = 'controlled shutdown' AND coalesce(again, false))
 def departures(records: Records) -> DataFrame:
     """Every time a broker left, and why.
 
-    Columns: `history`, `broker`, `cause` (a value of `CAUSES`, or `controller crash`), `cause_seq` and `at_ms`
+    Columns: `history`, `broker`, `cause` (one of `CAUSES`, or `controller crash`), `cause_seq` and `at_ms`
     (the record that says so and its time: after it the broker leads nothing), `attempts` (requests to the
     controller in a controlled shutdown, else null) and `remaining` (partitions that the last one left there).
     """

@@ -24,8 +24,8 @@ def transition_counts(records: Records, generation: str = "2.0") -> DataFrame:
     """How often each move of the two machines was made, beside the transition tables of a generation.
 
     One row for every pair of states of a machine that is legal or was seen: `machine` (`partition` or
-    `replica`), `source`, `target`, `legal`, `action` (null for an illegal pair), `made` and `refused` (counts; a
-    legal move is refused when for example nobody can lead). `made == 0` is an edge never taken.
+    `replica`), `source`, `target`, `legal`, `action` (null for an illegal pair), `made` and `refused`
+    (counts; a legal move is refused when, say, nobody can lead). `made == 0` is an edge never taken.
     """
     df = frame(records)
     rows = [

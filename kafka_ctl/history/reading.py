@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.generate import FORMAT
+from kafka_ctl.history.dataset import FORMAT
 from kafka_ctl.history.layout import Place
 from kafka_ctl.history.schema import SCHEMA, spark_schema
 
@@ -51,5 +51,5 @@ def load(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
 def load_arrow(path: str | os.PathLike[str]) -> pa.Table:
     """A small dataset as one Arrow table in the trace schema, without Spark."""
     place = checked(path)
-    files = pads.dataset(place.root, SCHEMA, filesystem=place.fs, format="parquet", partitioning="hive")
+    files = pads.dataset(place.files(), SCHEMA, filesystem=place.fs, format="parquet", partitioning="hive")
     return files.to_table(columns=SCHEMA.names)

@@ -1,0 +1,120 @@
+"""A Spark session from PyPI packages: on loopback, quiet, one, and gone with its kernel."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kafka_ctl import Unavailable
+from kafka_ctl.history import session
+
+PROGRAM = """
+import os, sys
+from kafka_ctl.history import session
+from kafka_ctl.history.session import spark
+s = spark("test", cores=1)
+assert spark() is s
+assert not [name for name in os.environ if "GATEWAY" in name]
+row = s.range(3).mapInArrow(lambda batches: batches, "id long").selectExpr("sum(id)").collect()[0][0]
+conf = s.sparkContext.getConf()
+print(session._gateway.pid, row, s.sparkContext.master, s.conf.get("spark.sql.session.timeZone"), flush=True)
+sys.stdin.read()
+"""
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 30) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return holds()
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().split(") ")[1][0] != "Z"
+    except OSError:
+        return False
+
+
+def listening(pid: int) -> set[str]:
+    """The local addresses, as the kernel writes them, of the TCP sockets on which a process listens."""
+    inodes = {
+        os.readlink(fd)[8:-1] for fd in Path(f"/proc/{pid}/fd").iterdir() if "socket" in os.readlink(fd)
+    }
+    rows = [
+        line.split()
+        for name in ("tcp", "tcp6")
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()
+    ]
+    return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_one_session_on_loopback_that_ends_with_its_kernel() -> None:
+    """Even when the kernel is killed; Spark's own words stay out of its outputs."""
+    kernel = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert kernel.stdout is not None
+        pid, total, *settings = kernel.stdout.readline().split()
+        assert (total, settings) == ("3", ["local[1]", "UTC"])
+        loopback = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+        assert listening(int(pid))
+        assert listening(int(pid)) <= loopback
+        kernel.send_signal(signal.SIGKILL)
+        assert eventually(lambda: not alive(int(pid)))
+        assert kernel.stderr is not None
+        assert kernel.stderr.read() == ""
+    finally:
+        kernel.kill()
+        kernel.communicate()
+
+
+def test_a_stopped_session_starts_again() -> None:
+    """With the same Java, or with a new one after `stop` and after a crash of Java."""
+    first = session.spark()
+    java = session._gateway
+    assert java is not None
+    first.stop()
+    assert session.spark().range(2).count() == 2
+    assert session._gateway is java
+    session.stop()
+    assert java.poll() is not None
+    assert session.spark().range(2).count() == 2
+    assert session._gateway is not None
+    session._gateway.kill()
+    session._gateway.wait()
+    assert session.spark().range(4).count() == 4
+
+
+def test_java_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """With its own last words, and the next call may still succeed."""
+    session.stop()
+    broken = tmp_path / "bin" / "java"
+    broken.parent.mkdir()
+    broken.write_text("#!/bin/sh\necho no room for a Java heap\nexit 1\n")
+    broken.chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setattr("kafka_ctl.java.java_executable", lambda: broken)
+        with pytest.raises(Unavailable, match="Java did not start: no room for a Java heap"):
+            session.spark()
+    assert session.spark().range(2).count() == 2
+
+
+def test_a_missing_pyspark_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the command that brings it."""
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(Unavailable, match="pip install 'pyspark"):
+        session.spark()
