@@ -596,3 +596,15 @@ def test_an_error_is_raised_under_its_name() -> None:
     with pytest.raises(errors.ZooKeeperError):
         Result(Get("/x"), "NOAUTH").checked()
     assert WatchedEvent("NodeCreated", "/x").path == "/x"
+
+
+@story
+async def test_an_expired_sessions_listener_learns_the_cause(world: World) -> None:
+    a = await world.connect("a")
+    seen: list[tuple[str, int | None]] = []
+    a.session.listener = lambda state: seen.append((state, CAUSE.get()))  # type: ignore[attr-defined]
+    world.store.expire(a.session)  # type: ignore[attr-defined]
+    await world.until(lambda: seen and seen[-1][0] == "Expired")
+    end = next(r for r in world.trace if r.action == "expired")
+    assert seen[-1] == ("Expired", end.seq)
+    assert end.actor == "zookeeper"

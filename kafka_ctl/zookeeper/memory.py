@@ -83,9 +83,11 @@ class MemorySession(Session):
             self.watcher(event)
             CAUSE.reset(token)
 
-    def tell(self, state: str) -> None:
+    def tell(self, state: str, seq: int) -> None:
         if self.listening:
+            token = CAUSE.set(seq)
             self.listener(state)
+            CAUSE.reset(token)
 
     def lose(self, error: Exception) -> None:
         """Answer everything outstanding with an error."""
@@ -150,9 +152,7 @@ class MemoryStore(Store):
             self._write("zookeeper", session, Delete(path), seq)
         if how == "expired":
             session.lose(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
-            token = CAUSE.set(seq)
-            self.clock.later(self.half_trip, session.tell, store.EXPIRED)
-            CAUSE.reset(token)
+            self.clock.later(self.half_trip, session.tell, store.EXPIRED, seq)
 
     def apply(self, session: MemorySession, op: Op, cause: int | None) -> Result:
         return self._handlers[type(op)](session, op, cause)

@@ -60,6 +60,8 @@ class RemoteStore(Store):
         self.sessions: set[RemoteSession] = set()
         self.created: dict[str, int] = {}
         """The persistent znodes that sessions of this store made: path -> czxid."""
+        self.doubtful: set[str] = set()
+        """Those whose creation was under way when a connection broke: they may be ours, so they are left."""
         self.ephemerals: dict[str, int] = {}
         """Their ephemeral ones: path -> session id."""
         self._made_roots: list[str] = []
@@ -135,16 +137,18 @@ class RemoteStore(Store):
 
     def sent(self, session: RemoteSession, op: Op) -> None:
         """An operation is on its way."""
-        if session is not self._tools:
+        if not session.private:
             self.recorder.sent(op)
 
     def answered(
         self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None
     ) -> None:
         """Book and record an answer; None means that the connection broke first."""
-        if session is self._tools:
+        if session.private:
             return
         self.recorder.answered(session.actor, op, result, zxid, cause)
+        if result is None:
+            self.doubtful.update(part.path for part in _creations(op))
         if result is None or result.error is not None:
             return
         parts = result.value if isinstance(op, Multi) and isinstance(result.value, tuple) else (result,)
@@ -158,6 +162,17 @@ class RemoteStore(Store):
             elif isinstance(made, Delete):
                 self.created.pop(made.path, None)
                 self.ephemerals.pop(made.path, None)
+
+    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
+        """Record that a session was `closed` or has `expired`, and the ephemerals that went with it."""
+        return None if session.private else self.recorder.ended(session.actor, session.id, how, gone, zxid)
+
+    def failed(self, error: Exception) -> None:
+        """A watcher or listener failed: whoever drives the clock is told, or else the event loop."""
+        if self.clock is not None:
+            self.clock.failed(error)
+        else:
+            asyncio.get_running_loop().call_exception_handler({"message": str(error), "exception": error})
 
     def deliver(self) -> None:
         """An answer came in: sessions whose watches waited for it may go on."""
@@ -175,7 +190,7 @@ class RemoteStore(Store):
         async with self._opening:
             if self._tools is None or self._tools.over:
                 tools = self._tools = RemoteSession(self, "store", 10.0, _ignore, _ignore)
-                tools.absolute = True
+                tools.private = True
                 try:
                     await tools.open()
                 except BaseException:
@@ -216,6 +231,8 @@ class RemoteStore(Store):
         if self.chroot in self._made_roots:
             doomed = await self._tree(self.chroot)
         else:
+            if left := sorted(self.doubtful - set(self.created)):
+                _log.warning("znodes that may be left on ZooKeeper at %s: %s", self.servers, ", ".join(left))
             made = [(self.inside(path), zxid) for path, zxid in self.created.items()]
             answers = await tools.send([Exists(path) for path, _ in made], WINDOW)
             doomed = [
@@ -228,6 +245,12 @@ class RemoteStore(Store):
         for answer in await tools.send([Delete(path) for path in (*doomed, *above)], WINDOW):
             if answer.error not in (None, "NONODE", "NOTEMPTY"):
                 answer.checked()
+
+
+def _creations(op: Op) -> list[Create]:
+    """The persistent znodes an operation was to create."""
+    parts = op.ops if isinstance(op, Multi) else (op,)
+    return [part for part in parts if isinstance(part, Create) and not part.ephemeral]
 
 
 def parse_address(address: str) -> tuple[str, str]:

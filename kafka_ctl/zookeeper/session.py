@@ -67,8 +67,8 @@ class RemoteSession(Session):
         self.state = ""
         self.ended = False
         """Closed or abandoned by its owner."""
-        self.absolute = False
-        """Paths are the server's own: the chroot is not put before them."""
+        self.private = False
+        """The store's own session: its paths are the server's, chroot and all, and it leaves no records."""
         self._loop = asyncio.get_running_loop()
         self._up = asyncio.Event()
         self._calls: set[_Call] = set()
@@ -114,21 +114,22 @@ class RemoteSession(Session):
         if self.over:
             self.ended = True
             return
+        # To whoever watches our ephemerals, closing is one transaction that deletes them.
         gone = Multi(tuple(Delete(path) for path, owner in self.store.ephemerals.items() if owner == self.id))
-        recorder, reached = self.store.recorder, self._up.is_set()
+        reached = self._up.is_set()
         self.ended = True
-        recorder.sent(gone)
-        await self._blocking(self._connection.shut)
-        recorder.answered(self.actor, gone, None, 0, None)
+        self.store.sent(self, gone)
+        await asyncio.wait([self._blocking(self._connection.shut)], timeout=CLOSE_SECONDS)
+        self.store.answered(self, gone, None, 0, None)
         if reached and self._connection.final_zxid:
-            recorder.ended(self.actor, self.id, "closed", gone, self._connection.final_zxid)
-        self._leave(gone)
+            self.store.session_ended(self, "closed", gone, self._connection.final_zxid)
+        self._leave()
 
     def abandon(self) -> None:
         if not self.over:
             self.ended = True
             self._connection.sever()
-            self._leave(Multi(()))
+            self._leave()
             self._blocking(self._connection.shut)
 
     def expire(self) -> None:
@@ -139,15 +140,15 @@ class RemoteSession(Session):
     def over(self) -> bool:
         return self.ended or self.state == EXPIRED
 
-    def _leave(self, gone: Multi) -> None:
+    def _leave(self) -> None:
         """Drop out of the store's books."""
         self.store.sessions.discard(self)
-        for op in gone.ops:
-            self.store.ephemerals.pop(op.path, None)
+        for path in [path for path, owner in self.store.ephemerals.items() if owner == self.id]:
+            del self.store.ephemerals[path]
         self.store.deliver()
 
     def _blocking(self, work: Callable[[], Any]) -> asyncio.Future[None]:
-        """Run something that blocks in a thread; the future is done when it is, or after some seconds."""
+        """Run something that blocks in a thread; the future is done when it is, whatever came of it."""
         future: asyncio.Future[None] = self._loop.create_future()
 
         def finish() -> None:
@@ -162,7 +163,6 @@ class RemoteSession(Session):
             self._post(finish)
 
         threading.Thread(target=run, name=f"zookeeper-{self.actor}", daemon=True).start()
-        self._loop.call_later(CLOSE_SECONDS, finish)
         return future
 
     def _post(self, callback: Callable[..., None], *args: Any) -> None:
@@ -186,7 +186,7 @@ class RemoteSession(Session):
         call = _Call(op, self._loop.create_future())
         self._calls.add(call)
         self.store.sent(self, op)
-        inside = str if self.absolute else self.store.inside
+        inside = str if self.private else self.store.inside
         self._connection.submit(op, inside, partial(self._post, self._answer, call))
         return call.future
 
@@ -197,7 +197,7 @@ class RemoteSession(Session):
             return
         self._calls.remove(call)
         lost = error is not None and wire.code_name(error) in ("CONNECTIONLOSS", "SESSIONEXPIRED")
-        outside = str if self.absolute else self.store.outside
+        outside = str if self.private else self.store.outside
         result = None if lost else wire.result(call.op, error, response, outside)
         self.store.answered(self, call.op, result, zxid, call.cause)
         if (
@@ -257,11 +257,12 @@ class RemoteSession(Session):
                 self._settle(call, None)
         if state == EXPIRED:
             self._up.set()  # whoever waits for the connection must wake up
-            cause = self.store.recorder.ended(self.actor, self.id, "expired", Multi(()), 0)
-            self._leave(Multi(()))
+            cause = self.store.session_ended(self, "expired", Multi(()), 0)
+            self._leave()
             self._blocking(self._connection.shut)
         if not first:
-            self._heard(partial(self._tell, state, cause))
+            # One turn later: who is about to learn of the loss must not learn of the return first.
+            self._loop.call_soon(self._heard, partial(self._tell, state, cause))
 
     def _tell(self, state: str, cause: int | None) -> None:
         if self.ended:
@@ -280,4 +281,7 @@ class RemoteSession(Session):
             if event is not None and recorder.cause(event, armed) is None and recorder.awaits(event):
                 return
             self._inbox.popleft()
-            act()
+            try:
+                act()
+            except Exception as error:  # of a watcher or listener; the rest must still be heard
+                self.store.failed(error)
