@@ -4,6 +4,7 @@
       InvalidTransition            a state machine was asked for a move its table does not have
       StateChangeFailed            a legal move could not be done (no live replica, newer controller ...)
       ControllerMoved              another broker is the controller now
+      StaleBrokerEpoch             a request comes from an earlier life of a broker
       BatchNotEmpty                the last request batch was not sent before a new one began
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
@@ -43,6 +44,10 @@ class StateChangeFailed(KafkaCtlError):
 
 class ControllerMoved(KafkaCtlError):
     """Another controller has taken over."""
+
+
+class StaleBrokerEpoch(KafkaCtlError):
+    """A request of an earlier life of a broker, or meant for one."""
 
 
 class BatchNotEmpty(KafkaCtlError):

@@ -64,6 +64,22 @@ class Generation:
         "a broker that comes or goes makes the controller send all metadata to every broker", "KAFKA-7537"
     )
     fences_writes: bool = _field("a controller's writes fail once another has been elected", "KAFKA-6082")
+    broker_epochs: bool = _field(
+        "each life of a broker has an epoch; requests of another life are refused and a quick restart is noticed",
+        "KAFKA-7235",
+    )
+    preempts_queue: bool = _field(
+        "events dropped at session expiry answer those who wait for them", "KAFKA-7235"
+    )
+    stops_dead_replicas_at_startup: bool = _field(
+        "a new controller takes replicas on dead brokers out of their ISRs", "KAFKA-3143"
+    )
+    announces_leaderless_replicas: bool = _field(
+        "a replica that goes offline is announced also where no leader was ever elected", "KAFKA-3143"
+    )
+    shutdown_skips_deletions: bool = _field(
+        "a controlled shutdown leaves partitions of topics being deleted alone", "KAFKA-6753"
+    )
     incremental_reassignment: bool = _field(
         "a reassignment stands in the topic's znode and can be changed and cancelled", "KIP-455"
     )
@@ -113,10 +129,34 @@ GENERATIONS: dict[str, dict[str, Any]] = {
         "shutdown_tells_leaving_broker": False,
         "metadata_to_all_on_broker_change": True,
         "fences_writes": False,
+        "broker_epochs": False,
+        "preempts_queue": False,
+        "stops_dead_replicas_at_startup": False,
+        "announces_leaderless_replicas": False,
+        "shutdown_skips_deletions": False,
         "incremental_reassignment": False,
         "caches_bumped_epoch": False,
         "partitions_leave_first": False,
         "groups_stop_replica": False,
+        "config": DEFAULTS,
+    },
+    "2.4": {
+        "kafka": "2.4.1",
+        "pipelined": True,
+        "elects_already_preferred": False,
+        "retries_whole_batch": False,
+        "shutdown_tells_leaving_broker": True,
+        "metadata_to_all_on_broker_change": False,
+        "fences_writes": True,
+        "broker_epochs": True,
+        "preempts_queue": True,
+        "stops_dead_replicas_at_startup": True,
+        "announces_leaderless_replicas": True,
+        "shutdown_skips_deletions": True,
+        "incremental_reassignment": True,
+        "caches_bumped_epoch": True,
+        "partitions_leave_first": True,
+        "groups_stop_replica": True,
         "config": DEFAULTS,
     },
 }

@@ -37,6 +37,6 @@ ROWS = (
 
 PARTITION = Tables({
     name: TransitionTable("partition", NON_EXISTENT, f"{tag}: controller/PartitionStateMachine.scala", ROWS)
-    for name, tag in (("2.0", "2.0.1"),)
+    for name, tag in (("2.0", "2.0.1"), ("2.4", "2.4.1"))
 })
 """The partition table of each generation: the same in all of them."""

@@ -15,14 +15,15 @@ from kafka_ctl import cluster
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.brokers.requests import (
+    UNKNOWN_EPOCH,
     ControlledShutdownRequest, LeaderAndIsrRequest, Request, Response, StopReplicaRequest, UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists, StaleBrokerEpoch
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.client import ZkClient
-from kafka_ctl.zookeeper.store import Create
+from kafka_ctl.zookeeper.store import Create, Exists
 from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
 
 DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
@@ -52,6 +53,8 @@ class Broker:
         """What a process has in memory when it starts."""
         pipelined = self.world.generation.pipelined
         self.zk = ZkClient(self.config["zookeeper.max.in.flight.requests"] if pipelined else 1)
+        self.epoch = UNKNOWN_EPOCH
+        """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.replicas = ReplicaManager(self)
         self.replication = Replication(self)
         self.controller = self.world.make_controller(self)
@@ -111,6 +114,9 @@ class Broker:
             except NodeExists as error:
                 self.record("waiting", error=error.code, path=error.path)
                 await self.clock.sleep(self.world.registration_retry)
+        if self.world.generation.broker_epochs:
+            there = (await self.zk.send([Exists(BrokerIdZNode.path(self.id))]))[0]
+            self.epoch = there.stat.czxid if there.stat else UNKNOWN_EPOCH
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
@@ -180,11 +186,13 @@ class Broker:
         from kafka_ctl.controller.events import ControlledShutdown
 
         reply = self.clock.loop.create_future()
-        self.controller.queue.put(ControlledShutdown(request.broker, reply))
+        self.controller.queue.put(ControlledShutdown(request.broker, request.broker_epoch, reply))
         try:
             return Response(remaining=await reply)
         except ControllerMoved as error:
             return Response("NOT_CONTROLLER", text=str(error))
+        except StaleBrokerEpoch as error:
+            return Response("STALE_BROKER_EPOCH", text=str(error))
         except KafkaCtlError as error:
             return Response("BROKER_NOT_AVAILABLE", text=str(error))
 
@@ -219,12 +227,15 @@ class Broker:
 
     async def _ask_once(self) -> Response:
         controller = await self.zk.controller_id()
-        request = ControlledShutdownRequest(self.id)
+        request = ControlledShutdownRequest(self.id, self.epoch)
         sent = self.trace.add(self.actor, "request", request.name, broker=controller, target="sent")
         CAUSE.set(sent)
         if controller == -1:
             return Response("CONTROLLER_NOT_AVAILABLE")
+        timeout = self.config["controller.socket.timeout.ms"] / 1000
         try:
-            return (await self.network.call(self.id, controller, request))[0]
+            return (await asyncio.wait_for(self.network.call(self.id, controller, request), timeout))[0]
         except ConnectionError as error:
             return Response("DISCONNECTED", text=str(error))
+        except TimeoutError:
+            return Response("REQUEST_TIMED_OUT", text=f"no answer from broker {controller} within {timeout:g} s")

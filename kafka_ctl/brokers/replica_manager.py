@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import (
+    UNKNOWN_EPOCH,
     LeaderAndIsrRequest, PartitionState, Response, StopReplicaRequest, UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
@@ -17,7 +18,7 @@ from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
 
-STALE_CONTROLLER_EPOCH = "STALE_CONTROLLER_EPOCH"
+STALE_CONTROLLER_EPOCH, STALE_BROKER_EPOCH = "STALE_CONTROLLER_EPOCH", "STALE_BROKER_EPOCH"
 UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
 
 
@@ -41,7 +42,15 @@ class ReplicaManager:
         self.live_brokers: tuple[int, ...] = ()
 
     def _stale(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> Response | None:
-        """The refusal of a request whose controller has been replaced, else None; remembers the epoch."""
+        """The refusal of a request whose controller has been replaced, or that was meant for an earlier life of this
+        broker, else None; remembers the controller's epoch."""
+        if request.broker_epoch != UNKNOWN_EPOCH and request.broker_epoch < self.broker.epoch:
+            self.broker.record(
+                "ignored", controller_epoch=request.controller_epoch, error=STALE_BROKER_EPOCH,
+                detail=f"request={request.name} controller={request.controller} broker_epoch={request.broker_epoch} "
+                f"latest={self.broker.epoch}",
+            )
+            return Response(STALE_BROKER_EPOCH)
         if request.controller_epoch < self.controller_epoch:
             self.broker.record(
                 "ignored", controller_epoch=request.controller_epoch, error=STALE_CONTROLLER_EPOCH,
@@ -106,7 +115,7 @@ class ReplicaManager:
         self.live_brokers = request.live_brokers
         broker = self.broker
         add, actor, number, cache = broker.trace.add, broker.actor, broker.id, self.metadata
-        for tp, (state, replicas, _, _) in request.partitions.items():
+        for tp, (state, replicas, *_) in request.partitions.items():
             if state.leader == LEADER_DURING_DELETE:
                 cache.pop(tp, None)
                 broker.record("uncached", tp)

@@ -12,16 +12,22 @@ from typing import NamedTuple
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 
 
+UNKNOWN_EPOCH = -1
+"""The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
+
+
 class PartitionState(NamedTuple):
     """What a broker is told of one partition.
 
-    LeaderAndIsr fills `is_new`, UpdateMetadata fills `offline` (assigned replicas that are not online).
+    LeaderAndIsr fills `is_new`, `adding` and `removing`, UpdateMetadata `offline` (assigned replicas not online).
     """
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
     is_new: bool = False
     offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class LeaderAndIsrRequest(NamedTuple):
@@ -31,6 +37,7 @@ class LeaderAndIsrRequest(NamedTuple):
     controller_epoch: int
     partitions: Mapping[TopicPartition, PartitionState]
     live_leaders: tuple[int, ...] = ()
+    broker_epoch: int = UNKNOWN_EPOCH
 
     name = "LeaderAndIsr"
 
@@ -42,6 +49,7 @@ class UpdateMetadataRequest(NamedTuple):
     controller_epoch: int
     partitions: Mapping[TopicPartition, PartitionState]
     live_brokers: tuple[int, ...] = ()
+    broker_epoch: int = UNKNOWN_EPOCH
 
     name = "UpdateMetadata"
 
@@ -53,6 +61,7 @@ class StopReplicaRequest(NamedTuple):
     controller_epoch: int
     partitions: tuple[TopicPartition, ...]
     delete: bool = False
+    broker_epoch: int = UNKNOWN_EPOCH
 
     name = "StopReplica"
 
@@ -61,6 +70,7 @@ class ControlledShutdownRequest(NamedTuple):
     """I want to leave: please take my leaderships."""
 
     broker: int
+    broker_epoch: int = UNKNOWN_EPOCH
 
     name = "ControlledShutdown"
 

@@ -14,7 +14,13 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.requests import (
-    ControlRequest, LeaderAndIsrRequest, PartitionState, Response, StopReplicaRequest, UpdateMetadataRequest,
+    UNKNOWN_EPOCH,
+    ControlRequest,
+    LeaderAndIsrRequest,
+    PartitionState,
+    Response,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BatchNotEmpty
@@ -60,11 +66,13 @@ class RequestBatch:
         is_new: bool,
     ) -> None:
         """Tell these brokers who leads; everybody will learn it as metadata."""
+        full = self.context.assignment(partition)
         for broker in brokers:
             if broker >= 0:
                 states = self._leader_and_isr.setdefault(broker, {})
                 before = states.get(partition)
-                states[partition] = PartitionState(state, replicas, is_new or (before is not None and before.is_new))
+                new = is_new or (before is not None and before.is_new)
+                states[partition] = PartitionState(state, replicas, new, (), full.adding, full.removing)
         self.update_metadata(self.context.live_or_shutting_down, (partition,))
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
@@ -100,15 +108,21 @@ class RequestBatch:
         while self._leader_and_isr:
             broker = next(iter(self._leader_and_isr))
             states = self._leader_and_isr[broker]
-            for tp, (state, replicas, is_new, _) in states.items():
+            if not self._reachable(broker):
+                del self._leader_and_isr[broker]
+                continue
+            for tp, (state, replicas, is_new, _, adding, removing) in states.items():
+                detail = "is_new" if is_new else None
+                if adding or removing:
+                    moves = f"adding={','.join(map(str, adding))} removing={','.join(map(str, removing))}"
+                    detail = f"{detail} {moves}" if detail else moves
                 add(
                     actor, "request", "LeaderAndIsr", tp.topic, tp.partition, broker, None, None, state.leader, state.isr,
-                    state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas,
-                    "is_new" if is_new else None,
+                    state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas, detail,
                 )
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
-            request = LeaderAndIsrRequest(controller.id, epoch, states, live_leaders)
+            request = LeaderAndIsrRequest(controller.id, epoch, states, live_leaders, self._broker_epoch(broker))
             controller.channels.send(broker, request, controller.leader_and_isr_answered)
             del self._leader_and_isr[broker]
 
@@ -116,7 +130,7 @@ class RequestBatch:
         controller, brokers = self.controller, tuple(sorted(self._metadata_to))
         add, actor, epoch = controller.trace.add, controller.actor, self.context.epoch
         told = "brokers=" + ",".join(map(str, brokers))
-        for tp, (state, replicas, _, offline) in self._metadata.items():
+        for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
             detail = told + " offline=" + ",".join(map(str, offline)) if offline else told
             add(
                 actor, "request", "UpdateMetadata", tp.topic, tp.partition, None, None, None, state.leader, state.isr,
@@ -124,8 +138,8 @@ class RequestBatch:
             )
         live = tuple(self.context.live_or_shutting_down)
         request = UpdateMetadataRequest(controller.id, epoch, dict(self._metadata), live)
-        for broker in brokers:
-            controller.channels.send(broker, request)
+        for broker in filter(self._reachable, brokers):
+            controller.channels.send(broker, request._replace(broker_epoch=self._broker_epoch(broker)))
         self._metadata.clear()
         self._metadata_to.clear()
 
@@ -134,15 +148,26 @@ class RequestBatch:
         while self._stop:
             broker = next(iter(self._stop))
             replicas = self._stop[broker]
+            if not self._reachable(broker):
+                del self._stop[broker]
+                continue
             for tp, delete, _ in replicas:
                 controller.trace.add(
                     controller.actor, "request", "StopReplica", tp.topic, tp.partition, broker,
                     controller_epoch=self.context.epoch, detail="delete" if delete else None,
                 )
             for partitions, delete, callback in self._grouped(replicas):
-                request = StopReplicaRequest(controller.id, self.context.epoch, partitions, delete)
+                broker_epoch = self._broker_epoch(broker)
+                request = StopReplicaRequest(controller.id, self.context.epoch, partitions, delete, broker_epoch)
                 controller.channels.send(broker, request, callback)
             del self._stop[broker]
+
+    def _reachable(self, broker: int) -> bool:
+        """Since broker epochs exist, only registered brokers are written to: the others have none."""
+        return not self.controller.generation.broker_epochs or broker in self.context.brokers
+
+    def _broker_epoch(self, broker: int) -> int:
+        return self.context.brokers[broker].epoch if self.controller.generation.broker_epochs else UNKNOWN_EPOCH
 
     def _grouped(
         self, replicas: list[tuple[TopicPartition, bool, Callback | None]]

@@ -46,7 +46,7 @@ class Controller:
         self.active_id = -1
         """The broker this one believes to be the controller; -1 for none."""
         self.state = "Idle"
-        self.queue = EventQueue(self.actor, trace)
+        self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
         self.rebalance_timer: asyncio.Task | None = None
         self._tasks: set[asyncio.Task] = set()
         self.channels = Channels(self)
@@ -97,6 +97,10 @@ class Controller:
             error = None
             try:
                 await self.process(event)
+            except ControllerMoved as problem:
+                error = type(problem).__name__
+                self.say("controller_moved", event=event.name, error=str(problem))
+                await leadership.controller_change(self)
             except KafkaCtlError as problem:
                 error = type(problem).__name__
                 self.say("error_processing", event=event.name, error=str(problem))
@@ -119,8 +123,8 @@ class Controller:
                 started.set()
                 self.active_id = -1
                 self.resign()
-            case events.ControlledShutdown(broker, reply):
-                await shutdown.controlled_shutdown(self, broker, reply)
+            case events.ControlledShutdown(broker, broker_epoch, reply):
+                await shutdown.controlled_shutdown(self, broker, broker_epoch, reply)
             case events.ApiPartitionReassignment(targets, reply):
                 await kip455.api_partition_reassignment(self, targets, reply)
             case _ if not self.is_active:
@@ -173,15 +177,22 @@ class Controller:
         """Give the controllership up: resign and delete `/controller`, so that all compete again."""
         await leadership.trigger_move(self)
 
-    async def send_update_metadata(self, partitions: Iterable[TopicPartition] | None = None) -> None:
-        """Send metadata of these partitions (all that have a leader, if None) to every live broker."""
+    async def send_update_metadata(
+        self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None
+    ) -> None:
+        """Send metadata of these partitions (all that have a leader, if None) to these brokers (all live ones)."""
         try:
             self.batch.open()
             wanted = self.context.leadership if partitions is None else partitions
-            self.batch.update_metadata(self.context.live_or_shutting_down, list(wanted))
+            told = self.context.live_or_shutting_down if brokers is None else brokers
+            self.batch.update_metadata(told, list(wanted))
             self.batch.send()
         except BatchNotEmpty as error:
             await self.illegal_state(error)
+
+    async def announce_brokers(self) -> None:
+        """Tell every broker who is there: with all partitions, or, since that is needless, with none (KAFKA-7537)."""
+        await self.send_update_metadata(None if self.generation.metadata_to_all_on_broker_change else ())
 
     async def illegal_state(self, error: BatchNotEmpty) -> None:
         """A batch was left half sent: nothing can be trusted, so another controller shall start afresh."""

@@ -154,6 +154,8 @@ async def stop_replica_response(
     c: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """A broker has deleted its copies, or could not."""
+    if c.generation.partitions_leave_first:
+        errors = {tp: e for tp, e in errors.items() if tp.topic in c.context.deletion_started}
     failed = [tp for tp, e in errors.items() if error is not None or e is not None]
     await fail(c, [Replica(tp.topic, tp.partition, broker) for tp in failed])
     done = [Replica(tp.topic, tp.partition, broker) for tp in errors if tp not in failed]

@@ -133,6 +133,7 @@ class ControlledShutdown(Event):
 
     state = "ControlledShutdown"
     broker: int
+    broker_epoch: int
     reply: asyncio.Future = field(compare=False)
 
 

@@ -36,7 +36,7 @@ async def become_controller(c: Controller) -> None:
     c.say("fetching_deletions")
     await deletion.initialize(c)
     c.say("sending_update_metadata")
-    await c.send_update_metadata(None if c.generation.metadata_to_all_on_broker_change else ())
+    await c.announce_brokers()
     await c.replica_machine.startup()
     await c.partition_machine.startup()
     c.say("ready", epoch=c.context.epoch)

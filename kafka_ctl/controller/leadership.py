@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.controller import listeners
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists
-from kafka_ctl.zookeeper.store import Create, Delete, Set
+from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode, ControllerZNode
 
 if TYPE_CHECKING:
@@ -49,11 +49,24 @@ async def elect(c: Controller) -> None:
         c.say("already_elected", elected=c.active_id)
         return
     try:
-        timestamp = int(c.clock.now() * 1000)
-        await c.zk.create_ephemeral(ControllerZNode.path(), ControllerZNode.encode(c.id, timestamp))
-        c.say("elected")
-        c.active_id = c.id
+        data = ControllerZNode.encode(c.id, int(c.clock.now() * 1000))
+        if c.generation.fences_writes:
+            c.context.epoch, c.context.epoch_zk_version = await _register_with_epoch(c, data)
+            c.zk.fence = c.context.epoch_zk_version
+            c.active_id = c.id
+            c.say("elected", epoch=c.context.epoch, zk_version=c.context.epoch_zk_version)
+        else:
+            await c.zk.create_ephemeral(ControllerZNode.path(), data)
+            c.say("elected")
+            c.active_id = c.id
         await c.take_over()
+    except ControllerMoved as error:
+        if not c.generation.fences_writes:
+            c.say("election_failed", error=str(error))
+            await trigger_move(c)
+            return
+        await controller_change(c)
+        c.say("other_elected" if c.active_id != -1 else "elected_and_resigned", elected=c.active_id)
     except NodeExists:
         c.active_id = await c.zk.controller_id()
         if c.active_id != -1:
@@ -66,10 +79,52 @@ async def elect(c: Controller) -> None:
 
 
 async def trigger_move(c: Controller) -> None:
-    """Resign and delete `/controller`."""
-    c.resign()
+    """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours."""
+    if not c.generation.fences_writes:
+        c.resign()
+        c.active_id = -1
+        await c.zk.write(Delete(ControllerZNode.path()))
+        return
+    c.active_id = await c.zk.controller_id()
+    if not c.is_active:
+        c.say("already_moved")
+        return
+    fence = c.zk.fence
     c.active_id = -1
-    await c.zk.write(Delete(ControllerZNode.path()))
+    c.resign()
+    c.zk.fence = fence
+    try:
+        await c.zk.write(Delete(ControllerZNode.path()))
+    except ControllerMoved:
+        c.say("already_moved")
+    finally:
+        c.zk.fence = None
+
+
+async def _register_with_epoch(c: Controller, data: bytes) -> tuple[int, int]:
+    """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
+
+    Raises ControllerMoved when somebody else did one of the two first.
+    Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
+    """
+    path = ControllerEpochZNode.path()
+    await c.zk.send([Create(path, ControllerEpochZNode.encode(0))])
+    answer = (await c.zk.read(path)).checked()
+    assert isinstance(answer.value, bytes) and answer.stat is not None
+    epoch, version = ControllerEpochZNode.decode(answer.value) + 1, answer.stat.version
+    both = Multi((
+        Create(ControllerZNode.path(), data, ephemeral=True), Set(path, ControllerEpochZNode.encode(epoch), version)
+    ))
+    done = (await c.zk.send([both]))[0]
+    if done.error in ("NODEEXISTS", "BADVERSION"):
+        now = await c.zk.read(path)
+        written = ControllerEpochZNode.decode(now.value) if isinstance(now.value, bytes) else -1
+        if await c.zk.controller_id() != c.id or written != epoch:
+            raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+        assert now.stat is not None  # it was our own transaction whose answer was lost
+        return epoch, now.stat.version
+    done.checked()
+    return epoch, version + 1
 
 
 async def read_epoch(c: Controller) -> None:

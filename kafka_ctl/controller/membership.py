@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from kafka_ctl.cluster import Replica
+from kafka_ctl.cluster import Broker, Replica
 from kafka_ctl.controller import deletion, kip455, listeners, reassignment
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
@@ -22,16 +22,33 @@ async def broker_change(c: Controller) -> None:
     """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
     before, now = c.context.brokers, await c.zk.brokers()
     new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - now.keys())
-    c.context.brokers = now
-    c.say("brokers_changed", new=new, dead=dead, live=sorted(now))
-    for broker in new:
-        c.channels.add(broker)
-    for broker in dead:
+    bounced: list[int] = []
+    if c.generation.broker_epochs:
+        bounced = sorted(b for b in now.keys() & before.keys() if now[b].epoch > before[b].epoch)
+    c.say("brokers_changed", new=new, dead=dead, bounced=bounced, live=sorted(now))
+    for broker in [*bounced, *dead]:
         c.channels.remove(broker)
+    for broker in [*new, *bounced]:
+        c.channels.add(broker)
+    if not c.generation.broker_epochs:
+        c.context.brokers = now
     if new:
+        _update(c, now, new)
         await on_broker_startup(c, new)
+    if bounced:
+        _update(c, {}, bounced)
+        await on_broker_failure(c, bounced)
+        _update(c, now, bounced)
+        await on_broker_startup(c, bounced)
     if dead:
+        _update(c, {}, dead)
         await on_broker_failure(c, dead)
+
+
+def _update(c: Controller, now: dict[int, Broker], changed: Iterable[int]) -> None:
+    """Take over what is known now of some brokers, group by group, as Kafka does since it has broker epochs."""
+    rest = {id: broker for id, broker in c.context.brokers.items() if id not in changed}
+    c.context.brokers = dict(sorted((rest | {id: now[id] for id in changed if id in now}).items()))
 
 
 async def broker_modifications(c: Controller, broker: int) -> None:
@@ -45,7 +62,7 @@ async def broker_modifications(c: Controller, broker: int) -> None:
             c.say("broker_updated", broker=broker, host=new.host, port=new.port)
             c.context.brokers[broker] = new
             c.say("broker_info_update", broker=broker)
-            await c.send_update_metadata()
+            await c.announce_brokers()
 
 
 async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
@@ -53,7 +70,11 @@ async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
     c.say("broker_startup", brokers=list(brokers))
     for broker in brokers:
         c.context.offline_dirs.pop(broker, None)
-    await c.send_update_metadata()
+    if c.generation.metadata_to_all_on_broker_change:
+        await c.send_update_metadata()
+    else:
+        await c.send_update_metadata((), [b for b in c.context.live_or_shutting_down if b not in brokers])
+        await c.send_update_metadata(None, brokers)
     replicas = c.context.replicas_on(brokers)
     await c.replica_machine.handle(replicas, ONLINE)
     await c.partition_machine.trigger_online()
@@ -78,7 +99,8 @@ async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:
     for broker in brokers:
         c.context.offline_dirs.pop(broker, None)
         c.context.shutting_down.discard(broker)
-    c.say("removed_from_shutting_down", brokers=leaving)
+    if leaving or not c.generation.broker_epochs:
+        c.say("removed_from_shutting_down", brokers=leaving)
     await on_replicas_offline(c, c.context.replicas_on(brokers))
     listeners.forget_brokers(c, brokers)
 
@@ -96,4 +118,4 @@ async def on_replicas_offline(c: Controller, replicas: Iterable[Replica]) -> Non
     await c.replica_machine.handle([r for r in gone if r.topic not in doomed], OFFLINE)
     await deletion.fail(c, [r for r in gone if r.topic in doomed])
     if not leaderless:
-        await c.send_update_metadata()
+        await c.announce_brokers()

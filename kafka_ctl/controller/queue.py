@@ -11,14 +11,15 @@ import asyncio
 from collections import deque
 
 from kafka_ctl.controller.events import Event, subject
+from kafka_ctl.errors import ControllerMoved
 from kafka_ctl.trace import Trace
 
 
 class EventQueue:
     """Events with the records that tell when they were queued."""
 
-    def __init__(self, actor: str, trace: Trace) -> None:
-        self.actor, self.trace = actor, trace
+    def __init__(self, actor: str, trace: Trace, preempts: bool = False) -> None:
+        self.actor, self.trace, self.preempts = actor, trace, preempts
         self._items: deque[tuple[Event, int]] = deque()
         self._arrived = asyncio.Event()
         self.closed = False
@@ -30,8 +31,10 @@ class EventQueue:
             self._arrived.set()
 
     def clear_and_put(self, event: Event) -> None:
-        """Forget everything that waits, then put."""
+        """Forget everything that waits, then put; before 2.2 nobody is told, since then those who wait for a reply are."""
         for dropped, seq in self._items:
+            if self.preempts and (reply := getattr(dropped, "reply", None)) is not None and not reply.done():
+                reply.set_exception(ControllerMoved("Controller moved to another broker"))
             self.trace.add(self.actor, "event", dropped.name, source="queued", target="dropped", cause=seq)
         self._items.clear()
         self.put(event)

@@ -34,7 +34,11 @@ class ReplicaStateMachine:
             online = context.online(replica.broker, replica.topic_partition)
             context.replicas[replica] = ONLINE if online else INELIGIBLE
         self.controller.say("triggering_online_replicas")
-        await self.handle([r for r, state in context.replicas.items() if state is ONLINE], ONLINE)
+        guessed = dict(context.replicas)
+        await self.handle([r for r, state in guessed.items() if state is ONLINE], ONLINE)
+        if self.controller.generation.stops_dead_replicas_at_startup:
+            self.controller.say("triggering_offline_replicas")
+            await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
 
     async def handle(
         self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None
@@ -155,6 +159,8 @@ class ReplicaStateMachine:
         for replica in replicas:
             if replica.topic_partition not in led:
                 self._moved(replica, OFFLINE, "stop")
+                if self.controller.generation.announces_leaderless_replicas:
+                    batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
 
     async def _remove_from_isr(
         self, broker: int, replicas: dict[TopicPartition, Replica]

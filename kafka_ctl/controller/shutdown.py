@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from kafka_ctl.brokers.requests import UNKNOWN_EPOCH
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller.partitions import Strategy
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, StateChangeFailed
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
 
 
-async def controlled_shutdown(c: Controller, broker: int, reply: asyncio.Future) -> None:
+async def controlled_shutdown(c: Controller, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
     try:
-        remaining = await _move_away(c, broker)
+        remaining = await _move_away(c, broker, broker_epoch)
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)
@@ -32,17 +33,29 @@ async def controlled_shutdown(c: Controller, broker: int, reply: asyncio.Future)
             reply.set_result(remaining)
 
 
-async def _move_away(c: Controller, broker: int) -> tuple[TopicPartition, ...]:
+async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
     context = c.context
     if not c.is_active:
         raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
+    known = context.brokers.get(broker)
+    if broker_epoch != UNKNOWN_EPOCH and known is not None and broker_epoch < known.epoch:
+        text = (
+            f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
+            f"Current broker epoch is {known.epoch}."
+        )
+        c.say("stale_controlled_shutdown", text=text)
+        raise StaleBrokerEpoch(text)
     c.say("shutting_down_broker", broker=broker)
     if broker not in context.brokers:
         raise StateChangeFailed(f"Broker id {broker} does not exist.")
     context.shutting_down.add(broker)
     c.say("all_shutting_down", brokers=sorted(context.shutting_down))
     c.say("live_brokers", brokers=sorted(context.live))
-    movable = [tp for tp in context.partitions_on(broker) if len(context.assigned(tp)) > 1 and tp in context.leadership]
+    skipped = context.topics_to_be_deleted if c.generation.shutdown_skips_deletions else {}
+    movable = [
+        tp for tp in context.partitions_on(broker)
+        if len(context.assigned(tp)) > 1 and tp in context.leadership and tp.topic not in skipped
+    ]
     led = [tp for tp in movable if context.leadership[tp].leader == broker]
     followed = [tp for tp in movable if context.leadership[tp].leader != broker]
     await c.partition_machine.handle(led, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
@@ -55,5 +68,6 @@ async def _move_away(c: Controller, broker: int) -> tuple[TopicPartition, ...]:
         await c.illegal_state(error)
     await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in followed], OFFLINE)
     return tuple(
-        tp for tp, state in context.leadership.items() if state.leader == broker and len(context.assigned(tp)) > 1
+        tp for tp, state in context.leadership.items()
+        if state.leader == broker and len(context.assigned(tp)) > 1 and tp.topic not in skipped
     )
