@@ -194,6 +194,13 @@ class Clock:
         """Call a plain function where no actor runs at the same time."""
         raise NotImplementedError
 
+    async def end_tasks(self) -> None:
+        """Cancel every task that was spawned and wait until it has ended."""
+        for task in list(self._tasks):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
     def close(self) -> None:
         raise NotImplementedError
 
@@ -291,16 +298,30 @@ class RealClock(Clock):
     def failed(self, error: BaseException) -> None:
         self._failures.append(error)
 
-    def _raise(self) -> None:
+    def raise_failure(self) -> None:
+        """Raise what an actor died of, if any did since the last call."""
         if self._failures:
             raise self._failures.pop(0)
 
     def run(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        result = asyncio.run_coroutine_threadsafe(coro, self.loop).result(timeout)
-        self._raise()
+        """Run one coroutine to its end; interrupted, it is cancelled."""
+        if threading.current_thread() is self._thread:
+            coro.close()
+            raise RuntimeError("an actor of the lab cannot wait for the lab")
+        future = asyncio.run_coroutine_threadsafe(coro, self.loop)
+        try:
+            result = future.result(timeout)
+        except BaseException:
+            future.cancel()
+            raise
+        self.raise_failure()
         return result
 
     def call(self, function: Callable[[], T]) -> T:
+        """Call a plain function in the loop's thread."""
+        if threading.current_thread() is self._thread:
+            return function()
+
         async def once() -> T:
             return function()
 
@@ -311,27 +332,23 @@ class RealClock(Clock):
         self.run(asyncio.sleep(seconds))
 
     def wait(self, until: Callable[[], bool], limit: float) -> None:
-        """Look every few milliseconds whether `until()` holds; NotReached after `limit` seconds."""
+        """Look every few milliseconds whether `until()` holds; NotReached after `limit` seconds.
 
-        async def look() -> None:
-            end = self.now() + limit
-            while not until():
-                self._raise()
-                if self.now() > end:
-                    raise NotReached(f"the condition did not hold within {limit:g} s")
-                await asyncio.sleep(0.01)
-
-        self.run(look())
+        `until` is called in the thread that waits, so it may ask the lab anything.
+        """
+        end = self.now() + limit
+        while not until():
+            self.call(self.raise_failure)
+            if self.now() > end:
+                raise NotReached(f"the condition did not hold within {limit:g} s")
+            time.sleep(0.01)
+        self.call(self.raise_failure)
 
     def close(self) -> None:
-        async def stop() -> None:
-            for task in list(self._tasks):
-                task.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await task
-
-        self.run(stop())
+        """End every task, the loop and its thread."""
+        asyncio.run_coroutine_threadsafe(self.end_tasks(), self.loop).result()
         self._failures.clear()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(5)
-        self.loop.close()
+        if not self._thread.is_alive():
+            self.loop.close()

@@ -8,17 +8,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker, ShutdownReport
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput, NotReached, UnknownName
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story, view, world
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.clock import LIMIT, VirtualClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.trace import CAUSE, Trace
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.server import EmbeddedServer
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,7 +66,7 @@ class Lab:
         self._racks = world.parse_brokers(brokers)
         self._given_config = dict(config or {})
         settings = world.parse_config(self.generation, config)
-        self._world = world.World(zookeeper, self.generation, settings, seed, costs, history)
+        self._world = world.open_world(zookeeper, self.generation, settings, seed, costs, history)
         self.closed = False
         self.commands: list[story.Command] = []
         self._admin = Admin(self._world.store, self._world.trace, self._world.random)
@@ -130,7 +133,7 @@ class Lab:
             self._admin.asks(name, **words)
             await work()
 
-        self._world.clock.run(asked())
+        self._world.run(asked())
 
     # Brokers
 
@@ -157,7 +160,7 @@ class Lab:
             await process.stop()
             process.start(0.0)
 
-        self._world.clock.run(restart())
+        self._world.run(restart())
 
     @command
     def shutdown(self, broker: int) -> ShutdownReport:
@@ -168,14 +171,16 @@ class Lab:
             CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
             return await process.controlled_shutdown()
 
-        return self._world.clock.run(leave())
+        return self._world.run(leave())
 
     @command
     def expire_session(self, broker: int) -> None:
         """Make ZooKeeper forget the session of a broker that is alive and well."""
         process = self._broker(broker, "expire_session", running=True)
         session = process.zk.session
-        self._fault("expire_session", broker, lambda: self._world.store.expire(session))  # type: ignore[attr-defined]
+        if session is None:
+            raise BadInput(f"broker {broker} has no session with ZooKeeper at the moment")
+        self._fault("expire_session", broker, lambda: self._world.expire(session))
 
     @command
     def lag(self, broker: int, topic: str, partition: int) -> None:
@@ -261,12 +266,11 @@ class Lab:
     def run_until(self, holds: Callable[[Lab], bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)` is true; NotReached when it is not within `limit` seconds."""
         start = self._world.clock.now()
-        limit = limit if self._world.is_memory or limit != LIMIT else 60.0
-        reached = self._world.run_until(lambda: holds(self), limit)
+        reached = self._world.run_until(lambda: holds(self), None if limit == LIMIT else limit)
         if self._world.is_memory:  # in the story, that much time passed
             self.commands.append(story.Command("run_for", (), {"seconds": self._world.clock.now() - start}))
         if not reached:
-            raise NotReached(f"the condition did not hold within {limit:g} s")
+            raise NotReached(f"the condition did not hold within {self._world.clock.now() - start:.3g} s")
 
     @property
     def now(self) -> float:
@@ -284,46 +288,61 @@ class Lab:
         """Kafka's configuration of every broker."""
         return dict(self._world.config)
 
-    def znodes(self) -> dict[str, tuple[bytes, int, int]]:
+    def znodes(self) -> view.Znodes:
         """{path: (data, version, ephemeral owner)}, sorted by path."""
-        return self._world.clock.run(self._world.store.dump())
+        return self._look(lambda znodes: znodes)
+
+    def _look(self, at: Callable[[view.Znodes], T]) -> T:
+        """Look at ZooKeeper, and at the actors while none of them moves."""
+
+        async def look() -> T:
+            return at(await self._world.store.dump())
+
+        return self._world.run(look())
+
+    @property
+    def zookeeper_address(self) -> str | None:
+        """Where other programs find this lab's ZooKeeper, `host:port/chroot`; None in memory."""
+        return self._world.address
+
+    @property
+    def zookeeper_server(self) -> EmbeddedServer | None:
+        """The embedded server, to be killed and restarted; None unless the lab started one."""
+        return self._world.server
 
     @property
     def controller(self) -> view.ControllerView | None:
         """The broker that `/controller` names and that acts as controller; None while there is none."""
-        from kafka_ctl.zookeeper.znodes import ControllerZNode
-
-        acting = self._world.acting()
-        stored = self.znodes().get(ControllerZNode.path()) if acting else None
-        if acting is None or stored is None or ControllerZNode.decode(stored[0]) != acting.id:
-            return None
-        return view.ControllerView(acting.id, acting.context.epoch)
+        return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
 
     def partitions(self) -> list[view.PartitionView]:
         """Every partition, by topic and number."""
-        return [p for _, p in sorted(view.partitions(self.znodes(), self._world.acting()).items())]
+        return self._look(lambda znodes: [p for _, p in sorted(view.partitions(znodes, self._world.acting()).items())])
 
     def partition(self, topic: str, partition: int) -> view.PartitionView:
         """One partition; UnknownName when there is none of that name."""
-        found = view.partitions(self.znodes(), self._world.acting())
-        tp = TopicPartition(topic, partition)
-        if tp not in found:
-            raise UnknownName("partition", str(tp), map(str, sorted(found)))
-        return found[tp]
+        found = {(p.topic, p.partition): p for p in self.partitions()}
+        if (topic, partition) not in found:
+            raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
+        return found[topic, partition]
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""
-        return view.replicas(self._world.acting())
+        return self._world.clock.call(lambda: view.replicas(self._world.acting()))
 
     @property
     def brokers(self) -> dict[int, view.BrokerView]:
         """What each broker does and knows, by id."""
-        return {id: view.broker(process) for id, process in self._world.brokers.items()}
+        processes = self._world.brokers
+        return self._world.clock.call(lambda: {id: view.broker(process) for id, process in processes.items()})
 
     def __repr__(self) -> str:
         up = [id for id, b in self._world.brokers.items() if b.state != DOWN]
-        controller = self.controller if not self.closed else None
-        who = f"controller {controller.id} epoch {controller.epoch}" if controller else "no controller"
+        try:
+            controller = self.controller if not self.closed else None
+            who = f"controller {controller.id} epoch {controller.epoch}" if controller else "no controller"
+        except Unavailable:
+            who = "ZooKeeper does not answer"
         return f"Lab of Kafka {self.generation}: brokers {up} of {sorted(self._world.brokers)} up, {who}, {self.trace}"
 
     # Stories

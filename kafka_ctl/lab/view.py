@@ -13,7 +13,7 @@ from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicP
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode, TopicZNode
+from kafka_ctl.zookeeper.znodes import ControllerZNode, TopicPartitionStateZNode, TopicZNode
 
 Znodes = dict[str, tuple[bytes, int, int]]
 
@@ -61,6 +61,14 @@ class BrokerView(NamedTuple):
     leads: tuple[TopicPartition, ...]
     follows: tuple[TopicPartition, ...]
     live_brokers: tuple[int, ...]
+
+
+def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | None:
+    """The controller, if the one that acts is the one that is stored."""
+    stored = znodes.get(ControllerZNode.path())
+    if acting is None or stored is None or ControllerZNode.decode(stored[0]) != acting.id:
+        return None
+    return ControllerView(acting.id, acting.context.epoch)
 
 
 def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition, PartitionView]:

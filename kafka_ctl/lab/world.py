@@ -1,31 +1,33 @@
 """A world: the three ports (store, network, clock), the settings, and the brokers that live in it.
 
-`memory` is virtual time and a ZooKeeper in this process; everything else is real time and a real ZooKeeper: one
-started for the lab (`embedded`) or anybody's (`host:port/chroot`).
+`memory` is virtual time and a ZooKeeper in this process. Everything else is real time and a real ZooKeeper
+(`real.py`): one started for the lab (`embedded`) or anybody's (`host:port/chroot`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab.clock import Clock, RealClock, VirtualClock
+from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.network import Network
 from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.kafka import KafkaZk
-from kafka_ctl.zookeeper.memory import MemoryStore
-from kafka_ctl.zookeeper.store import Store
+from kafka_ctl.zookeeper.memory import MemorySession, MemoryStore
+from kafka_ctl.zookeeper.store import Session, Store
 
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.server import EmbeddedServer
+
+T = TypeVar("T")
 MEMORY, EMBEDDED = "memory", "embedded"
 CLUSTER_ID = "kafka-ctl-teaching-kit"
-REAL_COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, boot=0.0, catch_up=0.2)
-"""On real time the machine itself takes its time."""
 
 
 def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -52,49 +54,39 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
         return dict.fromkeys(range(1, brokers + 1))
     if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
         raise BadInput(f"brokers={brokers!r}: a number of brokers, a list of ids, or a mapping of ids to racks")
-    racks = dict(brokers) if isinstance(brokers, Mapping) else dict.fromkeys(brokers)
+    listed = brokers if isinstance(brokers, Mapping) else list(brokers)
+    racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
     if not racks:
         raise BadInput("brokers: a lab needs at least one broker")
     for broker in racks:
         if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
             raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more")
-    if not isinstance(brokers, Mapping) and len(racks) != len(list(brokers)):
-        raise BadInput(f"brokers={list(brokers)}: an id stands there twice")
+    if len(racks) != len(listed):
+        raise BadInput(f"brokers={listed}: an id stands there twice")
     return dict(sorted(racks.items()))
 
 
 class World:
-    """Everything the brokers of one lab share. `zookeeper` is `memory`, `embedded` or an address."""
+    """Everything the brokers of one lab share."""
+
+    clock: Clock
+    store: Store
+    costs: Costs
+    is_memory = False
+    server: EmbeddedServer | None = None
+    """A real ZooKeeper that was started for this world and is stopped with it."""
+    registration_retry = 0.5
+    """Seconds a broker waits before it tries again to register where an older session's znode still is."""
 
     def __init__(
-        self, zookeeper: str, generation: Generation, config: Mapping[str, Any], seed: int, costs: Costs | None,
-        history: str = "lab",
+        self, generation: Generation, config: Mapping[str, Any], seed: int, clock: Clock, costs: Costs, history: str
     ) -> None:
         self.generation, self.config, self.cluster_id = generation, config, CLUSTER_ID
         self.random = random.Random(seed)
-        self.is_memory = zookeeper == MEMORY
-        self.clock: Clock = VirtualClock() if self.is_memory else RealClock()
-        self.costs = costs or (Costs() if self.is_memory else REAL_COSTS)
-        self.trace = Trace(self.clock.now, history=history)
-        self.registration_retry = 0.5
-        try:
-            self.store = self._store(zookeeper)
-        except BaseException:
-            self.clock.close()
-            raise
-        self.network = Network(self.clock, self.costs.request)
+        self.clock, self.costs = clock, costs
+        self.trace = Trace(clock.now, history=history)
+        self.network = Network(clock, costs.request)
         self.brokers: dict[int, Broker] = self.network.brokers
-
-    def _store(self, zookeeper: str) -> Store:
-        if self.is_memory:
-            return MemoryStore(self.clock, self.trace, self.costs.zookeeper_round_trip)
-        from kafka_ctl.zookeeper.remote import RemoteStore
-        from kafka_ctl.zookeeper.server import EmbeddedServer
-
-        if zookeeper == EMBEDDED:
-            server = EmbeddedServer().start()
-            return RemoteStore(server.address, self.clock, self.trace, server)
-        return RemoteStore(zookeeper, self.clock, self.trace)
 
     def add_broker(self, id: int, rack: str | None) -> Broker:
         """A broker that is not started yet."""
@@ -103,58 +95,41 @@ class World:
 
     def make_controller(self, broker: Broker) -> Controller:
         return Controller(
-            broker.id, KafkaZk(broker.zk), self.network, self.clock, self.trace, self.generation, self.config, broker.register
+            broker.id, KafkaZk(broker.zk), self.network, self.clock, self.trace, self.generation, self.config,
+            broker.register,
         )
 
     def boot_delay(self) -> float:
         """How long the next broker takes to start: the seed decides who is first."""
         return self.costs.boot * (1 + self.random.random())
 
-    # What the lab asks of time
-
     def acting(self) -> Controller | None:
-        """The controller instance that believes to be active in a running process; the newest epoch if several do."""
+        """The controller that believes to be active in a running process; the newest epoch if several do."""
         active = [b.controller for b in self.brokers.values() if b.listening and b.controller.is_active]
         return max(active, key=lambda c: c.context.epoch, default=None)
 
-    def quiet(self) -> bool:
-        """In real time: nothing is queued or under way, and the controller knows who is there."""
-        running = {b.id for b in self.brokers.values() if b.state != "down"}
-        busy = any(
-            b.state == "starting" or (b.listening and (len(b.controller.queue) or b.controller.state != "Idle"
-                                      or b.controller.channels.waiting))
-            for b in self.brokers.values()
-        )
-        if busy or getattr(self.clock, "pending", 0):
-            return False
-        acting = self.acting()
-        return not running or (acting is not None and acting.context.brokers.keys() == running)
+    # What the lab asks of a world.
+
+    @property
+    def address(self) -> str | None:
+        """Where the ZooKeeper is, as `host:port/chroot`; None where no other program can reach it."""
+        return None
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run one coroutine among the actors, to its end."""
+        return self.clock.run(coro)
+
+    def expire(self, session: Session) -> None:
+        """Make ZooKeeper forget a session whose client is alive."""
+        raise NotImplementedError
 
     def settle(self, limit: float | None = None) -> None:
-        if isinstance(self.clock, VirtualClock):
-            self.clock.settle(**({} if limit is None else {"limit": limit}))
-            return
-        still = 0
+        """Let time pass until nothing is under way; NotReached after `limit` seconds."""
+        raise NotImplementedError
 
-        def quiet_for_a_while() -> bool:
-            nonlocal still
-            still = still + 1 if self.quiet() else 0
-            return still > 20
-
-        self.clock.wait(quiet_for_a_while, 60.0 if limit is None else limit)  # type: ignore[attr-defined]
-
-    def run_until(self, holds: Callable[[], bool], limit: float) -> bool:
+    def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
         """Let time pass until `holds()`; False when it did not come to that."""
-        if isinstance(self.clock, VirtualClock):
-            self.clock.drive(holds, self.clock.now() + limit)
-            return holds()
-        from kafka_ctl.errors import NotReached
-
-        try:
-            self.clock.wait(holds, limit)  # type: ignore[attr-defined]
-        except NotReached:
-            return False
-        return True
+        raise NotImplementedError
 
     def close(self) -> None:
         """Stop every process and let go of ZooKeeper."""
@@ -162,9 +137,45 @@ class World:
         async def end() -> None:
             for broker in self.brokers.values():
                 broker._end()
+            await self.clock.end_tasks()
             await self.store.close()
 
         try:
             self.clock.run(end())
         finally:
             self.clock.close()
+
+
+class MemoryWorld(World):
+    """Virtual time and a ZooKeeper in this process: the same run for the same seed and commands."""
+
+    clock: VirtualClock
+    is_memory = True
+
+    def __init__(
+        self, generation: Generation, config: Mapping[str, Any], seed: int, costs: Costs | None, history: str
+    ) -> None:
+        super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history)
+        self.store: MemoryStore = MemoryStore(self.clock, self.trace, self.costs.zookeeper_round_trip)
+
+    def expire(self, session: Session) -> None:
+        assert isinstance(session, MemorySession)
+        self.store.expire(session)
+
+    def settle(self, limit: float | None = None) -> None:
+        self.clock.settle(LIMIT if limit is None else limit)
+
+    def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
+        self.clock.drive(holds, self.clock.now() + (LIMIT if limit is None else limit))
+        return holds()
+
+
+def open_world(
+    zookeeper: str, generation: Generation, config: Mapping[str, Any], seed: int, costs: Costs | None, history: str
+) -> World:
+    """The world for `memory`, `embedded` or an address."""
+    if zookeeper == MEMORY:
+        return MemoryWorld(generation, config, seed, costs, history)
+    from kafka_ctl.lab.real import RealWorld
+
+    return RealWorld(zookeeper, generation, config, seed, costs, history)

@@ -1,0 +1,225 @@
+"""The world on real time and a real ZooKeeper: when is it quiet there, and what if the server goes away.
+
+In memory one knows when nothing is left to happen. Here the lab asks: nobody is busy, and after every session has
+heard all that ZooKeeper had to say, still nobody is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from kafka_ctl.brokers.broker import DOWN, STARTING, Broker
+from kafka_ctl.errors import BadInput, ConnectionLoss, NotReached, Unavailable
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab.clock import RealClock
+from kafka_ctl.lab.costs import Costs
+from kafka_ctl.lab.world import EMBEDDED, World
+from kafka_ctl.zookeeper.remote import RemoteStore
+from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.session import RemoteSession
+from kafka_ctl.zookeeper.store import CONNECTED, Exists, Session
+from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
+
+T = TypeVar("T")
+
+COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, boot=0.0, catch_up=0.2)
+"""On real time the machine itself takes its time."""
+LOOK = 0.01
+"""Seconds between two looks at a condition."""
+PATIENCE = 5.0
+"""Seconds without a connection to ZooKeeper after which a call of the lab gives up."""
+SETTLE_SECONDS = 60.0
+"""How long `settle` and `run_until` wait, beside two session timeouts, unless told otherwise."""
+SHORTEST_SESSION = 1000
+"""The shortest session timeout, in milliseconds, that a client which pings once a second can keep alive."""
+
+
+class RealWorld(World):
+    """`zookeeper` is `embedded` or `host:port/chroot`.
+
+    Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where other
+    brokers live.
+    """
+
+    clock: RealClock
+    store: RemoteStore
+
+    def __init__(
+        self,
+        zookeeper: str,
+        generation: Generation,
+        config: Mapping[str, Any],
+        seed: int,
+        costs: Costs | None,
+        history: str,
+    ) -> None:
+        shortest = config["zookeeper.session.timeout.ms"]
+        if shortest < SHORTEST_SESSION:
+            raise BadInput(
+                f"configuration key 'zookeeper.session.timeout.ms' cannot be {shortest} on a real ZooKeeper; it is "
+                f"{SHORTEST_SESSION} or more"
+            )
+        super().__init__(generation, config, seed, RealClock(), costs or COSTS, history)
+        self.limit = SETTLE_SECONDS + 2 * shortest / 1000
+        self._expected: list[Callable[[], bool]] = []
+        self._lost_since: float | None = None
+        try:
+            if zookeeper == EMBEDDED:
+                self.server = EmbeddedServer().start()
+            address = self.server.address if self.server else zookeeper
+            self.store = RemoteStore(address, self.clock, self.trace, self.server)
+            self.run(self._nobody_else())
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Undo what a constructor that failed had begun."""
+        try:
+            if hasattr(self, "store"):
+                self.clock.run(self.store.close())
+            elif self.server is not None:
+                self.server.stop()
+        finally:
+            self.clock.close()
+
+    async def _nobody_else(self) -> None:
+        """Refuse to start brokers among those of somebody else; those of a dead lab vanish within a session timeout."""
+        end = self.clock.now() + self.config["zookeeper.session.timeout.ms"] / 1000 + 1
+        while others := [p for p, (_, _, owner) in (await self.store.dump()).items() if owner]:
+            if self.clock.now() > end:
+                raise BadInput(
+                    f"somebody's Kafka lives at ZooKeeper {self.address}: {', '.join(others[:3])} belong to live "
+                    "sessions; give the lab a chroot of its own, such as host:port/kit"
+                )
+            await asyncio.sleep(0.1)
+
+    @property
+    def address(self) -> str:
+        return f"{self.store.servers}{self.store.chroot}"
+
+    def expire(self, session: Session) -> None:
+        assert isinstance(session, RemoteSession)
+        self.store.expire(session)
+        self._expected.append(lambda: session.over)
+
+    # Waiting
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        return self.clock.run(self._while_connected(coro))
+
+    async def _while_connected(self, coro: Coroutine[Any, Any, T]) -> T:
+        """The result of `coro`; Unavailable when the connection to ZooKeeper is lost meanwhile, and stays lost."""
+        task = asyncio.ensure_future(coro)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=0.1)
+                if not task.done():
+                    self._check_connection()
+            return task.result()
+        except ConnectionLoss as lost:
+            raise self._unavailable() from lost
+        finally:
+            task.cancel()
+
+    def _check_connection(self) -> None:
+        """Unavailable when a session has been without a connection for `PATIENCE` seconds."""
+        if all(session.state == CONNECTED or session.over for session in self.store.sessions):
+            self._lost_since = None
+        elif self._lost_since is None:
+            self._lost_since = self.clock.now()
+        elif self.clock.now() - self._lost_since > PATIENCE:
+            self._lost_since = None
+            raise self._unavailable()
+
+    def _unavailable(self) -> Unavailable:
+        cure = "start it again with lab.zookeeper_server.restart()" if self.server else "start it again"
+        return Unavailable(
+            f"ZooKeeper at {self.address} does not answer any more; {cure}, and the lab goes on"
+        )
+
+    def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
+        def reached() -> bool:
+            self.clock.call(self._check_connection)
+            return holds()
+
+        try:
+            self.clock.wait(reached, self.limit if limit is None else limit)
+        except NotReached:
+            return False
+        return True
+
+    def settle(self, limit: float | None = None) -> None:
+        seconds = self.limit if limit is None else limit
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            left = max(0.0, end - time.monotonic())
+            if self.run_until(lambda: self.clock.call(self._quiet), left) and self.run(self._still_quiet()):
+                return
+        busy = self.clock.call(self._busy) or "ZooKeeper and the controller disagree about who is alive"
+        raise NotReached(f"the lab is still busy after {seconds:g} s: {busy}")
+
+    # Quiet?
+
+    def _quiet(self) -> bool:
+        return not self._busy()
+
+    def _busy(self) -> str:
+        """Who still has something to do; empty when nobody has."""
+        self._expected = [happened for happened in self._expected if not happened()]
+        up = [broker for broker in self.brokers.values() if broker.state != DOWN]
+        busy = [f"broker {broker.id} {what}" for broker in up if (what := _does(broker))]
+        if self._expected or self.clock.pending:
+            busy.append("operations, requests or waits are under way")
+        acting = self.acting()
+        if up and acting is None:
+            busy.append("there is no controller")
+        elif acting is not None and acting.context.brokers.keys() != {broker.id for broker in up}:
+            busy.append(
+                f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive"
+            )
+        return "; ".join(busy)
+
+    async def _still_quiet(self) -> bool:
+        """Whether all are quiet also after each session has heard what ZooKeeper had to tell it until now."""
+        before = len(self.trace)
+        znodes = await self.store.dump()
+        await asyncio.gather(*map(_caught_up, list(self.store.sessions)))
+        await asyncio.sleep(LOOK)
+        alive = BrokerIdsZNode.ids(
+            path.rpartition("/")[2] for path in znodes if path.startswith(BrokerIdsZNode.path() + "/")
+        )
+        up = sorted(broker.id for broker in self.brokers.values() if broker.state != DOWN)
+        named = znodes.get(ControllerZNode.path())
+        acting = self.acting()
+        agreed = (acting.id if acting else None) == (ControllerZNode.decode(named[0]) if named else None)
+        return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
+
+
+async def _caught_up(session: RemoteSession) -> None:
+    """Return when the session has heard all that ZooKeeper had to tell it until now; leaves no record."""
+    heard = asyncio.get_running_loop().create_future()
+
+    def answered(*_: object) -> None:
+        if not heard.done():
+            heard.set_result(None)
+
+    # Answers and fired watches come in the order in which the server sent them, so any answer will do.
+    session._connection.submit(Exists("/"), session.store.inside, functools.partial(session._post, answered))
+    await heard
+
+
+def _does(broker: Broker) -> str:
+    """What keeps a broker from being quiet; empty when nothing does."""
+    controller, session = broker.controller, broker.zk.session
+    if broker.state == STARTING:
+        return "is starting"
+    if session is None or not isinstance(session, RemoteSession) or session.state != CONNECTED:
+        return "has no connection to ZooKeeper"
+    if len(controller.queue) or controller.state != "Idle":
+        return f"works on {controller.state}"
+    return "has requests to send" if controller.channels.waiting else ""
