@@ -4,6 +4,6 @@
     from kafka_ctl.views.export import export      the same as .svg, .html, .png or .gif
     from kafka_ctl.views import diagrams           the static pictures in `diagrams/`
 
-records -> steps.py (what is one thing happening) -> frames.py (one scene, one look per part and frame), drawn by
-cluster.py, machines.py ..., and rendered by player.py, animated.py, still.py.
+records -> steps.py (what is one thing happening) -> frames.py (one scene, one look per part and frame), drawn
+by cluster.py, machines.py, zookeeper.py, spacetime.py, and rendered by player.py, animated.py, still.py.
 """

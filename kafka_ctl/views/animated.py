@@ -8,7 +8,7 @@ from __future__ import annotations
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Look
+from kafka_ctl.views.frames import Film, Frame, Look
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, point_at, svg_head
 from kafka_ctl.views.still import CAPTION, caption_svg, part_svg, token_svg
@@ -56,7 +56,8 @@ class _Movie:
         if key not in self.names:
             name = self.names[key] = f"k{len(self.names)}"
             self.rules.append(
-                f"@keyframes {name}{{{keyframes}}}.{name}{{{resting}animation:{name} {self.total:g}s linear infinite}}"
+                f"@keyframes {name}{{{keyframes}}}"
+                f".{name}{{{resting}animation:{name} {self.total:g}s linear infinite}}"
             )
         return self.names[key]
 
@@ -74,6 +75,10 @@ class _Movie:
         frames = "".join(f"{place:.4g}%{{opacity:{value}}}" for place, value in sorted(points.items()))
         last = any(after == self.count for _, after in spans)
         return self.rule(frames, f"opacity:{int(last)};")
+
+    def only(self, frame: Frame) -> str:
+        """The class of what is seen in one frame."""
+        return self.seen([(frame.index, frame.index + 1)])
 
     def part(self, part: Part) -> str:
         """A part with one drawing for each of its looks; one that never changes is drawn plainly."""
@@ -128,9 +133,7 @@ class _Movie:
                     frame.index, [point_at(token.line, token.rest * i / 6) for i in range(7)], rest
                 )
                 wire, _, pill = token_svg(token, self.theme).partition("/>")
-                drawn.append(
-                    f'<g class="{self.seen([(frame.index, frame.index + 1)])}">{wire}/><g class="{way}">{pill}</g></g>'
-                )
+                drawn.append(f'<g class="{self.only(frame)}">{wire}/><g class="{way}">{pill}</g></g>')
         return "".join(drawn)
 
     def _way(self, index: int, points: list[tuple[float, float]], rest: tuple[float, float]) -> str:
@@ -142,11 +145,11 @@ class _Movie:
 
     def captions(self) -> str:
         return "".join(
-            f'<g class="{self.seen([(frame.index, frame.index + 1)])}">{caption_svg(self.film, frame, self.theme)}</g>'
+            f'<g class="{self.only(frame)}">{caption_svg(self.film, frame, self.theme)}</g>'
             for frame in self.film.frames
         )
 
     def progress(self, height: float) -> str:
         name = self.rule("0%{transform:scaleX(0)}100%{transform:scaleX(1)}", "")
-        colour = THEMES[self.theme]["leader"]
-        return f'<rect class="{name}" y="{height - 4:g}" width="{self.film.scene.width:g}" height="4" fill="{colour}"/>'
+        place = f'y="{height - 4:g}" width="{self.film.scene.width:g}" height="4"'
+        return f'<rect class="{name}" {place} fill="{THEMES[self.theme]["leader"]}"/>'

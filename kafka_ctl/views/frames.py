@@ -7,6 +7,7 @@ whether it will be a widget, a script-free SVG or a page.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,7 +19,8 @@ from kafka_ctl.trace import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.scene import Point, Scene
-from kafka_ctl.views.steps import Step, newsworthy, steps
+from kafka_ctl.views.steps import Step, steps
+from kafka_ctl.views.union import union
 
 
 class Look(NamedTuple):
@@ -41,15 +43,16 @@ class Token(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One frame's looks by part id, what travels, and the state of the cluster in words."""
+    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words."""
 
     looks: dict[str, Look]
     tokens: tuple[Token, ...] = ()
     words: str = ""
 
 
-class Frame(NamedTuple):
-    """One step and its picture; `seqs` are the records it shows, `cause` the index of the frame that caused it."""
+@dataclass(frozen=True)
+class Frame:
+    """One step and its picture; `seqs` are its records, `cause` is the index of the frame that caused it."""
 
     index: int
     kind: str
@@ -66,7 +69,7 @@ class Frame(NamedTuple):
 
 
 class View(Protocol):
-    """One way to draw a cluster. `Union` is a model of everything that ever appears in the records."""
+    """One way to draw a cluster, made from the union model of all records, the records and the steps."""
 
     title: str
 
@@ -80,8 +83,10 @@ VIEWS = {
     "cluster": "kafka_ctl.views.cluster:ClusterView",
     "partition": "kafka_ctl.views.machines:PartitionView",
     "replica": "kafka_ctl.views.machines:ReplicaView",
+    "spacetime": "kafka_ctl.views.spacetime:SpaceTimeView",
+    "zookeeper": "kafka_ctl.views.zookeeper:ZooKeeperView",
 }
-"""View name -> module and class; each is made from the union model and the list of records."""
+"""View name -> module and class."""
 
 
 @dataclass
@@ -102,10 +107,17 @@ class Film:
         found: dict[str, list[tuple[int, Look]]] = {}
         for frame in self.frames:
             for name, look in frame.picture.looks.items():
-                track = found.setdefault(name, [])
-                if not track or track[-1][1] != look:
-                    track.append((frame.index, look))
+                found.setdefault(name, []).append((frame.index, look))
         return found
+
+    def looks(self, index: int) -> dict[str, Look]:
+        """How every part looks in one frame."""
+        at = range(len(self))[index]
+        return {
+            name: track[bisect_right(track, at, key=lambda change: change[0]) - 1][1]
+            for name, track in self.tracks.items()
+            if track[0][0] <= at
+        }
 
     def text(self) -> str:
         """The steps as numbered lines: what a reader without pictures gets."""
@@ -134,40 +146,35 @@ def film(
     records = list(records)
     if not records:
         raise BadInput("nothing to show: the trace has no records yet")
-    drawing: View = kind(union(records), records, **options)
-    first = next(
-        (i for i, r in enumerate(records) if start is not None and r.seq >= start),
-        0 if start is None else len(records),
-    )
-    model = Model().apply_all(records[:first])
-    scene = drawing.scene()
-    opening = "Before the first step." if first == 0 else "This is how things stood before."
-    frames = [
-        Frame(
-            0,
-            "start",
-            records[max(first - 1, 0)].time_ms if first else 0.0,
-            opening,
-            drawing.picture(model, None),
-        )
-    ]
+    first = 0
+    if start is not None:
+        first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
+    found = steps(records, wants or kind.wants, limit, first)
+    drawing: View = kind(union(records), records, found, **options)
+    return Film(view, drawing.title, drawing.scene(), _frames(drawing, records, found, first))
+
+
+def _frames(drawing: View, records: Sequence[Record], found: Sequence[Step], first: int) -> list[Frame]:
+    """One frame for how things stood and one for each step; each keeps the looks that are new in it."""
+    model, shown = Model().apply_all(records[:first]), dict[str, Look]()
+
+    def changed(picture: Picture) -> Picture:
+        new = {name: look for name, look in picture.looks.items() if shown.get(name) != look}
+        shown.update(new)
+        return picture._replace(looks=new)
+
+    opening = "This is how things stood before." if first else "Before the first step."
+    time = records[first - 1].time_ms if first else 0.0
+    made = [Frame(0, "start", time, opening, changed(drawing.picture(model, None)))]
     place = first
-    for step in steps(records, wants or drawing.wants, limit, first):
+    for step in found:
         model.apply_all(records[place : step.upto])
         place = step.upto
         cause = None if step.cause is None else step.cause + 1
-        frames.append(
-            Frame(
-                len(frames),
-                step.kind,
-                step.time_ms,
-                caption(step.records),
-                drawing.picture(model, step),
-                step.seqs,
-                cause,
-            )
-        )
-    return Film(view, drawing.title, scene, frames)
+        picture = changed(drawing.picture(model, step))
+        told = caption(step.records)
+        made.append(Frame(len(made), step.kind, step.time_ms, told, picture, step.seqs, cause))
+    return made
 
 
 def wants_of(views: Sequence[str]) -> Callable[[Record], bool]:
@@ -188,33 +195,4 @@ def frames(records: Sequence[Record], view: str = "cluster", limit: int = 400) -
     return film(records, view, limit=limit).frames
 
 
-def union(records: Sequence[Record]) -> Model:
-    """A model in which everything that ever appears is there: what a layout must have room for."""
-    model, replicas, znodes = Model(), {}, {}
-    assigned: dict[tuple[str, int], dict[int, None]] = {}
-    for record in records:
-        model.apply(record)
-        if record.kind == "zk" and record.path in model.znodes:
-            znodes.setdefault(record.path, model.znodes[record.path])
-        if record.kind in ("zk", "partition"):
-            touched = [(record.topic, record.partition)] if record.topic is not None else model.partitions
-            for key in touched:
-                if key in model.partitions:
-                    assigned.setdefault(key, {}).update(dict.fromkeys(model.partitions[key].replicas))  # type: ignore[arg-type]
-        elif record.kind == "replica" and None not in (record.topic, record.partition, record.broker):
-            replicas[record.topic, record.partition, record.broker] = ""
-        for number in (record.broker, *(record.replicas or ())):
-            if number is not None and number >= 0:
-                model.broker(number)
-    for key, brokers in assigned.items():
-        model.partitions[key].replicas = tuple(brokers)
-        for number in brokers:
-            replicas[(*key, number)] = ""  # type: ignore[index]
-    for topic, partition, number in replicas:
-        model.broker(number)
-        model.partition(topic, partition)
-    model.replicas, model.znodes = replicas, znodes
-    return model
-
-
-__all__ = ["VIEWS", "Film", "Frame", "Look", "Picture", "Token", "film", "frames", "newsworthy", "union"]
+__all__ = ["VIEWS", "Film", "Frame", "Look", "Picture", "Token", "View", "film", "frames", "wants_of"]

@@ -32,9 +32,10 @@ def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
     lines = [
         f'digraph "{table.name}" {{',
         f'  graph [rankdir=LR pad=0.15 nodesep={apart} ranksep={long} fontname="{FONT}"];',
-        f'  node [shape=box style="rounded,filled" fillcolor="{LIGHT["panel"]}" color="{LIGHT["line"]}" penwidth=1.2',
-        f'        fontname="{FONT}" fontsize=13 {size}];',
-        f'  edge [color="{LIGHT["line"]}" fontcolor="{LIGHT["dim"]}" fontname="{FONT}" fontsize=11 arrowsize=0.8];',
+        f'  node [shape=box style="rounded,filled" fillcolor="{LIGHT["panel"]}" color="{LIGHT["line"]}"',
+        f'        penwidth=1.2 fontname="{FONT}" fontsize=13 {size}];',
+        f'  edge [color="{LIGHT["line"]}" fontcolor="{LIGHT["dim"]}" fontname="{FONT}"',
+        "        fontsize=11 arrowsize=0.8];",
     ]
     for state in table.states:
         ends = " peripheries=2" if state == table.initial and not roomy else ""
@@ -74,9 +75,8 @@ class MachineView:
     kind = ""
     title = ""
 
-    def __init__(self, union: Model, records: Sequence[Record], table: TransitionTable) -> None:
+    def __init__(self, table: TransitionTable) -> None:
         self.table = table
-        self.union = union
         self._scene: Scene | None = None
 
     @staticmethod
@@ -179,8 +179,10 @@ class PartitionView(MachineView):
     kind = "partition"
     title = "Partitions"
 
-    def __init__(self, union: Model, records: Sequence[Record], generation: str = "2.0") -> None:
-        super().__init__(union, records, PARTITION[generation])
+    def __init__(
+        self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
+    ) -> None:
+        super().__init__(PARTITION[generation])
 
     @staticmethod
     def states(model: Model) -> dict[str, str]:
@@ -193,8 +195,10 @@ class ReplicaView(MachineView):
     kind = "replica"
     title = "Replicas"
 
-    def __init__(self, union: Model, records: Sequence[Record], generation: str = "2.0") -> None:
-        super().__init__(union, records, REPLICA[generation])
+    def __init__(
+        self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
+    ) -> None:
+        super().__init__(REPLICA[generation])
 
     @staticmethod
     def states(model: Model) -> dict[str, str]:

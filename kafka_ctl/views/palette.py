@@ -133,7 +133,35 @@ STYLES: dict[str, Slots] = {
     },
     "broken": {"body": {"stroke": "$off_line", "stroke-dasharray": "2 4"}},
     "event": {"body": {"fill": "$good", "stroke": "none"}},
-    "alarm": {"body": {"fill": "$bad", "stroke": "none"}, "label": {"fill": "$bad", "font-weight": "700"}},
+    "mark": {
+        "glyph": {"fill": "$good"},
+        "label": {"fill": "$ink", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+    },
+    "alarm": {
+        "glyph": {"fill": "$bad"},
+        "body": {"fill": "$bad", "stroke": "none"},
+        "label": {"fill": "$bad", "font-weight": "700"},
+    },
+    # Space and time.
+    "life": {"body": {"fill": "none", "stroke": "$line", "stroke-width": "1.6"}},
+    "ruling": {"body": {"stroke": "$good", "stroke-width": "6"}},
+    "dead": {"body": {"stroke": "$off_line", "stroke-dasharray": "1.5 4"}},
+    "ask": {
+        "body": {"fill": "none", "stroke": "$good", "stroke-width": "1.8"},
+        "head": {"fill": "$good"},
+        "label": {"fill": "$good", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+    },
+    "put": {
+        "glyph": {"fill": "$zoo_line"},
+        "body": {"fill": "none", "stroke": "$zoo_line", "stroke-width": "1.6"},
+        "head": {"fill": "$zoo_line"},
+        "label": {"fill": "$zoo_line", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+    },
+    "blue": {"glyph": {"fill": "$leader"}},
+    "heading": {"body": {"fill": "$page", "stroke": "none"}},
+    "band": {"body": {"fill": "$lag", "stroke": "none"}},
+    "veil": {"body": {"fill": "$page", "stroke": "none", "opacity": "0.82"}},
+    "held": {"body": {"stroke": "$zoo_line"}},
     # What has just changed, and what is not there.
     "hot": {"body": {"stroke": "$hot", "stroke-width": "3"}},
     "chosen": {"body": {"stroke": "$ink", "stroke-width": "3"}},
@@ -196,7 +224,7 @@ def inline(styles: str, slot: str, theme: str = "light") -> str:
 
 
 def css(root: str = ".kc") -> str:
-    """The style sheet of both themes: `.kc` is the picture, `.kc[data-theme=dark]` the same on dark ground."""
+    """The style sheet of both themes: `.kc` is a picture, `.kc[data-theme=dark]` one on dark ground."""
 
     def variables(theme: str) -> str:
         return ";".join(f"--kc-{name.replace('_', '-')}:{colour}" for name, colour in THEMES[theme].items())

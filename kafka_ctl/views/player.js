@@ -124,7 +124,7 @@ class Player {
 
   load() {
     this.shown = null;
-    this.stages = this.film.views.map((view) => new Stage(view, this.film.glyphs, (name) => this.set("selected", name)));
+    this.stages = this.film.views.map((view) => new Stage(view, this.film.glyphs, (name) => this.choose(name)));
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
@@ -226,7 +226,7 @@ class Player {
     this.stages.forEach((stage) => stage.show(index, forward && !this.calm.matches ? 650 / this.model.get("speed") : 0));
     this.shown = index;
     this.root.dataset.step = index;
-    this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(3)} s`), " ", frame.caption);
+    this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
     if (frame.cause != null) {
       const why = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
       why.onclick = () => this.go(frame.cause);
@@ -257,6 +257,9 @@ class Player {
       else return this.set("playing", false);
       this.beat();
     }, wait);
+  }
+  choose(name) {
+    if (name.startsWith("step:")) this.go(+name.slice(5)); else this.set("selected", name);
   }
   chosen() { this.stages.forEach((stage) => stage.choose(this.model.get("selected"))); }
   watchTheme() {

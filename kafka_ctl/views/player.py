@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 class Player(anywidget.AnyWidget):
     """Films of one stretch of a trace, played together; made by `player`.
 
-    `index` is the frame shown and can be set, `selected` what was clicked: `broker:1`, `partition:orders-0` ...
+    `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
     """
 
     _esm = HERE / "player.js"
@@ -60,7 +60,7 @@ class Player(anywidget.AnyWidget):
         return self.films[0].text()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The widget, and beside it what shows without it: a filmstrip as SVG and as an image, the steps as text."""
+        """The widget and what shows without it: a filmstrip as SVG and as an image, the steps as text."""
         shown = super()._repr_mimebundle_(**options)
         bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
         strip, first = filmstrip(self.films[0]), self.films[0]
@@ -73,9 +73,9 @@ class Player(anywidget.AnyWidget):
 def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **options: Any) -> Player:
     """A player of these records.
 
-    `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then keep
-    step with one another. Options: those of `kafka_ctl.views.frames.film` (`start`, `limit`, ...) and the
-    player's own `index`, `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
+    `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
+    keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...) and the player's own `index`,
+    `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
     """
     own = {
         name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options

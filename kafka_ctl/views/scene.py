@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
+from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
@@ -111,7 +112,8 @@ def text_svg(text: Text, words: str, attributes: str = "") -> str:
     """One `<text>` element; `words` replaces what the drawing says."""
     weight = ' font-weight="700"' if text.bold and "font-weight" not in attributes else ""
     return (
-        f'<text class="label" x="{text.x:g}" y="{text.y:g}" text-anchor="{text.anchor}" font-size="{text.size:g}"'
+        f'<text class="label" x="{text.x:g}" y="{text.y:g}" '
+        f'text-anchor="{text.anchor}" font-size="{text.size:g}"'
         f"{weight}{attributes}>{escape(printable(words))}</text>"
     )
 
@@ -129,7 +131,7 @@ def glyph_svg(place: tuple[float, float, float], name: str, attributes: str = ""
 
 @lru_cache(maxsize=32)
 def parse(dot: str) -> tuple[float, float, Point, tuple[Part, ...]]:
-    """The parts of a laid out DOT text: clusters, edges, nodes, each under the `id` its DOT attribute gave it."""
+    """Width, height, offset and parts of a laid out DOT text; parts have the `id` that it gives them."""
     root = ElementTree.fromstring(to_svg(dot))
     width, height = (float(v) for v in root.get("viewBox", "0 0 0 0").split()[2:])
     graph = root.find(f"{_SVG}g")
@@ -144,7 +146,8 @@ def parse(dot: str) -> tuple[float, float, Point, tuple[Part, ...]]:
 
 def _part(group: ElementTree.Element) -> tuple[str, Part]:
     kind = group.get("class", "node").split()[0]
-    shapes, texts, line, corners = [], [], "", []
+    line, shapes, texts = "", list[Shape](), list[Text]()
+    corners: list[Point] = []
     for child in group.iter():
         tag = child.tag.removeprefix(_SVG)
         if tag == "text":
@@ -197,7 +200,7 @@ def point_at(line: str, share: float) -> Point:
     piece = min(int(share * pieces), pieces - 1)
     curve, t = points[piece * step : piece * step + step + 1], share * pieces - piece
     while len(curve) > 1:
-        curve = [(a + (c - a) * t, b + (d - b) * t) for (a, b), (c, d) in zip(curve, curve[1:], strict=False)]
+        curve = [(a + (c - a) * t, b + (d - b) * t) for (a, b), (c, d) in pairwise(curve)]
     return curve[0]
 
 

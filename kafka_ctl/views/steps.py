@@ -1,13 +1,14 @@
 """From records to steps: what a person watches as one thing happening.
 
 A step is a run of neighbouring records that say the same of several subjects (three elections in one batch,
-one request to four brokers). What carries no news (reads, answered requests, cached metadata) makes no step of
-its own, but is still applied to the model in its place.
+one request to four brokers). What carries no news (reads, answered requests, cached metadata) makes no step
+of its own, but is still applied to the model in its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from kafka_ctl.trace import Record
@@ -19,7 +20,7 @@ NEAR = 5.0
 """Milliseconds within which neighbouring records may be seen as one."""
 
 MARKS = ("fault", "election", "controller", "violation")
-"""The kinds of steps that a scrubber marks and the player can jump to; every kind of record can be jumped to."""
+"""The kinds of steps that a scrubber marks, the weightiest first."""
 
 
 class Step(NamedTuple):
@@ -61,8 +62,8 @@ def newsworthy(record: Record) -> bool:
     if kind == "zk":
         return _write_is_news(record)
     if kind == "event":
-        return (
-            record.target == "started" and action not in _ROUTINE or not record.actor.startswith("controller")
+        return not record.actor.startswith("controller") or (
+            record.target == "started" and action not in _ROUTINE
         )
     if kind == "controller":
         return action in _TOLD
@@ -78,7 +79,7 @@ def newsworthy(record: Record) -> bool:
 
 
 def _write_is_news(record: Record) -> bool:
-    """Writes with a meaning of their own, refusals included; not reads, not the empty skeleton of the tree."""
+    """Writes with a meaning of their own, refusals included; not reads, not the skeleton of the tree."""
     path, action = record.path or "", record.action
     if action in ("get", "exists", "children"):
         return False
@@ -150,7 +151,7 @@ def steps(
             runs = _join(runs, same)
     if len(runs) > limit:
         share = -(-len(runs) // limit)
-        runs = [sum(runs[i : i + share], []) for i in range(0, len(runs), share)]
+        runs = [list(chain.from_iterable(runs[i : i + share])) for i in range(0, len(runs), share)]
     return _with_causes(records, runs)
 
 

@@ -1,7 +1,7 @@
-"""Pictures without any script: one frame, or a filmstrip of several, with the colours written into every element.
+"""Pictures without any script: one frame, or a filmstrip of several, with the colours in every element.
 
-Such a picture needs no style sheet and no script, so it shows wherever SVG shows: an untrusted notebook, a page
-made by nbconvert, a code-hosting site, a slide.
+Such a picture needs no style sheet and no script, so it shows wherever SVG shows: an untrusted notebook, a
+page made by nbconvert, a code-hosting site, a slide.
 """
 
 from __future__ import annotations
@@ -33,29 +33,25 @@ def still(film: Film, index: int = -1, theme: str = "light", caption: bool = Tru
 def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) -> str:
     """The inside of a picture: ground, parts, what travels, caption."""
     scene, colours = film.scene, THEMES[theme]
-    height = scene.height + (CAPTION if caption else 0)
-    inside = [f'<rect width="{scene.width:g}" height="{height:g}" fill="{colours["page"]}"/>']
-    camera = frame.picture.looks.get("camera")
-    body = [
-        part_svg(part, frame.picture.looks.get(part.id), theme)
-        for part in scene.parts.values()
-        if not part.pinned
-    ]
-    body += [token_svg(token, theme) for token in frame.picture.tokens]
-    x, y = scene.offset
-    if camera and camera.at:
-        inside.append(
-            f'<g transform="translate({x + camera.at[0]:g} {y + camera.at[1]:g})">{"".join(body)}</g>'
+    height, looks = scene.height + (CAPTION if caption else 0), film.looks(frame.index)
+    parts: dict[bool, str] = {
+        pinned: "".join(
+            part_svg(part, looks.get(part.id), theme)
+            for part in scene.parts.values()
+            if part.pinned is pinned
         )
-    else:
-        inside.append(f'<g transform="translate({x:g} {y:g})">{"".join(body)}</g>')
-    pinned = [
-        part_svg(part, frame.picture.looks.get(part.id), theme)
-        for part in scene.parts.values()
-        if part.pinned
+        for pinned in (False, True)
+    }
+    tokens = "".join(token_svg(token, theme) for token in frame.picture.tokens)
+    camera = looks["camera"].at if "camera" in looks else None
+    x, y = scene.offset
+    dx, dy = camera or (0.0, 0.0)
+    inside = [
+        f'<rect width="{scene.width:g}" height="{height:g}" fill="{colours["page"]}"/>',
+        f'<svg width="{scene.width:g}" height="{scene.height:g}">',
+        f'<g transform="translate({x + dx:g} {y + dy:g})">{parts[False]}{tokens}</g>',
+        f'<g transform="translate({x:g} {y:g})">{parts[True]}</g></svg>',
     ]
-    if pinned:
-        inside.append(f'<g transform="translate({x:g} {y:g})">{"".join(pinned)}</g>')
     if caption:
         inside.append(caption_svg(film, frame, theme))
     return "".join(inside)
@@ -67,7 +63,8 @@ def caption_svg(film: Film, frame: Frame, theme: str) -> str:
     lines = textwrap.wrap(frame.caption, max(int(width / 7.4) - 8, 20))[:2]
     number = f"{frame.index}/{len(film) - 1}"
     rows = "".join(
-        f'<text x="58" y="{top + 18 + 16 * i:g}" font-size="12.5" fill="{colours["ink"]}">{escape(printable(line))}</text>'
+        f'<text x="58" y="{top + 18 + 16 * i:g}" font-size="12.5" fill="{colours["ink"]}">'
+        f"{escape(printable(line))}</text>"
         for i, line in enumerate(lines)
     )
     return (
@@ -151,6 +148,7 @@ def filmstrip(film: Film, most: int = 6, columns: int = 2, theme: str = "light")
     for place, frame in enumerate(shown):
         x, y = gap + place % columns * (width + gap), gap + place // columns * (height + gap)
         out.append(
-            f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{panel(film, frame, theme)}</svg>'
+            f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">'
+            f"{panel(film, frame, theme)}</svg>"
         )
     return "".join(out) + "</svg>\n"

@@ -1,0 +1,226 @@
+"""Space and time: a lane for ZooKeeper and for each broker, time running down, messages between the lanes.
+
+The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come, and the
+picture scrolls with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from kafka_ctl.table import short
+from kafka_ctl.trace import Record
+from kafka_ctl.views.fold import Model, number_of
+from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.steps import Step, newsworthy
+
+ROW, HEAD, LEFT, LANE, WINDOW = 30.0, 44.0, 84.0, 176.0, 15
+"""Pixels of a row, of the heading, of the time column and of a lane; rows seen at once."""
+
+
+class SpaceTimeView:
+    """Draws all steps of a film at once."""
+
+    title = "Space and time"
+
+    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+        self.records, self.steps = records, steps
+        self.lanes = ["zookeeper", *(f"broker-{b}" for b in sorted(union.brokers))]
+        self.place = {lane: LEFT + LANE * (i + 0.5) for i, lane in enumerate(self.lanes)}
+        self.width = LEFT + LANE * len(self.lanes)
+        self.row_of: dict[tuple[int, ...], int] = {step.seqs: row for row, step in enumerate(steps)}
+
+    @staticmethod
+    def wants(record: Record) -> bool:
+        return newsworthy(record)
+
+    def scene(self) -> Scene:
+        """Everything that ever happens, and what marks the present."""
+        rows = max(len(self.steps), 1)
+        scene = Scene(self.width, HEAD + ROW * min(rows + 1, WINDOW))
+        ground = box(0, 0, self.width, ROW, 0)
+        scene.add(Part("band", Box(0, 0, self.width, ROW), (ground,), styles="band"))
+        scene.add(*self._lives(rows))
+        for row, step in enumerate(self.steps):
+            scene.add(*self._row(row, step))
+        veil = box(0, ROW, self.width, ROW * (rows + WINDOW), 0)
+        scene.add(Part("veil", Box(0, 0, self.width, 0), (veil,), styles="veil"))
+        scene.add(
+            Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True)
+        )
+        for lane, x in self.place.items():
+            name = "ZooKeeper" if lane == "zookeeper" else lane.replace("broker-", "Broker ")
+            shape = box(x - 56, 8, 112, 26)
+            scene.add(
+                Part(
+                    f"lane:{lane}",
+                    Box(x - 56, 8, 112, 26),
+                    (shape,),
+                    (Text(x, 25.5, name, 13, bold=True),),
+                    "plate",
+                    of=f"broker:{number_of(lane)}" if lane != "zookeeper" else "",
+                    pinned=True,
+                )
+            )
+        return scene
+
+    def _y(self, row: int) -> float:
+        return HEAD + ROW * (row + 0.5)
+
+    def _lives(self, rows: int) -> Iterator[Part]:
+        """The life lines: plain while a broker lives, bold while it rules, dotted while it is dead."""
+        model, place = Model(), 0
+        now = dict.fromkeys(self.lanes, ("life dead", 0))
+        now["zookeeper"] = ("life", 0)
+        for row, step in enumerate(self.steps):
+            model.apply_all(self.records[place : step.upto])
+            place = step.upto
+            for number, seen in model.brokers.items():
+                style = (
+                    "life ruling"
+                    if model.controller == number and seen.alive
+                    else "life"
+                    if seen.alive
+                    else "life dead"
+                )
+                lane = f"broker-{number}"
+                if now[lane][0] != style:
+                    yield self._life(lane, *now[lane], row)
+                    now[lane] = (style, row)
+        for lane, (style, since) in now.items():
+            yield self._life(lane, style, since, rows + 1)
+
+    def _life(self, lane: str, style: str, since: int, until: int) -> Part:
+        x, top, bottom = self.place[lane], HEAD + ROW * since, HEAD + ROW * until
+        line = Shape("body", "path", (("d", f"M{x:g},{top:g}V{bottom:g}"),))
+        return Part(f"life:{lane}:{since}", Box(x, top, 0, bottom - top), (line,), styles=style)
+
+    def _row(self, row: int, step: Step) -> Iterator[Part]:
+        y = self._y(row)
+        if row == 0 or step.time_ms != self.steps[row - 1].time_ms:
+            time = Text(LEFT - 14, y + 4, f"{step.time_ms / 1000:.4f} s", 10.5, "end")
+            yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
+        seen: set[tuple[str, str, str]] = set()
+        labelled: set[str] = set()
+        for record in step.records:
+            style, source, target, label = meaning(record)
+            if (style, source, target) in seen or source not in self.place:
+                continue
+            seen.add((style, source, target))
+            words = "" if label in labelled else label
+            labelled.add(label)
+            name = f"row:{row}:{len(seen)}"
+            if target in self.place and target != source:
+                yield self._arrow(name, row, style, source, target, words)
+            else:
+                yield self._dot(name, row, style, source, words)
+
+    def _arrow(self, name: str, row: int, style: str, source: str, target: str, words: str) -> Part:
+        y, x0, x1 = self._y(row), self.place[source], self.place[target]
+        way = 1 if x1 > x0 else -1
+        end, tip = x1 - 5 * way, y + 7
+        shapes = (
+            Shape("body", "path", (("d", f"M{x0:g},{y - 5:g}L{end - 6 * way:g},{tip:g}"),)),
+            Shape("head", "path", (("d", f"M{end:g},{tip:g}l{-9 * way},-4.5v9Z"),)),
+        )
+        text = (
+            (Text(x0 + way * 10, y - 5, shorten(words, 46), 10.5, "start" if way > 0 else "end"),)
+            if words
+            else ()
+        )
+        return Part(
+            name,
+            Box(min(x0, x1), y - 8, abs(x1 - x0), 16),
+            shapes,
+            text,
+            style,
+            title=words,
+            of=f"step:{row + 1}",
+        )
+
+    def _dot(self, name: str, row: int, style: str, lane: str, words: str) -> Part:
+        y, x = self._y(row), self.place[lane]
+        last = lane == self.lanes[-1] and len(self.lanes) > 2
+        aside = 16 if "crown" in style else 11
+        text = Text(
+            x - aside if last else x + aside, y + 4, shorten(words, 46), 10.5, "end" if last else "start"
+        )
+        sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
+        size = 1.2 if sign != "crown" else 0.9
+        return Part(
+            name,
+            Box(x - 6, y - 6, 12, 12),
+            (),
+            (text,) if words else (),
+            f"{style} mark",
+            (x, y, size),
+            sign,
+            title=words,
+            of=f"step:{row + 1}",
+        )
+
+    def picture(self, model: Model, step: Step | None) -> Picture:
+        row = self.row_of[step.seqs] if step else -1
+        scroll = max(0, min(row - WINDOW + 5, len(self.steps) - WINDOW + 1))
+        y = HEAD + ROW * row
+        looks = {
+            "band": Look("band" if step else "band gone", at=(0.0, y)),
+            "veil": Look("veil", at=(0.0, y)),
+            "camera": Look("", at=(0.0, -ROW * scroll)),
+        }
+        return Picture(looks, (), f"Row {row + 1} of {len(self.steps)}.")
+
+
+def lane_of(actor: str) -> str:
+    """The lane of an actor: a controller lives on its broker."""
+    number = number_of(actor)
+    return f"broker-{number}" if number is not None and actor.startswith(("broker", "controller")) else actor
+
+
+def meaning(record: Record) -> tuple[str, str, str, str]:
+    """Style, lane it starts in, lane it ends in (or the same) and words of a record."""
+    lane, about = (
+        lane_of(record.actor),
+        f"{record.topic}-{record.partition}" if record.partition is not None else "",
+    )
+    match record.kind:
+        case "request":
+            return "ask", lane, f"broker-{record.broker}", record.action
+        case "response":
+            return "ask refused", lane, lane, f"{record.action}: {record.error}"
+        case "zk" if record.action not in ("connect", "expired", "closed"):
+            style = "put" if record.error is None else "put refused"
+            return (
+                style,
+                lane,
+                "zookeeper",
+                f"{record.action} {record.path}" + (f": {record.error}" if record.error else ""),
+            )
+        case "zk":
+            return (
+                "put",
+                lane,
+                "zookeeper",
+                "opens a session" if record.action == "connect" else f"session {record.action}",
+            )
+        case "watch":
+            return "put ephemeral", "zookeeper", lane, f"{record.target} {record.path}"
+        case "partition" | "replica":
+            who = f"{about}@{record.broker}" if record.kind == "replica" else about
+            return (
+                "event blue",
+                lane,
+                lane,
+                f"{who}: {short(record.source or '')} → {short(record.target or '')}",
+            )
+        case "election":
+            return "event blue", lane, lane, f"elects {record.leader} for {about}"
+        case "controller" if record.action == "elected":
+            return "event crown", lane, lane, "is controller"
+        case "fault" | "violation":
+            where = f"broker-{record.broker}" if record.broker is not None else "zookeeper"
+            return "alarm", where, where, record.action
+        case "event" if record.actor == "admin":
+            return "event", "zookeeper", "zookeeper", f"admin: {record.action}"
+    return "event", lane, lane, f"{record.action} {about}".strip()
