@@ -1,0 +1,300 @@
+"""The trace in words: one record, one line, columns that stay where they are.
+
+    t=6092.3    controller-1  partition   orders-1      Offline -> Online  leader=3 isr=3,1 leader_epoch=1
+    time in ms  who           what kind   about what    what changed
+
+Sets are sorted, assignments and ISRs keep Kafka's order, zeros and empty columns are left out.
+`docs/trace-format.md` explains each kind of line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.table import short
+from kafka_ctl.trace import Record
+
+LEVELS = ("story", "all")
+"""How much `text` tells: what matters to the story, or every record."""
+
+MOST_NAMES = 8
+"""How many partitions a line lists before it only counts the others."""
+
+Group = Sequence[Record]
+"""Records that differ in their broker or partition only, told in one line."""
+
+
+def describe(record: Record) -> str:
+    """One line for one record."""
+    return _line((record,))
+
+
+def text(records: Iterable[Record], level: str = "story") -> str:
+    """The records as lines; UnknownName for a level that is not in `LEVELS`.
+
+    `all` has a line for every record. `story` leaves out what a listener would not miss (reads, cached
+    metadata, answers without error, the structure every broker makes sure of at its start) and tells in one
+    line what one batch says to several brokers, or of several partitions.
+    """
+    if level not in LEVELS:
+        raise UnknownName("trace level", level, LEVELS)
+    return "\n".join(map(_line, _story(records) if level == "story" else ((r,) for r in records)))
+
+
+def _line(group: Group) -> str:
+    first = group[0]
+    subject, change = _KINDS[first.kind](group)
+    return f"t={first.time_ms:<8.1f}  {first.actor:<12}  {first.kind:<10}  {subject:<12}  {change}".rstrip()
+
+
+# What a story leaves out, and what it says in one breath
+
+
+def _story(records: Iterable[Record]) -> Iterator[Group]:
+    """The records worth telling; one after the other that say the same of several brokers come together."""
+    batch: dict[object, Record] = {}
+    told = None
+    for record in records:
+        if _WORTH_TELLING.get(record.kind, bool)(record):
+            subject = record.topic, record.partition, record.broker
+            if _batch(record) != told or subject in batch:
+                yield from _merged(batch.values())
+                batch, told = {}, _batch(record)
+            batch[subject] = record
+    yield from _merged(batch.values())
+
+
+def _batch(record: Record) -> object:
+    """What records of one batch have in common; every other record is a batch of its own."""
+    if record.kind == "replica" or (record.kind == "request" and record.topic is not None):
+        return record.actor, record.kind, record.action, record.cause
+    return record.seq
+
+
+def _merged(batch: Iterable[Record]) -> Iterable[Group]:
+    """The records of a batch by what they say."""
+    groups: dict[object, list[Record]] = {}
+    for r in batch:
+        match r.kind, r.action:
+            case "request", "UpdateMetadata":
+                said: object = r.detail
+            case "request", "StopReplica":
+                said = r.broker, r.detail
+            case _:
+                said = r._replace(seq=0, broker=None)
+        groups.setdefault(said, []).append(r)
+    return groups.values()
+
+
+def _zk_matters(r: Record) -> bool:
+    if r.action in ("get", "exists", "children"):
+        return False
+    path = r.path or ""
+    if r.action == "create" and r.error == "NODEEXISTS":  # a lost race, not what is always there
+        return path == "/controller" or path.startswith("/brokers/ids/")
+    is_structure = r.action == "create" and r.detail is None and r.target != "ephemeral"
+    return not is_structure or path.startswith("/admin/delete_topics/")
+
+
+def _event_matters(r: Record) -> bool:
+    if r.target in ("queued", "done"):
+        return r.error is not None
+    return r.action != "LeaderAndIsrResponseReceived"
+
+
+def _message_matters(r: Record) -> bool:
+    said = any(words not in ([], {}) for words in _read(r.detail or "{}").values())
+    return said or r.action in ("elected", "resigned", "elected_and_resigned", "forcing_resignation")
+
+
+_WORTH_TELLING: dict[str, Callable[[Record], bool]] = {
+    "zk": _zk_matters,
+    "event": _event_matters,
+    "controller": _message_matters,
+    "request": lambda r: r.topic is not None or r.actor.startswith("broker-"),
+    "response": lambda r: r.error is not None,
+    "broker": lambda r: r.action != "cached",
+}
+
+# One function per kind: the subject of the line and the change
+
+
+def _zk(group: Group) -> tuple[str, str]:
+    r = group[0]
+    if r.path is None:
+        return r.action, r.detail or ""
+    version = f"zk_version={r.zk_version}" if r.zk_version else ""
+    ephemeral = "ephemeral" if r.target == "ephemeral" else ""
+    return f"{r.action} {r.path}", _words(r.error, ephemeral, _data(r.detail), version)
+
+
+def _watch(group: Group) -> tuple[str, str]:
+    return group[0].path or "", group[0].target or group[0].action
+
+
+def _event(group: Group) -> tuple[str, str]:
+    r = group[0]
+    stage = "" if r.target == "started" else r.target
+    about = [r.detail] if r.actor == "admin" and r.detail else [_on(r), f"topic={r.topic}" if r.topic else ""]
+    return r.action, _words(*about, stage, r.error)
+
+
+def _message(group: Group) -> tuple[str, str]:
+    r = group[0]
+    words = {name: value for name, value in _read(r.detail or "{}").items() if value not in ([], {}, None)}
+    return r.action, _flat(words)
+
+
+def _partition(group: Group) -> tuple[str, str]:
+    r = group[0]
+    replicas = f"replicas={_ids(r.replicas)}" if r.action == "assign" and r.replicas else ""
+    return _subject(r), _words(_move(r), _state(r, zk_version=True), replicas, _refused(r))
+
+
+def _replica(group: Group) -> tuple[str, str]:
+    r = group[0]
+    return f"{_subject(r)}@{_ids(sorted(_brokers(group)))}", _words(_move(r), _refused(r))
+
+
+def _election(group: Group) -> tuple[str, str]:
+    r = group[0]
+    chosen = "nobody can lead" if r.leader is None else _state(r)
+    found = _words(f"{r.action}: {chosen}", "UNCLEAN" if r.target == "unclean" else "")
+    return _subject(r), f"{found}  from replicas={_ids(r.replicas)} {r.detail or ''}".rstrip()
+
+
+def _request(group: Group) -> tuple[str, str]:
+    r = group[0]
+    told, extra = _split(r.detail)
+    if r.target == "sent":
+        return _to(r, r.broker), _words("sent", r.detail)
+    if r.action == "UpdateMetadata":
+        known = _state(r) if len(group) == 1 else ""
+        return _to(r, told.pop("brokers", "?")), _words(_partitions(group), known, _flat(told), *extra)
+    if r.action == "StopReplica":
+        return _to(r, r.broker), _words(_partitions(group), r.detail)
+    return _to(r, _ids(sorted(_brokers(group)))), _words(_subject(r), _state(r), r.detail)
+
+
+def _to(r: Record, receivers: object) -> str:
+    return f"{r.action} -> {receivers}".ljust(24)
+
+
+def _response(group: Group) -> tuple[str, str]:
+    r = group[0]
+    return f"{r.action} <- {r.broker}", _words(r.error or "answered", r.detail)
+
+
+def _broker(group: Group) -> tuple[str, str]:
+    r = group[0]
+    changed = r.action in ("shrink-isr", "expand-isr")
+    told = _words(_state(r, zk_version=changed), r.path, r.error, r.detail)
+    return (r.action, told) if r.topic is None else (_subject(r), f"{r.action}  {told}".rstrip())
+
+
+def _fault(group: Group) -> tuple[str, str]:
+    r = group[0]
+    return r.action, _words(_on(r), _subject(r), r.detail)
+
+
+def _violation(group: Group) -> tuple[str, str]:
+    r = group[0]
+    return _subject(r) or _on(r), _words(r.action, _state(r), r.error, r.detail)
+
+
+_KINDS: dict[str, Callable[[Group], tuple[str, str]]] = {
+    "zk": _zk, "watch": _watch, "event": _event, "controller": _message, "partition": _partition,
+    "replica": _replica, "election": _election, "request": _request, "response": _response,
+    "broker": _broker, "fault": _fault, "violation": _violation,
+}  # fmt: skip
+
+# Pieces of lines
+
+
+def _words(*parts: str | None) -> str:
+    """The parts that there are, two spaces apart where the parts before have words of their own."""
+    return "  ".join(part for part in parts if part)
+
+
+def _ids(brokers: Iterable[int] | None) -> str:
+    return ",".join(map(str, brokers or ()))
+
+
+def _brokers(group: Group) -> list[int]:
+    return [r.broker for r in group if r.broker is not None]
+
+
+def _on(r: Record) -> str:
+    return "" if r.broker is None else f"broker={r.broker}"
+
+
+def _subject(r: Record) -> str:
+    return "" if r.topic is None else r.topic if r.partition is None else f"{r.topic}-{r.partition}"
+
+
+def _partitions(group: Group) -> str:
+    names = [_subject(r) for r in group]
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return " ".join(names[:MOST_NAMES]) + more
+
+
+def _move(r: Record) -> str:
+    return f"{short(r.source or '')} -> {short(r.target or '')}"
+
+
+def _refused(r: Record) -> str:
+    return f"refused: {r.detail or r.error}" if r.error else ""
+
+
+def _state(r: Record, zk_version: bool = False) -> str:
+    """Leader, ISR and the epochs that are not 0."""
+    parts = [] if r.leader is None else [f"leader={r.leader}"]
+    parts += [] if r.isr is None else [f"isr={_ids(r.isr)}"]
+    parts += [f"leader_epoch={r.leader_epoch}"] if r.leader_epoch else []
+    parts += [f"zk_version={r.zk_version}"] if zk_version and r.zk_version else []
+    return " ".join(parts)
+
+
+def _split(detail: str | None) -> tuple[dict[str, str], list[str]]:
+    """The `name=value` words of a detail, and the words that are none."""
+    words = (detail or "").split()
+    return dict(w.split("=", 1) for w in words if "=" in w), [w for w in words if "=" not in w]
+
+
+HIDDEN = ("version", "timestamp", "jmx_port", "listener_security_protocol_map", "endpoints")
+"""What a line leaves out of a znode's JSON: the same in every znode of its kind, or never the same twice."""
+
+
+def _data(detail: str | None) -> str:
+    """A znode's text as `name=value` words where it is JSON."""
+    data = {k: v for k, v in _read(detail or "").items() if k not in HIDDEN and v is not None}
+    return _flat(data) if data else " ".join((detail or "").split())
+
+
+def _read(detail: str) -> dict[str, Any]:
+    try:
+        data = json.loads(detail)
+    except ValueError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _flat(data: dict[str, Any]) -> str:
+    return " ".join(f"{name}={_value(value)}" for name, value in data.items())
+
+
+def _value(value: Any) -> str:
+    match value:
+        case {"topic": topic, "partition": number, **rest}:
+            return f"{topic}-{number}" + (f":{_value(rest['replicas'])}" if "replicas" in rest else "")
+        case dict():
+            return "{" + " ".join(f"{k}:{_value(v)}" for k, v in value.items()) + "}"
+        case list():
+            return ",".join(map(_value, value))
+        case bool() | None:
+            return json.dumps(value)
+        case _:
+            return str(value)

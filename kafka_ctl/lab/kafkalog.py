@@ -1,0 +1,234 @@
+"""The trace as Kafka's own logs: the lines a real cluster would have left behind.
+
+Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, how
+they read stands in `loglines/`. Virtual time begins at `EPOCH`. What a slice has cut off (the request that a
+broker answers) is not guessed: such lines are left out. Collections whose order Scala leaves to chance are
+printed sorted or in the order of the assignment.
+Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateChangeLogger
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.lab.brokerlog import BrokerLines, Sent, state_words
+from kafka_ctl.lab.logbook import Book, book
+from kafka_ctl.partition import NEW, ONLINE, PARTITION
+from kafka_ctl.replica import NEW as NEW_REPLICA
+from kafka_ctl.replica import OFFLINE, REPLICA
+from kafka_ctl.table import Tables
+from kafka_ctl.trace import Record
+
+EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
+"""When virtual time begins: the day Kafka 2.0.1 was tagged."""
+NAMES = ("state-change", "controller")
+"""The logs that can be asked for."""
+APIS = {"LeaderAndIsr": "LEADER_AND_ISR", "UpdateMetadata": "UPDATE_METADATA", "StopReplica": "STOP_REPLICA"}
+ERROR_CODES = {
+    None: 0,
+    "UNKNOWN_TOPIC_OR_PARTITION": 3,
+    "STALE_CONTROLLER_EPOCH": 11,
+    "KAFKA_STORAGE_ERROR": 56,
+}
+"""Kafka's names of the requests in the trace, and the numbers of its errors."""
+
+
+def kafka_log(
+    records: Iterable[Record], name: str = "state-change", generation: str = "2.0", broker: int | None = None
+) -> str:
+    """The log `name` as Kafka of that generation would have written it, ending with a line break.
+
+    Without `broker` the lines of all processes stand together, as if a cluster's files had been sorted
+    into one; with it, only those of that broker's process. Raises UnknownName for other names and generations.
+    """
+    if name not in NAMES:
+        raise UnknownName("Kafka log", name, NAMES)
+    writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
+    for record in records:
+        writer.read(record)
+    writer.finish()
+    return "".join(f"{line}\n" for line in writer.lines)
+
+
+class _Writer:
+    """Reads records in order and writes lines."""
+
+    def __init__(self, book: Book, name: str, broker: int | None) -> None:
+        self.book, self.name, self.broker = book, name, broker
+        self.lines: list[str] = []
+        self.epochs: dict[str, int] = {}
+        self.nodes: dict[int, dict[str, Any]] = {}
+        self.states: dict[object, list[Record]] = {}
+        """The partition states put into batches, by who they are for and what caused them."""
+        self.taken: dict[object, int] = {}
+        self.sent: dict[int | None, Sent] = {}
+        self.stopping: list[Record] = []
+        """The StopReplica states of the batch that is being read."""
+        self.brokers = BrokerLines(self.write)
+
+    def read(self, record: Record) -> None:
+        if self.stopping and not _continues(self.stopping[0], record):
+            self._stopping()
+        if record.actor.startswith("controller-") and record.kind in ("controller", "partition", "replica"):
+            self.epochs[record.actor] = record.controller_epoch or 0
+        handler = getattr(self, f"_{record.kind}", None)
+        if handler is not None:
+            handler(record)
+
+    def finish(self) -> None:
+        if self.stopping:
+            self._stopping()
+
+    def write(self, r: Record, what: str, **words: Any) -> None:
+        """Write the lines for `what`, by the record's actor; the record's columns are words too."""
+        number = int(r.actor.rpartition("-")[2])
+        if self.broker not in (None, number):
+            return
+        known = {name: value for name, value in r._asdict().items() if value is not None}
+        known |= {
+            "id": number,
+            "epoch": self.epochs.get(r.actor, 0),
+            "tp": f"{r.topic}-{r.partition}",
+        } | words
+        time = EPOCH + timedelta(milliseconds=int(r.time_ms))
+        stamp = f"{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}"
+        self.lines += [
+            f"[{stamp}] {line}" for file, line in self.book.lines(what, known) if file == self.name
+        ]
+
+    def node(self, broker: int) -> dict[str, Any]:
+        """Where a broker listens: as its znode said, else as the lab has it."""
+        return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(
+            broker, {}
+        )
+
+    # The controller
+
+    def _zk(self, r: Record) -> None:
+        parent, _, name = (r.path or "").rpartition("/")
+        if r.action == "create" and r.error is None and parent == "/brokers/ids":
+            told = json.loads(r.detail or "{}")
+            self.nodes[int(name)] = {k: told[k] for k in ("host", "port", "rack") if k in told}
+
+    def _event(self, r: Record) -> None:
+        if r.action == "Startup" and r.target == "queued":
+            self.write(r, "thread_started")
+
+    def _controller(self, r: Record) -> None:
+        words = json.loads(r.detail or "{}")
+        done = r.action == "reassignment_progress" and not words["missing"]
+        self.write(r, "reassignment_progress_done" if done else r.action, **words)
+
+    def _partition(self, r: Record) -> None:
+        if r.error:
+            self.write(r, "partition_failed")
+            self._thrown(r, PARTITION, "illegal_partition")
+        else:
+            self.write(r, {NEW: "partition_new", ONLINE: "partition_online"}.get(r.target, "partition_moved"))  # type: ignore[call-overload]
+
+    def _replica(self, r: Record) -> None:
+        if not r.error:
+            self.write(r, "replica_moved", replica=r.broker)
+            return
+        slip = r.target == NEW_REPLICA and r.error == "StateChangeFailed"  # Kafka names the wrong state there
+        self.write(r, "replica_failed", replica=r.broker, target=OFFLINE if slip else r.target)
+        self._thrown(r, REPLICA, "illegal_replica")
+
+    def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:
+        """The exception below an ERROR line, without the stack."""
+        if (
+            self.name != "state-change"
+            or not self.lines
+            or self.broker not in (None, int(r.actor.rpartition("-")[2]))
+        ):
+            return
+        kind = {"InvalidTransition": illegal, "StateChangeFailed": "failed"}.get(
+            r.error or "", "zookeeper_failed"
+        )
+        if kind in self.book.values:
+            allowed = tables["2.0"].previous(r.target or "") if kind == illegal else ()
+            words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
+            self.lines.append(
+                self.book.say(self.book.values[kind], words | {"text": r.detail, "code": r.error})
+            )
+
+    def _election(self, r: Record) -> None:
+        self.write(r, "election")
+        if r.leader is not None:
+            if r.action == "offline":
+                live = dict(w.split("=", 1) for w in (r.detail or "").split())["live"].split(",")
+                candidates = [b for b in r.replicas or () if str(b) in live]
+                self.write(r, f"elected_{r.target}", candidates=candidates)
+            self.write(r, "elected_leader")
+
+    # Requests
+
+    def _request(self, r: Record) -> None:
+        if not r.actor.startswith("controller-"):
+            return
+        if r.target == "sent":
+            self._leaves(r)
+            return
+        if r.action == "StopReplica":
+            self.stopping.append(r)
+            return
+        receiver = r.broker if r.action == "LeaderAndIsr" else None
+        self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
+        if receiver is not None:
+            role = "become-leader" if r.broker == r.leader else "become-follower"
+            self.write(r, "sending_leader_and_isr", **state_words(r), role=role, to=r.broker)
+        else:
+            self.write(r, "sending_metadata", **state_words(r))
+
+    def _stopping(self) -> None:
+        batch, self.stopping = self.stopping, []
+        replicas: dict[bool, list[object]] = {True: [], False: []}
+        for r in batch:
+            replicas[r.detail == "delete"].append((r.topic, r.partition, r.broker))
+        self.write(
+            batch[0], "stopping_replicas", to=batch[0].broker, deleted=replicas[True], kept=replicas[False]
+        )
+
+    def _leaves(self, r: Record) -> None:
+        """A request goes out: it carries the next states that were put into a batch for its receiver."""
+        words = dict(w.split("=", 1) for w in (r.detail or "").split())
+        receiver = r.broker if r.action == "LeaderAndIsr" else None
+        waiting = self.states.get((r.actor, r.action, receiver, r.cause), [])
+        key, count = (r.actor, r.action, r.broker, r.cause), int(words["partitions"])
+        start = self.taken.get(key, 0)
+        self.taken[key] = start + count
+        states = {(s.topic, s.partition): s for s in waiting[start : start + count]}
+        self.sent[r.seq] = Sent(r, words, states)
+        if words["correlation_id"] == "0":
+            self.write(r, "connected", **self.node(r.broker or 0))
+
+    def _response(self, r: Record) -> None:
+        if r.error == "DISCONNECTED":
+            self.write(r, "unreachable", **self.node(r.broker or 0))
+            return
+        sent = self.sent.pop(r.cause, None)
+        if sent is None:
+            return
+        done = self.brokers.answered(r, sent)
+        codes = [ERROR_CODES.get(d.error if d.action == "ignored" else None, -1) for d in done]
+        parts = [
+            f"{{topic={d.topic},partition={d.partition},error_code={code}}}"
+            for d, code in zip(done, codes, strict=True)
+        ]
+        told = "" if r.action == "UpdateMetadata" else f",partitions=[{','.join(parts)}]"
+        response = f"{{error_code={ERROR_CODES.get(r.error, -1)}{told}}}"
+        words = {"response": response, "api": APIS[r.action], "correlation_id": sent.words["correlation_id"]}
+        self.write(r._replace(actor=sent.record.actor), "answered", **words, **self.node(r.broker or 0))
+
+    def _broker(self, r: Record) -> None:
+        self.brokers.read(r, self.sent.get(r.cause))
+
+
+def _continues(first: Record, r: Record) -> bool:
+    """Whether a record belongs to the batch of StopReplica states that `first` began."""
+    same = r.kind == "request" and r.action == "StopReplica" and r.target is None
+    return same and (r.actor, r.broker, r.cause) == (first.actor, first.broker, first.cause)

@@ -1,0 +1,141 @@
+"""What Kafka writes into its logs, as data: one file of lines for each generation in `loglines/`.
+
+`book("2.0").lines("elected", words)` are the lines for one thing that happened. How Scala and Java print
+values and collections is in the files and in `SHAPES`; `lab/kafkalog.py` says when which line is due.
+"""
+
+from __future__ import annotations
+
+import functools
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kafka_ctl.errors import UnknownName
+
+FILES = Path(__file__).parent / "loglines"
+GENERATIONS = tuple(sorted(path.stem for path in FILES.glob("*.txt")))
+"""The generations whose lines are known."""
+
+
+class Component(NamedTuple):
+    """Who writes: into which file, under which logger, and how its messages begin."""
+
+    file: str
+    logger: str
+    prefix: str
+
+
+class Template(NamedTuple):
+    """One line: its level, the component that writes it, and its text with `{words}`."""
+
+    level: str
+    component: str
+    text: str
+
+
+def _pair(tp: object) -> str:
+    return "[{},{}]".format(*str(tp).rsplit("-", 1))
+
+
+def _joined(values: Iterable[Any]) -> str:
+    return ",".join(map(_plain, values))
+
+
+def _collection(name: str) -> Callable[[Iterable[Any]], str]:
+    return lambda values: f"{name}({', '.join(map(_plain, values))})"
+
+
+def _map(entries: Mapping[Any, Any], key: Callable[[Any], str] = str) -> str:
+    values = {k: _collection("Vector")(v) if isinstance(v, (list, tuple)) else v for k, v in entries.items()}
+    return f"Map({', '.join(f'{key(k)} -> {_plain(v)}' for k, v in values.items())})"
+
+
+def _replicas(replicas: Iterable[Iterable[Any]]) -> str:
+    return ",".join("[Topic={},Partition={},Replica={}]".format(*replica) for replica in replicas)
+
+
+SHAPES: dict[str, Callable[[Any], str]] = {
+    "ArrayBuffer": _collection("ArrayBuffer"),
+    "List": _collection("List"),
+    "Map": _map,
+    "PairMap": lambda entries: _map(entries, _pair),
+    "Replicas": _replicas,
+    "Set": _collection("Set"),
+    "count": lambda values: str(len(list(values))),
+    "list": lambda values: f"[{', '.join(map(_plain, values))}]",
+    "pair": _pair,
+    "pairs": lambda values: ",".join(map(_pair, values)),
+    "topic": lambda tp: str(tp).rsplit("-", 1)[0],
+}
+"""How a word is printed when a template asks for a shape: `{isr:List}` is `List(1, 2)`."""
+
+
+def _plain(value: Any) -> str:
+    """A word without a shape: collections as `1,2`, truth and nothing as Java prints them."""
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return _joined(value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return str(value)
+
+
+class Book(string.Formatter):
+    """The lines of one generation."""
+
+    def __init__(self, generation: str) -> None:
+        self.components: dict[str, Component] = {}
+        self.values: dict[str, str] = {}
+        self.templates: dict[str, list[Template]] = {}
+        self._read(generation)
+
+    def _read(self, generation: str) -> None:
+        here: dict[str, list[Template]] = {}
+        for line in (FILES / f"{generation}.txt").read_text("utf-8").splitlines():
+            match line.split(None, 1):
+                case [] | ["#", *_]:
+                    continue
+                case ["from", other]:
+                    self._read(other)
+                case ["without", name]:
+                    del self.templates[name]
+                case ["value", rest]:
+                    name, text = rest.split(None, 1)
+                    self.values[name] = text
+                case ["component", rest]:
+                    name, file, logger, *prefix = rest.split(None, 3)
+                    self.components[name] = Component(file, logger, f"{prefix[0].strip()} " if prefix else "")
+                case [name, rest]:
+                    level, component, text = rest.split(None, 2)
+                    here.setdefault(name, []).append(Template(level, component, text))
+        self.templates |= here
+
+    def lines(self, name: str, words: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        """(file, `LEVEL message (logger)`) for each line this generation writes when `name` happens."""
+        for level, component, text in self.templates.get(name, ()):
+            file, logger, prefix = self.components[component]
+            yield file, f"{level} {self.say(prefix + text, words)} ({logger})"
+
+    def say(self, text: str, words: Mapping[str, Any]) -> str:
+        """A template with its words filled in."""
+        return self.vformat(text, (), words)
+
+    def get_value(self, key: int | str, args: Any, words: Mapping[str, Any]) -> Any:
+        """A word as given; else a value made of other words; else nothing."""
+        if key not in words and str(key) in self.values:
+            return self.say(self.values[str(key)], words)
+        return words.get(str(key), "")
+
+    def format_field(self, value: Any, spec: str) -> str:
+        if spec in SHAPES:
+            return SHAPES[spec](value)
+        return format(value, spec) if spec else _plain(value)
+
+
+@functools.cache
+def book(generation: str) -> Book:
+    """The lines of a generation; UnknownName for one that has none."""
+    if generation not in GENERATIONS:
+        raise UnknownName("generation", generation, GENERATIONS)
+    return Book(generation)
