@@ -9,7 +9,6 @@ Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr, maybeExpandIsr; server/Rep
 from __future__ import annotations
 
 import asyncio
-import math
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -157,8 +156,8 @@ class Replication:
         """At the next check after things are quiet, name the changed partitions under `/isr_change_notification`."""
         clock = self.broker.clock
         while self._changed:
-            ticks = math.floor((clock.now() - self.started) / PROPAGATION_CHECK) + 1
-            await clock.sleep(self.started + ticks * PROPAGATION_CHECK - clock.now())
+            wait = PROPAGATION_CHECK - (clock.now() - self.started) % PROPAGATION_CHECK
+            await clock.sleep(wait if wait > 1e-6 else PROPAGATION_CHECK)
             now = clock.now()
             if self._last_change + PROPAGATION_QUIET < now or self._last_propagation + PROPAGATION_LIMIT < now:
                 changed, self._changed = list(self._changed), {}
