@@ -1,0 +1,390 @@
+"""Questions to histories: known answers on made-up records; plain Python's answers on simulated clusters."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from io import BytesIO
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame
+
+from kafka_ctl import PARTITION, REPLICA, BadInput, Lab, Record, Trace, UnknownName
+from kafka_ctl.history import Workload, plots, questions, simulate
+from kafka_ctl.history.schema import to_arrow
+from kafka_ctl.history.session import spark
+
+NEW, OFFLINE, ONLINE, GONE = "NewPartition", "OfflinePartition", "OnlinePartition", "NonExistentPartition"
+BUSY = Workload(brokers=(3, 5), topics=(2, 4), rate=3)
+
+
+class Tale:
+    """Records told line by line, one a second unless the time is given."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def tell(self, kind: str, action: str, at: float | None = None, **columns: Any) -> Tale:
+        seq = len(self.records)
+        time_ms = 1000.0 * seq if at is None else float(at)
+        self.records.append(
+            Record(seq, time_ms, columns.pop("actor", "controller-1"), kind, action, **columns)
+        )
+        return self
+
+    def move(self, source: str, target: str, at: float | None = None, **columns: Any) -> Tale:
+        subject = {"topic": "orders", "partition": 0} | columns
+        return self.tell("partition", "mark", at, source=source, target=target, **subject)
+
+
+def dicts(answer: DataFrame, *columns: str) -> list[dict[str, Any]]:
+    """The rows of an answer, some of its columns only, in a fixed order."""
+    rows = [row.asDict() for row in answer.select(*(columns or answer.columns)).collect()]
+    return sorted(rows, key=lambda row: [(value is not None, value) for value in row.values()])
+
+
+def frames(traces: Iterable[Trace]) -> DataFrame:
+    """Several traces as one DataFrame."""
+    tables = [to_arrow(trace, f"h{number}") for number, trace in enumerate(traces)]
+    return spark().createDataFrame(pa.concat_tables(tables))
+
+
+@pytest.fixture(scope="module")
+def clusters() -> list[Trace]:
+    return [simulate(seed, 12, workload=BUSY) for seed in range(6)]
+
+
+@pytest.fixture(scope="module")
+def simulated(clusters: list[Trace]) -> DataFrame:
+    return frames(clusters).cache()
+
+
+# The plain computation: one pass over the records, with what is known at each of them.
+
+
+class Departure(NamedTuple):
+    cause: str
+    seq: int
+    at: float
+
+
+def plain_departures(trace: Trace) -> list[tuple[int, Departure]]:
+    """Brokers and why they left, a controlled shutdown once, however often it asked."""
+    names = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry"}
+    left: list[tuple[int, Departure]] = []
+    controller = None
+    for r in trace:
+        if (r.kind, r.action) == ("controller", "elected"):
+            controller = r.broker
+        elif r.kind == "fault" and r.action in names and r.broker is not None:
+            crashed = r.action == "kill" and r.broker == controller
+            left.append(
+                (r.broker, Departure("controller crash" if crashed else names[r.action], r.seq, r.time_ms))
+            )
+        elif (r.kind, r.action) == ("broker", "controlled-shutdown") and r.broker is not None:
+            mine = [n for n, (broker, _) in enumerate(left) if broker == r.broker]
+            if not (r.detail or "").startswith("attempt=1 ") and mine:
+                del left[mine[-1]]
+            left.append((r.broker, Departure("controlled shutdown", r.seq, r.time_ms)))
+    return left
+
+
+def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
+    departures = plain_departures(trace)
+    epochs: dict[int | None, float] = {}
+    open_since: dict[tuple, dict[str, Any]] = {}
+    led: dict[tuple, tuple[int, float]] = {}
+    found: list[dict[str, Any]] = []
+
+    def begin(key: tuple, r: Record, start: float) -> dict[str, Any]:
+        leader, led_ms = led.get(key, (None, 0.0))
+        new = NEW in (r.source, r.target)
+        last = next((d for b, d in reversed(departures) if b == leader and d.seq < r.seq), None)
+        lost = start if new or last is None else min(start, max(last.at, led_ms))
+        cause = "topic creation" if new else last.cause if last else None
+        seq = last.seq if last and not new else None
+        names = dict(zip(("topic", "partition"), key, strict=True))
+        known = {"leader": None if new else leader, "cause": cause, "cause_seq": seq, "lost_ms": lost}
+        return {"history": history, **names, "start_ms": start, **known}
+
+    def end(interval: dict[str, Any], at: float | None, restored: bool | None) -> None:
+        spans = {"duration_ms": "start_ms", "outage_ms": "lost_ms"}
+        interval |= {
+            name: None if at is None else round(at - interval[since], 4) for name, since in spans.items()
+        }
+        found.append(interval | {"end_ms": at, "restored": restored})
+
+    for r in trace:
+        if r.kind == "controller":
+            epochs.setdefault(r.controller_epoch, r.time_ms)
+        if r.kind != "partition" or r.error:
+            continue
+        key = (r.topic, r.partition)
+        down = r.target in (NEW, OFFLINE) or r.leader == -1
+        if down and key not in open_since:
+            open_since[key] = begin(key, r, r.time_ms)
+        elif not down and key in open_since:
+            end(open_since.pop(key), r.time_ms, r.target == ONLINE)
+        elif not down and r.source in (NEW, OFFLINE):
+            end(begin(key, r, epochs.get(r.controller_epoch, r.time_ms)), r.time_ms, r.target == ONLINE)
+        if r.leader is not None and r.leader >= 0:
+            led[key] = (r.leader, r.time_ms)
+    for interval in open_since.values():
+        end(interval, None, None)
+    return found
+
+
+def same(answer: DataFrame, plain: list[dict[str, Any]]) -> None:
+    """Equal as sets of rows, whatever the order of rows and columns."""
+    rows = [row.asDict() for row in answer.collect()]
+    key = lambda row: sorted((name, repr(value)) for name, value in row.items())  # noqa: E731
+    assert sorted(rows, key=key) == sorted(plain, key=key)
+    assert plain
+
+
+# Unavailability
+
+
+def test_unavailability_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Every interval, with its cause, on clusters to which everything happens."""
+    plain = [row for n, trace in enumerate(clusters) for row in plain_unavailability(trace, f"h{n}")]
+    same(questions.unavailability(simulated), plain)
+    assert {row["cause"] for row in plain} >= {"topic creation", "broker crash", "controller crash"}
+
+
+def test_a_crash_is_felt_from_its_moment() -> None:
+    """The controller sees one second, a producer seven."""
+    tale = Tale().move(GONE, NEW, 0).move(NEW, ONLINE, 10, leader=2)
+    tale.tell("fault", "kill", 4000, actor="fault", broker=2)
+    tale.move(ONLINE, OFFLINE, 10_000).move(OFFLINE, ONLINE, 11_000, leader=3)
+    created, crashed = dicts(questions.unavailability(to_arrow(tale.records)).orderBy("start_ms"))
+    assert (created["cause"], created["duration_ms"], created["outage_ms"]) == ("topic creation", 10, 10)
+    assert crashed == {
+        "history": "lab", "topic": "orders", "partition": 0, "start_ms": 10_000, "end_ms": 11_000,
+        "duration_ms": 1000, "restored": True, "leader": 2, "cause": "broker crash", "cause_seq": 2,
+        "lost_ms": 4000, "outage_ms": 7000,
+    }  # fmt: skip
+
+
+def test_only_the_departure_of_the_leader_counts() -> None:
+    """Another broker's crash in between is not to blame, nor one that came later."""
+    tale = Tale().move(NEW, ONLINE, leader=1)
+    tale.tell("fault", "expire_session", broker=1).tell("fault", "kill", broker=2)
+    tale.move(ONLINE, OFFLINE).tell("fault", "kill", broker=1).move(OFFLINE, ONLINE, leader=1)
+    answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
+    assert dicts(answer, "cause", "cause_seq") == [{"cause": "session expiry", "cause_seq": 1}]
+
+
+def test_a_leader_elected_after_its_own_crash() -> None:
+    """Nobody had noticed the crash: the partition lost its leader when it got it."""
+    tale = Tale().tell("fault", "kill", 0, broker=1).move(OFFLINE, ONLINE, 3000, leader=1)
+    tale.move(ONLINE, OFFLINE, 6000).move(OFFLINE, ONLINE, 6001, leader=2)
+    answer = questions.unavailability(to_arrow(tale.records)).where("leader = 1")
+    assert dicts(answer, "lost_ms", "outage_ms") == [{"lost_ms": 3000, "outage_ms": 3001}]
+
+
+def test_a_new_controller_finds_partitions_offline() -> None:
+    """The interval starts with its epoch, though no record says Offline."""
+    tale = Tale().tell("controller", "elected", 0, broker=1, controller_epoch=0)
+    tale.tell("controller", "ready", 10, broker=1, controller_epoch=1)
+    tale.move(NEW, ONLINE, 1000, leader=1, controller_epoch=1)
+    tale.tell("fault", "kill", 2000, broker=1).tell(
+        "controller", "elected", 8000, broker=2, controller_epoch=1
+    )
+    tale.tell("controller", "reading", 8010, broker=2, controller_epoch=2)
+    tale.move(OFFLINE, ONLINE, 8050, leader=2, controller_epoch=2)
+    answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
+    assert dicts(answer, "start_ms", "end_ms", "cause", "outage_ms") == [
+        {"start_ms": 8010, "end_ms": 8050, "cause": "controller crash", "outage_ms": 6050}
+    ]
+
+
+def test_how_intervals_end() -> None:
+    """By the deletion of the topic, or not at all; refused moves and repeated marks change nothing."""
+    tale = Tale().move(NEW, ONLINE, leader=1)
+    tale.move(ONLINE, OFFLINE).move(OFFLINE, OFFLINE).move(OFFLINE, ONLINE, error="StateChangeFailed")
+    tale.move(OFFLINE, GONE)
+    tale.move(NEW, ONLINE, partition=1, leader=2).move(ONLINE, ONLINE, partition=1, leader=-1)
+    answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
+    assert dicts(answer, "partition", "start_ms", "end_ms", "duration_ms", "restored", "cause") == [
+        {
+            "partition": 0,
+            "start_ms": 1000,
+            "end_ms": 4000,
+            "duration_ms": 3000,
+            "restored": False,
+            "cause": None,
+        },
+        {
+            "partition": 1,
+            "start_ms": 6000,
+            "end_ms": None,
+            "duration_ms": None,
+            "restored": None,
+            "cause": None,
+        },
+    ]
+
+
+def test_the_lesson_of_the_first_notebook() -> None:
+    """A controlled shutdown costs nothing, a crash the session timeout, a lone replica all its downtime."""
+    with Lab(brokers=3, seed=1) as lab:
+        lab.create_topic("orders", partitions=6, replication_factor=3)
+        lab.create_topic("lonely", assignment={0: [2]})
+        lab.settle()
+        lab.shutdown(1)
+        lab.start(1)
+        lab.run_for(60)
+        lab.elect_preferred()
+        lab.settle()
+        before = len(questions.unavailability(lab.trace).where("leader IS NOT NULL").collect())
+        lab.kill(2)
+        lab.run_for(30)
+        lab.start(2)
+        lab.settle()
+        answer = questions.unavailability(lab.trace).where("leader IS NOT NULL")
+        rows = dicts(answer, "topic", "partition", "cause", "outage_ms")
+    assert before == 0
+    lonely, *orders = rows
+    assert lonely["topic"] == "lonely"
+    assert 30_000 < lonely["outage_ms"] < 31_000
+    assert {row["cause"].split()[-1] for row in rows} == {"crash"}
+    assert orders
+    assert all(6000 <= row["outage_ms"] < 6200 for row in orders)
+
+
+# Departures
+
+
+def test_departures_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Broker, cause and record of each."""
+    plain = [
+        {"history": f"h{n}", "broker": broker, "cause": d.cause, "cause_seq": d.seq, "at_ms": d.at}
+        for n, trace in enumerate(clusters)
+        for broker, d in plain_departures(trace)
+    ]
+    same(questions.departures(simulated).drop("attempts", "remaining"), plain)
+
+
+def test_a_shutdown_that_asks_again_is_one_departure() -> None:
+    """The attempts are counted, and what stayed behind; the next shutdown is another departure."""
+    tale, ask = Tale(), "controlled-shutdown"
+    for detail in ("attempt=1 remaining=orders-0,orders-1", "attempt=2 remaining=orders-0,orders-1"):
+        tale.tell("broker", ask, broker=1, detail=detail)
+    tale.tell("broker", ask, broker=2, detail="attempt=1 remaining=")
+    tale.tell("broker", ask, broker=1, detail="attempt=3 remaining=orders-0")
+    tale.tell("broker", ask, broker=1, detail="attempt=1 remaining=")
+    assert dicts(questions.departures(to_arrow(tale.records)), "cause_seq", "attempts", "remaining") == [
+        {"cause_seq": 2, "attempts": 1, "remaining": 0},
+        {"cause_seq": 3, "attempts": 3, "remaining": 1},
+        {"cause_seq": 4, "attempts": 1, "remaining": 0},
+    ]
+
+
+# Transitions
+
+
+def test_transition_counts_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Made and refused; every legal edge has its row, also when it was never taken."""
+    made, refused = Counter[tuple](), Counter[tuple]()
+    for r in (r for trace in clusters for r in trace if r.kind in ("partition", "replica") and r.source):
+        (refused if r.error else made)[r.kind, r.source, r.target] += 1
+    rows = [row.asDict() for row in questions.transition_counts(simulated).collect()]
+    keys = [(row["machine"], row["source"], row["target"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    assert {k: row["made"] for k, row in zip(keys, rows, strict=True) if row["made"]} == made
+    assert {k: row["refused"] for k, row in zip(keys, rows, strict=True) if row["refused"]} == refused
+    tables = {"partition": PARTITION["2.0"], "replica": REPLICA["2.0"]}
+    assert {k for k, row in zip(keys, rows, strict=True) if row["legal"]} == {
+        (name, str(move.source), str(move.target)) for name, table in tables.items() for move in table.rows
+    }
+
+
+def test_an_illegal_pair_is_shown() -> None:
+    """As what it is, refused or made."""
+    tale = Tale().move(GONE, ONLINE, error="InvalidTransition").move(GONE, ONLINE)
+    rows = dicts(questions.transition_counts(to_arrow(tale.records)).where("NOT legal"))
+    assert rows == [
+        {"machine": "partition", "source": GONE, "target": ONLINE, "legal": False, "action": None, "made": 1,
+         "refused": 1}
+    ]  # fmt: skip
+
+
+# Leaders
+
+
+def test_leader_churn_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """By partition."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        elections: dict[tuple, list[Record]] = defaultdict(list)
+        for r in trace:
+            if r.kind == "partition" and not r.error and r.leader is not None and r.leader >= 0:
+                elections[r.topic, r.partition].append(r)
+        for (topic, partition), all_of in elections.items():
+            leaders = [r.leader for r in all_of]
+            moves = [(a.leader, b) for a, b in pairwise(all_of) if a.leader != b.leader]
+            replaced = [old for old, _ in moves]
+            plain.append({
+                "history": f"h{n}", "topic": topic, "partition": partition, "elections": len(leaders),
+                "changes": len(moves), "leaders": len(set(leaders)),
+                "returns": sum(old == r.leader for old, (_, r) in zip(replaced, moves[1:], strict=False)),
+                "preferred_changes": sum(r.leader == (r.replicas or (None,))[0] for _, r in moves),
+                "hours": (all_of[-1].time_ms - all_of[0].time_ms) / 3_600_000,
+            })  # fmt: skip
+    same(questions.leader_churn(simulated), plain)
+
+
+def test_a_flapping_leader() -> None:
+    """1, 2, 1, 1, 3, 1: four changes, two of them back."""
+    tale = Tale()
+    for leader in (1, 2, 1, 1, 3, 1):
+        tale.move(ONLINE, ONLINE, leader=leader, replicas=(1, 2, 3))
+    assert dicts(questions.leader_churn(to_arrow(tale.records))) == [{
+        "history": "lab", "topic": "orders", "partition": 0, "elections": 6, "changes": 4, "returns": 2,
+        "leaders": 3, "preferred_changes": 2, "hours": 5 / 3600,
+    }]  # fmt: skip
+
+
+# What may be asked, and plots
+
+
+def test_anything_else_is_refused() -> None:
+    """With the columns that are missing."""
+    for wrong in (spark().range(3), [], "a path"):
+        with pytest.raises(BadInput, match="not records of the trace schema: no column history, seq"):
+            questions.unavailability(wrong)
+
+
+def test_an_empty_history_has_empty_answers() -> None:
+    """No row, and no error."""
+    for question in (questions.unavailability, questions.departures, questions.leader_churn):
+        assert question(Trace()).collect() == []
+    assert {row.made for row in questions.transition_counts(Trace()).collect()} == {0}
+
+
+def test_the_plot_shows_every_cause(simulated: DataFrame) -> None:
+    """With its number of intervals, on a logarithmic axis, the same bytes every time."""
+    answer = questions.unavailability(simulated).cache()
+    counts = Counter(row.cause for row in answer.collect())
+    figure = plots.unavailability_by_cause(answer)
+    axes = figure.axes[0]
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert sorted(labels) == sorted(f"{cause} ({count:,})" for cause, count in counts.items())
+    assert axes.get_xscale() == "log"
+    for line, label in zip(axes.get_lines(), labels, strict=True):
+        cause = label.rsplit(" (", 1)[0]
+        outages = sorted(
+            row.outage_ms for row in answer.collect() if row.cause == cause and row.end_ms is not None
+        )
+        assert (line.get_xdata()[0], line.get_xdata()[-1]) == (max(0.1, outages[0]), outages[-1])
+        assert line.get_ydata()[-1] == pytest.approx(100 * len(outages) / counts[cause])
+    pictures = [BytesIO(), BytesIO()]
+    figure.savefig(pictures[0])
+    plots.unavailability_by_cause(answer).savefig(pictures[1])
+    assert pictures[0].getvalue() == pictures[1].getvalue()
+    with pytest.raises(UnknownName, match="measure 'colour'; known: outage_ms, duration_ms"):
+        plots.unavailability_by_cause(answer, "colour")
