@@ -144,30 +144,7 @@ def _folder() -> Path:
 def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
     """Start Spark's Java side and return where it listens, as the variables PySpark reads."""
     global _gateway
-    import pyspark
-
-    from kafka_ctl.java import java_executable
-
-    home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
-    master = f"local[{cores}]" if cores else os.environ.get("MASTER", "local[*]")
-    settings = SETTINGS | {"spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri()}
-    if master.startswith("local"):
-        settings |= _LOOPBACK
-    configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")
-    command = [str(java_executable()), f"-Xmx{memory}", *_JAVA_OPTIONS]
-    command += [f"-D{name}={value}" for name, value in settings.items()]
-    command += [
-        "-cp",
-        os.pathsep.join([configuration, f"{home}/jars/*"]),
-        "org.apache.spark.deploy.SparkSubmit",
-    ]
-    command += ["--conf", f"spark.master={master}"] if cores else []
-    command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-    environment = os.environ | {
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(told),
-        "SPARK_HOME": home,
-        "SPARK_CONNECT_MODE": "0",
-    }
+    command, environment = _command(told, cores, memory)
     with log_path().open("ab") as log:
         said_before = log.tell()
         _gateway = subprocess.Popen(
@@ -187,6 +164,27 @@ def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
             raise Unavailable("Spark's Java did not start: " + ("; ".join(said[-3:]) or "it wrote nothing"))
         time.sleep(0.02)
     return _connection(told.read_bytes())
+
+
+def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dict[str, str]]:
+    """The command line and the environment of Spark's Java side, which writes to `told` where it listens."""
+    import pyspark
+
+    from kafka_ctl.java import java_executable
+
+    home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
+    configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")
+    master = f"local[{cores}]" if cores else os.environ.get("MASTER", "local[*]")
+    settings = SETTINGS | {"spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri()}
+    if master.startswith("local"):
+        settings |= _LOOPBACK
+    command = [str(java_executable()), f"-Xmx{memory}", *_JAVA_OPTIONS]
+    command += [f"-D{name}={value}" for name, value in settings.items()]
+    command += ["-cp", os.pathsep.join([configuration, f"{home}/jars/*"]), "org.apache.spark.deploy.SparkSubmit"]
+    command += ["--conf", f"spark.master={master}"] if cores else []
+    command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
+    ours = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_HOME": home, "SPARK_CONNECT_MODE": "0"}
+    return command, os.environ | ours
 
 
 def _connection(told: bytes) -> dict[str, str]:
