@@ -1,13 +1,12 @@
 """The world on real time and a real ZooKeeper: when is it quiet there, and what if the server goes away.
 
-In memory one knows when nothing is left to happen. Here the lab asks: nobody is busy, and after every session has
-heard all that ZooKeeper had to say, still nobody is.
+In memory one knows when nothing is left to happen. Here the lab asks: nobody is busy, and after every session
+has heard all that ZooKeeper had to say, still nobody is.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
@@ -21,7 +20,7 @@ from kafka_ctl.lab.world import EMBEDDED, World
 from kafka_ctl.zookeeper.remote import RemoteStore
 from kafka_ctl.zookeeper.server import EmbeddedServer
 from kafka_ctl.zookeeper.session import RemoteSession
-from kafka_ctl.zookeeper.store import CONNECTED, Exists, Session
+from kafka_ctl.zookeeper.store import CONNECTED, Session
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
 
 T = TypeVar("T")
@@ -41,8 +40,8 @@ SHORTEST_SESSION = 1000
 class RealWorld(World):
     """`zookeeper` is `embedded` or `host:port/chroot`.
 
-    Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where other
-    brokers live.
+    Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where
+    other brokers live.
     """
 
     clock: RealClock
@@ -60,8 +59,8 @@ class RealWorld(World):
         shortest = config["zookeeper.session.timeout.ms"]
         if shortest < SHORTEST_SESSION:
             raise BadInput(
-                f"configuration key 'zookeeper.session.timeout.ms' cannot be {shortest} on a real ZooKeeper; it is "
-                f"{SHORTEST_SESSION} or more"
+                f"configuration key 'zookeeper.session.timeout.ms' cannot be {shortest} on a real ZooKeeper; "
+                f"it is {SHORTEST_SESSION} or more"
             )
         super().__init__(generation, config, seed, RealClock(), costs or COSTS, history)
         self.limit = SETTLE_SECONDS + 2 * shortest / 1000
@@ -88,13 +87,13 @@ class RealWorld(World):
             self.clock.close()
 
     async def _nobody_else(self) -> None:
-        """Refuse to start brokers among those of somebody else; those of a dead lab vanish within a session timeout."""
+        """Refuse to start brokers among somebody else's; those of a dead lab vanish with their sessions."""
         end = self.clock.now() + self.config["zookeeper.session.timeout.ms"] / 1000 + 1
         while others := [p for p, (_, _, owner) in (await self.store.dump()).items() if owner]:
             if self.clock.now() > end:
                 raise BadInput(
-                    f"somebody's Kafka lives at ZooKeeper {self.address}: {', '.join(others[:3])} belong to live "
-                    "sessions; give the lab a chroot of its own, such as host:port/kit"
+                    f"somebody's Kafka lives at ZooKeeper {self.address}: {', '.join(others[:3])} belong to "
+                    "live sessions; give the lab a chroot of its own, such as host:port/kit"
                 )
             await asyncio.sleep(0.1)
 
@@ -113,7 +112,7 @@ class RealWorld(World):
         return self.clock.run(self._while_connected(coro))
 
     async def _while_connected(self, coro: Coroutine[Any, Any, T]) -> T:
-        """The result of `coro`; Unavailable when the connection to ZooKeeper is lost meanwhile, and stays lost."""
+        """The result of `coro`; Unavailable when the connection is lost meanwhile, and stays lost."""
         task = asyncio.ensure_future(coro)
         try:
             while not task.done():
@@ -138,9 +137,7 @@ class RealWorld(World):
 
     def _unavailable(self) -> Unavailable:
         cure = "start it again with lab.zookeeper_server.restart()" if self.server else "start it again"
-        return Unavailable(
-            f"ZooKeeper at {self.address} does not answer any more; {cure}, and the lab goes on"
-        )
+        return Unavailable(f"ZooKeeper at {self.address} does not answer any more; {cure}, and the lab goes on")
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
         def reached() -> bool:
@@ -179,16 +176,14 @@ class RealWorld(World):
         if up and acting is None:
             busy.append("there is no controller")
         elif acting is not None and acting.context.brokers.keys() != {broker.id for broker in up}:
-            busy.append(
-                f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive"
-            )
+            busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
         return "; ".join(busy)
 
     async def _still_quiet(self) -> bool:
         """Whether all are quiet also after each session has heard what ZooKeeper had to tell it until now."""
         before = len(self.trace)
         znodes = await self.store.dump()
-        await asyncio.gather(*map(_caught_up, list(self.store.sessions)))
+        await asyncio.gather(*(session.caught_up() for session in self.store.sessions))
         await asyncio.sleep(LOOK)
         alive = BrokerIdsZNode.ids(
             path.rpartition("/")[2] for path in znodes if path.startswith(BrokerIdsZNode.path() + "/")
@@ -198,19 +193,6 @@ class RealWorld(World):
         acting = self.acting()
         agreed = (acting.id if acting else None) == (ControllerZNode.decode(named[0]) if named else None)
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
-
-
-async def _caught_up(session: RemoteSession) -> None:
-    """Return when the session has heard all that ZooKeeper had to tell it until now; leaves no record."""
-    heard = asyncio.get_running_loop().create_future()
-
-    def answered(*_: object) -> None:
-        if not heard.done():
-            heard.set_result(None)
-
-    # Answers and fired watches come in the order in which the server sent them, so any answer will do.
-    session._connection.submit(Exists("/"), session.store.inside, functools.partial(session._post, answered))
-    await heard
 
 
 def _does(broker: Broker) -> str:

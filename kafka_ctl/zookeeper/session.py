@@ -83,8 +83,10 @@ class RemoteSession(Session):
         self._connection.start_async()
         try:
             await asyncio.wait_for(self._up.wait(), self.store.connect_seconds)
-        except TimeoutError:
+        except BaseException as error:
             self.abandon()
+            if not isinstance(error, TimeoutError):
+                raise
             raise Unavailable(
                 f"ZooKeeper at {self.store.servers} does not answer; start one with `kafka-ctl zookeeper`, "
                 'or let the lab start its own with zookeeper="embedded"'
@@ -109,6 +111,18 @@ class RemoteSession(Session):
                 if not future.cancel() and not future.cancelled():
                     future.exception()  # the first one is raised; asyncio need not complain of the others
         return answers
+
+    async def caught_up(self) -> None:
+        """Return when the session has heard all that the server had to tell it by now; leaves no record."""
+        heard = self._loop.create_future()
+
+        def answered(*_: object) -> None:
+            if not heard.done():
+                heard.set_result(None)
+
+        # Answers and fired watches come in the order in which the server sent them, so any answer will do.
+        self._connection.submit(Exists("/"), self.store.inside, partial(self._post, answered))
+        await heard
 
     async def close(self) -> None:
         if self.over:
