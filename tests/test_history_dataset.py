@@ -108,9 +108,7 @@ def test_buckets_are_those_of_spark(whole: Path) -> None:
         bucket = int(path.name.split("_")[1][:5])
         table = pq.ParquetFile(path).read()
         assert {bucket_of(name, 3) for name in table.column("history").to_pylist()} == {bucket}
-        keys = zip(
-            *(table.column(c).to_pylist() for c in ("history", "topic", "partition", "seq")), strict=True
-        )
+        keys = zip(*(table.column(c).to_pylist() for c in ("history", "topic", "partition", "seq")), strict=True)
         order = [(h, t or "", -1 if p is None else p, s) for h, t, p, s in keys]
         assert order == sorted(order)
 
@@ -144,9 +142,7 @@ def test_an_interrupted_run_is_seen_and_resumed(whole: Path, tmp_path: Path, fra
         write(out)
     with pytest.raises(BadInput, match=r"is not complete; generate\(..., resume=True\) finishes it"):
         load_arrow(out)
-    with pytest.raises(
-        BadInput, match="an unfinished dataset already; resume=True finishes it, overwrite=True"
-    ):
+    with pytest.raises(BadInput, match="an unfinished dataset already; resume=True finishes it, overwrite=True"):
         write(out)
     with pytest.raises(BadInput, match="begun with another hours, workload"):
         write(out, hours=5, workload=Workload(), resume=True)

@@ -30,9 +30,7 @@ class Tale:
     def tell(self, kind: str, action: str, at: float | None = None, **columns: Any) -> Tale:
         seq = len(self.records)
         time_ms = 1000.0 * seq if at is None else float(at)
-        self.records.append(
-            Record(seq, time_ms, columns.pop("actor", "controller-1"), kind, action, **columns)
-        )
+        self.records.append(Record(seq, time_ms, columns.pop("actor", "controller-1"), kind, action, **columns))
         return self
 
     def move(self, source: str, target: str, at: float | None = None, **columns: Any) -> Tale:
@@ -81,9 +79,7 @@ def plain_departures(trace: Trace) -> list[tuple[int, Departure]]:
             controller = r.broker
         elif r.kind == "fault" and r.action in names and r.broker is not None:
             crashed = r.action == "kill" and r.broker == controller
-            left.append(
-                (r.broker, Departure("controller crash" if crashed else names[r.action], r.seq, r.time_ms))
-            )
+            left.append((r.broker, Departure("controller crash" if crashed else names[r.action], r.seq, r.time_ms)))
         elif (r.kind, r.action) == ("broker", "controlled-shutdown") and r.broker is not None:
             mine = [n for n, (broker, _) in enumerate(left) if broker == r.broker]
             if not (r.detail or "").startswith("attempt=1 ") and mine:
@@ -112,9 +108,7 @@ def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
 
     def end(interval: dict[str, Any], at: float | None, restored: bool | None) -> None:
         spans = {"duration_ms": "start_ms", "outage_ms": "lost_ms"}
-        interval |= {
-            name: None if at is None else round(at - interval[since], 4) for name, since in spans.items()
-        }
+        interval |= {name: None if at is None else round(at - interval[since], 4) for name, since in spans.items()}
         found.append(interval | {"end_ms": at, "restored": restored})
 
     for r in trace:
@@ -191,9 +185,7 @@ def test_a_new_controller_finds_partitions_offline() -> None:
     tale = Tale().tell("controller", "elected", 0, broker=1, controller_epoch=0)
     tale.tell("controller", "ready", 10, broker=1, controller_epoch=1)
     tale.move(NEW, ONLINE, 1000, leader=1, controller_epoch=1)
-    tale.tell("fault", "kill", 2000, broker=1).tell(
-        "controller", "elected", 8000, broker=2, controller_epoch=1
-    )
+    tale.tell("fault", "kill", 2000, broker=1).tell("controller", "elected", 8000, broker=2, controller_epoch=1)
     tale.tell("controller", "reading", 8010, broker=2, controller_epoch=2)
     tale.move(OFFLINE, ONLINE, 8050, leader=2, controller_epoch=2)
     answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
@@ -377,9 +369,7 @@ def test_the_plot_shows_every_cause(simulated: DataFrame) -> None:
     assert axes.get_xscale() == "log"
     for line, label in zip(axes.get_lines(), labels, strict=True):
         cause = label.rsplit(" (", 1)[0]
-        outages = sorted(
-            row.outage_ms for row in answer.collect() if row.cause == cause and row.end_ms is not None
-        )
+        outages = sorted(row.outage_ms for row in answer.collect() if row.cause == cause and row.end_ms is not None)
         assert (line.get_xdata()[0], line.get_xdata()[-1]) == (max(0.1, outages[0]), outages[-1])
         assert line.get_ydata()[-1] == pytest.approx(100 * len(outages) / counts[cause])
     pictures = [BytesIO(), BytesIO()]

@@ -45,14 +45,8 @@ def alive(pid: int) -> bool:
 
 def listening(pid: int) -> set[str]:
     """The local addresses, as the kernel writes them, of the TCP sockets on which a process listens."""
-    inodes = {
-        os.readlink(fd)[8:-1] for fd in Path(f"/proc/{pid}/fd").iterdir() if "socket" in os.readlink(fd)
-    }
-    rows = [
-        line.split()
-        for name in ("tcp", "tcp6")
-        for line in Path(f"/proc/net/{name}").read_text().splitlines()
-    ]
+    inodes = {os.readlink(fd)[8:-1] for fd in Path(f"/proc/{pid}/fd").iterdir() if "socket" in os.readlink(fd)}
+    rows = [line.split() for name in ("tcp", "tcp6") for line in Path(f"/proc/net/{name}").read_text().splitlines()]
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in inodes}
 
 

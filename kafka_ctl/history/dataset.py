@@ -46,9 +46,7 @@ class Job:
         from kafka_ctl.generation import GENERATIONS
 
         if self.clusters < 1 or self.hours <= 0 or self.buckets < 1:
-            raise BadInput(
-                f"clusters={self.clusters}, hours={self.hours}, buckets={self.buckets}: all must be above 0"
-            )
+            raise BadInput(f"clusters={self.clusters}, hours={self.hours}, buckets={self.buckets}: all must be above 0")
         if self.generation not in GENERATIONS:
             raise UnknownName("generation", self.generation, GENERATIONS)
 
@@ -149,9 +147,7 @@ def finish(place: Place, job: Job) -> None:
     """All buckets are there: write the manifest, last of all."""
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
     if len(noted) != job.buckets:
-        raise Unavailable(
-            f"{place.path}: {job.buckets - len(noted)} of {job.buckets} buckets were not written"
-        )
+        raise Unavailable(f"{place.path}: {job.buckets - len(noted)} of {job.buckets} buckets were not written")
     manifest = job.described() | {
         "histories": sum(n["histories"] for n in noted),
         "records": sum(n["records"] for n in noted),
@@ -207,9 +203,7 @@ def shown(place: Place, buckets: int, wanted: bool | None) -> Iterator[None]:
     over = threading.Event()
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("simulating", total=buckets)
-        watcher = threading.Thread(
-            target=_follow, args=(place, over, lambda n: bar.update(task, completed=n))
-        )
+        watcher = threading.Thread(target=_follow, args=(place, over, lambda n: bar.update(task, completed=n)))
         watcher.start()
         try:
             yield

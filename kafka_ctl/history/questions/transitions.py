@@ -33,7 +33,5 @@ def transition_counts(records: Records, generation: str = "2.0") -> DataFrame:
         for name, tables in (("partition", PARTITION), ("replica", REPLICA))
         for move in tables[generation].rows
     ]
-    legal = df.sparkSession.createDataFrame(
-        rows, "machine string, source string, target string, action string"
-    )
+    legal = df.sparkSession.createDataFrame(rows, "machine string, source string, target string, action string")
     return ask(_QUERY, records=df, legal=legal)
