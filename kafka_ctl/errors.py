@@ -33,9 +33,7 @@ class InvalidTransition(KafkaCtlError):
         self.subject, self.source, self.target = subject, source, target
         self.allowed = tuple(allowed)
         entered = " or ".join(self.allowed) or "nowhere"
-        super().__init__(
-            f"{subject} cannot move {source} -> {target}; {target} is entered from {entered}"
-        )
+        super().__init__(f"{subject} cannot move {source} -> {target}; {target} is entered from {entered}")
 
 
 class StateChangeFailed(KafkaCtlError):
@@ -119,7 +117,15 @@ class SessionExpired(ZooKeeperError):
 
 ZOOKEEPER_ERRORS: dict[str, type[ZooKeeperError]] = {
     kind.code: kind
-    for kind in (NoNode, NodeExists, BadVersion, NotEmpty, NoChildrenForEphemerals, BadArguments, ConnectionLoss,
-                 SessionExpired)
+    for kind in (
+        NoNode,
+        NodeExists,
+        BadVersion,
+        NotEmpty,
+        NoChildrenForEphemerals,
+        BadArguments,
+        ConnectionLoss,
+        SessionExpired,
+    )
 }
 """ZooKeeper's code names and their exceptions."""

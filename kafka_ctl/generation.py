@@ -68,9 +68,7 @@ class Generation:
         "each life of a broker has an epoch; requests of another life are refused and a quick restart is noticed",
         "KAFKA-7235",
     )
-    preempts_queue: bool = _field(
-        "events dropped at session expiry answer those who wait for them", "KAFKA-7235"
-    )
+    preempts_queue: bool = _field("events dropped at session expiry answer those who wait for them", "KAFKA-7235")
     stops_dead_replicas_at_startup: bool = _field(
         "a new controller takes replicas on dead brokers out of their ISRs", "KAFKA-3143"
     )

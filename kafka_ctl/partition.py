@@ -35,8 +35,10 @@ ROWS = (
     Move(OFFLINE,      NON_EXISTENT, "mark",       "its topic is deleted"),
 )  # fmt: skip
 
-PARTITION = Tables({
-    name: TransitionTable("partition", NON_EXISTENT, f"{tag}: controller/PartitionStateMachine.scala", ROWS)
-    for name, tag in (("2.0", "2.0.1"), ("2.4", "2.4.1"))
-})
+PARTITION = Tables(
+    {
+        name: TransitionTable("partition", NON_EXISTENT, f"{tag}: controller/PartitionStateMachine.scala", ROWS)
+        for name, tag in (("2.0", "2.0.1"), ("2.4", "2.4.1"))
+    }
+)
 """The partition table of each generation: the same in all of them."""

@@ -46,8 +46,10 @@ ROWS = (
 REFUSALS = (*ROWS, Move(OFFLINE, INELIGIBLE, "give_up", "it cannot be deleted while its broker is dead"))
 """The rows since 2.1: a replica on a dead broker may be given up without being asked first."""
 
-REPLICA = Tables({
-    name: TransitionTable("replica", NON_EXISTENT, f"{tag}: controller/ReplicaStateMachine.scala", rows)
-    for name, tag, rows in (("2.0", "2.0.1", ROWS), ("2.4", "2.4.1", REFUSALS))
-})
+REPLICA = Tables(
+    {
+        name: TransitionTable("replica", NON_EXISTENT, f"{tag}: controller/ReplicaStateMachine.scala", rows)
+        for name, tag, rows in (("2.0", "2.0.1", ROWS), ("2.4", "2.4.1", REFUSALS))
+    }
+)
 """The replica table of each generation."""

@@ -64,7 +64,8 @@ class TransitionTable:
     def problems(self, machine: type | None = None) -> list[str]:
         """What is wrong with the table (and with `machine` as its performer), one sentence each."""
         found = [
-            f"{m.source} -> {m.target} stands there twice" for i, m in enumerate(self.rows)
+            f"{m.source} -> {m.target} stands there twice"
+            for i, m in enumerate(self.rows)
             if (m.source, m.target) in {(e.source, e.target) for e in self.rows[:i]}
         ]
         reached, todo = {self.initial}, [self.initial]
@@ -94,11 +95,11 @@ class TransitionTable:
 class Tables(dict[str, TransitionTable]):
     """The tables of one machine by generation: `PARTITION["2.0"]` or `PARTITION[Generation("2.0")]`."""
 
-    def __missing__(self, generation: object) -> TransitionTable:
-        name = getattr(generation, "name", None)
-        if isinstance(name, str) and name in self:
-            return self[name]
-        raise UnknownName("generation", str(generation), self)
+    def __getitem__(self, generation: object) -> TransitionTable:
+        name = getattr(generation, "name", generation)
+        if name not in self:
+            raise UnknownName("generation", str(generation), self)
+        return super().__getitem__(name)
 
 
 def short(state: str) -> str:
@@ -122,8 +123,11 @@ def _md(table: TransitionTable) -> str:
 
 
 def _dot(table: TransitionTable) -> str:
-    lines = [f'digraph "{table.name}" {{', '  node [shape=box style=rounded fontname="Helvetica"];',
-             '  edge [fontname="Helvetica" fontsize=10];']
+    lines = [
+        f'digraph "{table.name}" {{',
+        '  node [shape=box style=rounded fontname="Helvetica"];',
+        '  edge [fontname="Helvetica" fontsize=10];',
+    ]
     lines += [f'  "{s}" [label="{short(s)}"{" peripheries=2" if s == table.initial else ""}];' for s in table.states]
     lines += [f'  "{m.source}" -> "{m.target}" [label="{m.action}" tooltip="{m.effect}"];' for m in table.rows]
     return "\n".join([*lines, "}"])

@@ -10,13 +10,26 @@ from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, NamedTuple, overload
 
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import UnknownName
 
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
 """The `seq` of the record whose consequences the current task is carrying out."""
 
-KINDS = ("zk", "watch", "event", "controller", "partition", "replica", "election", "request", "response", "broker",
-         "fault", "violation")
+KINDS = (
+    "zk",
+    "watch",
+    "event",
+    "controller",
+    "partition",
+    "replica",
+    "election",
+    "request",
+    "response",
+    "broker",
+    "fault",
+    "violation",
+)
 
 
 class Record(NamedTuple):
@@ -50,7 +63,9 @@ class Record(NamedTuple):
 class Trace(Sequence[Record]):
     """The records of one history, in order; a sequence that can be sliced, filtered, printed and saved."""
 
-    def __init__(self, now: Callable[[], float] = lambda: 0.0, records: Sequence[Record] = (), history: str = "lab") -> None:
+    def __init__(
+        self, now: Callable[[], float] = lambda: 0.0, records: Sequence[Record] = (), history: str = "lab"
+    ) -> None:
         self.history = history
         self.records: list[Record] = list(records)
         self._now = now
@@ -59,11 +74,25 @@ class Trace(Sequence[Record]):
         """Called with every new record: invariants, live views."""
 
     def add(
-        self, actor: str, kind: str, action: str, topic: str | None = None, partition: int | None = None,
-        broker: int | None = None, source: str | None = None, target: str | None = None, leader: int | None = None,
-        isr: tuple[int, ...] | None = None, leader_epoch: int | None = None, zk_version: int | None = None,
-        controller_epoch: int | None = None, path: str | None = None, error: str | None = None,
-        cause: int | None = None, replicas: tuple[int, ...] | None = None, detail: str | None = None,
+        self,
+        actor: str,
+        kind: str,
+        action: str,
+        topic: str | None = None,
+        partition: int | None = None,
+        broker: int | None = None,
+        source: str | None = None,
+        target: str | None = None,
+        leader: int | None = None,
+        isr: tuple[int, ...] | None = None,
+        leader_epoch: int | None = None,
+        zk_version: int | None = None,
+        controller_epoch: int | None = None,
+        path: str | None = None,
+        error: str | None = None,
+        cause: int | None = None,
+        replicas: tuple[int, ...] | None = None,
+        detail: str | None = None,
     ) -> int:
         """Append one record at the present time and return its `seq`; the cause defaults to `CAUSE`."""
         now = self._now()
@@ -72,14 +101,61 @@ class Trace(Sequence[Record]):
         records = self.records
         seq = len(records)
         record = Record(
-            seq, self._time_ms, actor, kind, action, topic, partition, broker, source, target, leader, isr,
-            leader_epoch, zk_version, controller_epoch, path, error, CAUSE.get() if cause is None else cause, replicas,
+            seq,
+            self._time_ms,
+            actor,
+            kind,
+            action,
+            topic,
+            partition,
+            broker,
+            source,
+            target,
+            leader,
+            isr,
+            leader_epoch,
+            zk_version,
+            controller_epoch,
+            path,
+            error,
+            CAUSE.get() if cause is None else cause,
+            replicas,
             detail,
         )
         records.append(record)
         for listener in self.listeners:
             listener(record)
         return seq
+
+    def about(
+        self,
+        actor: str,
+        kind: str,
+        action: str,
+        partition: TopicPartition,
+        broker: int | None = None,
+        state: LeaderAndIsr | None = None,
+        **columns: Any,
+    ) -> int:
+        """Append a record about a partition and, if given, how it is led; returns its `seq`."""
+        topic, number = partition
+        if state is None:
+            return self.add(actor, kind, action, topic, number, broker, **columns)
+        leader, isr, leader_epoch, zk_version, epoch = state
+        columns.setdefault("controller_epoch", epoch)
+        return self.add(
+            actor,
+            kind,
+            action,
+            topic,
+            number,
+            broker,
+            leader=leader,
+            isr=isr,
+            leader_epoch=leader_epoch,
+            zk_version=zk_version,
+            **columns,
+        )
 
     def __len__(self) -> int:
         return len(self.records)
@@ -108,8 +184,10 @@ class Trace(Sequence[Record]):
         if unknown := wanted.keys() - set(Record._fields):
             raise UnknownName("trace column", sorted(unknown)[0], Record._fields)
         picked = [
-            r for r in self.records
-            if r.seq >= start and (stop is None or r.seq < stop)
+            r
+            for r in self.records
+            if r.seq >= start
+            and (stop is None or r.seq < stop)
             and all(getattr(r, name) in values for name, values in wanted.items())
         ]
         return Trace(records=picked, history=self.history)

@@ -16,7 +16,12 @@ from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.brokers.requests import (
     UNKNOWN_EPOCH,
-    ControlledShutdownRequest, LeaderAndIsrRequest, Request, Response, StopReplicaRequest, UpdateMetadataRequest,
+    ControlledShutdownRequest,
+    LeaderAndIsrRequest,
+    Request,
+    Response,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists, StaleBrokerEpoch
@@ -120,10 +125,12 @@ class Broker:
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
+        if state == store.DISCONNECTED:
+            self.zk.connected.clear()
+        else:
+            self.zk.connected.set()  # also when expired: who waits for an answer must learn that none will come
         if state == store.EXPIRED:
             self.spawn(self._renew_session())
-        elif state == store.CONNECTED:
-            self.zk.connected.set()
 
     async def _renew_session(self) -> None:
         """The server forgot us: let the controller stop what it does, then open a new session."""
@@ -216,13 +223,13 @@ class Broker:
             response = await self._ask_once()
             error, remaining = response.error, response.remaining
             self.record(
-                "controlled-shutdown", error=error,
+                "controlled-shutdown",
+                error=error,
                 detail=f"attempt={attempt} remaining={','.join(map(str, remaining))}",
             )
             if error is None and not remaining:
                 return ShutdownReport(attempt)
-            if attempt < retries:
-                await self.clock.sleep(self.config["controlled.shutdown.retry.backoff.ms"] / 1000)
+            await self.clock.sleep(self.config["controlled.shutdown.retry.backoff.ms"] / 1000)
         return ShutdownReport(retries, remaining, error)
 
     async def _ask_once(self) -> Response:

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import (
     UNKNOWN_EPOCH,
-    LeaderAndIsrRequest, PartitionState, Response, StopReplicaRequest, UpdateMetadataRequest,
+    LeaderAndIsrRequest,
+    PartitionState,
+    Response,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
 )
-from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER, LeaderAndIsr, TopicPartition
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -46,14 +50,18 @@ class ReplicaManager:
         broker, else None; remembers the controller's epoch."""
         if request.broker_epoch != UNKNOWN_EPOCH and request.broker_epoch < self.broker.epoch:
             self.broker.record(
-                "ignored", controller_epoch=request.controller_epoch, error=STALE_BROKER_EPOCH,
+                "ignored",
+                controller_epoch=request.controller_epoch,
+                error=STALE_BROKER_EPOCH,
                 detail=f"request={request.name} controller={request.controller} broker_epoch={request.broker_epoch} "
                 f"latest={self.broker.epoch}",
             )
             return Response(STALE_BROKER_EPOCH)
         if request.controller_epoch < self.controller_epoch:
             self.broker.record(
-                "ignored", controller_epoch=request.controller_epoch, error=STALE_CONTROLLER_EPOCH,
+                "ignored",
+                controller_epoch=request.controller_epoch,
+                error=STALE_CONTROLLER_EPOCH,
                 detail=f"request={request.name} controller={request.controller} latest={self.controller_epoch}",
             )
             return Response(STALE_CONTROLLER_EPOCH)
@@ -85,20 +93,35 @@ class ReplicaManager:
         else:
             return None
         self.broker.record(
-            "ignored", tp, leader=told.state.leader, leader_epoch=told.state.leader_epoch,
-            controller_epoch=request.controller_epoch, error=error, replicas=told.replicas, detail=detail,
+            "ignored",
+            tp,
+            leader=told.state.leader,
+            leader_epoch=told.state.leader_epoch,
+            controller_epoch=request.controller_epoch,
+            error=error,
+            replicas=told.replicas,
+            detail=detail,
         )
         return error
 
     def _become(self, tp: TopicPartition, told: PartitionState) -> None:
         broker, state = self.broker, told.state
-        self.hosted[tp] = Hosted(state, told.replicas)
         leads = state.leader == broker.id
         known = leads or state.leader in self.live_brokers
-        broker.trace.add(
-            broker.actor, "broker", "become-leader" if leads else "become-follower", tp.topic, tp.partition, broker.id,
-            None, None, state.leader, state.isr, state.leader_epoch, state.zk_version, state.controller_epoch, None,
-            None if known else "LEADER_NOT_AVAILABLE", None, told.replicas, "is_new" if told.is_new else None,
+        if known:
+            self.hosted[tp] = Hosted(state, told.replicas)
+        else:  # the copy is made, but nothing of what was told is remembered: the next request may say it again
+            self.hosted.setdefault(tp, Hosted(LeaderAndIsr(NO_LEADER, (), -1), told.replicas))
+        broker.trace.about(
+            broker.actor,
+            "broker",
+            "become-leader" if leads else "become-follower",
+            tp,
+            broker.id,
+            state,
+            error=None if known else "LEADER_NOT_AVAILABLE",
+            replicas=told.replicas,
+            detail="is_new" if told.is_new else None,
         )
         if leads:
             broker.replication.lead(tp)
@@ -114,17 +137,14 @@ class ReplicaManager:
             return refusal
         self.live_brokers = request.live_brokers
         broker = self.broker
-        add, actor, number, cache = broker.trace.add, broker.actor, broker.id, self.metadata
+        about, actor, number, cache = broker.trace.about, broker.actor, broker.id, self.metadata
         for tp, (state, replicas, *_) in request.partitions.items():
             if state.leader == LEADER_DURING_DELETE:
                 cache.pop(tp, None)
                 broker.record("uncached", tp)
             else:
                 cache[tp] = state
-                add(
-                    actor, "broker", "cached", tp.topic, tp.partition, number, None, None, state.leader, state.isr,
-                    state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas,
-                )
+                about(actor, "broker", "cached", tp, number, state, replicas=replicas)
         return Response()
 
     def stop_replica(self, request: StopReplicaRequest) -> Response:
@@ -140,7 +160,9 @@ class ReplicaManager:
             if request.delete:
                 self.hosted.pop(tp, None)
             self.broker.record(
-                "stop-replica", tp, controller_epoch=request.controller_epoch,
+                "stop-replica",
+                tp,
+                controller_epoch=request.controller_epoch,
                 detail=" ".join(["delete"] * request.delete + ["absent"] * (not held)) or None,
             )
         return Response(None, dict.fromkeys(request.partitions))

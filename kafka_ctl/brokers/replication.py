@@ -3,7 +3,7 @@
 Logs are not simulated here: a follower is in step, lagging, or on its way to being in step again. The leader
 writes the changed ISR into the `state` znode on condition of the version it knows, and announces it under
 `/isr_change_notification` after a while.
-Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr, maybeExpandIsr; server/ReplicaManager.scala, maybePropagateIsrChanges
+Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr; server/ReplicaManager.scala, maybePropagateIsrChanges
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import ConnectionLoss, SessionExpired
 from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import (
-    IsrChangeNotificationSequenceZNode, IsrChangeNotificationZNode, TopicPartitionStateZNode,
+    IsrChangeNotificationSequenceZNode,
+    IsrChangeNotificationZNode,
+    TopicPartitionStateZNode,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +78,11 @@ class Replication:
         while True:
             leader = broker.network.brokers.get(state.leader)
             await broker.clock.sleep(broker.costs.request)
-            if leader is not None and leader.listening and leader.replication.fetched(tp, broker.id, state.leader_epoch):
+            if (
+                leader is not None
+                and leader.listening
+                and leader.replication.fetched(tp, broker.id, state.leader_epoch)
+            ):
                 broker.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
                 self._fetchers.pop(tp, None)
                 return
@@ -110,9 +116,11 @@ class Replication:
                 if hosted is not None and hosted.state.leader == broker.id:
                     out = [f for f in followers if f in hosted.state.isr and f != broker.id]
                     if out:
-                        await self._change_isr(tp, "shrink-isr", remove=out)
+                        await self._change_isr(tp, "shrink-isr", remove=tuple(out))
 
-    async def _change_isr(self, tp: TopicPartition, action: str, add: int | None = None, remove: list[int] = []) -> None:  # noqa: B006
+    async def _change_isr(
+        self, tp: TopicPartition, action: str, add: int | None = None, remove: tuple[int, ...] = ()
+    ) -> None:
         """Write a new ISR if the znode still has the version we know; else leave it to the controller."""
         async with self._writing.setdefault(tp, asyncio.Lock()):
             broker, hosted = self.broker, self.broker.replicas.hosted.get(tp)
@@ -126,9 +134,16 @@ class Replication:
             new = old._replace(isr=isr)
             version, error = await self._write(tp, new)
             broker.record(
-                action, tp, leader=broker.id, isr=isr, leader_epoch=new.leader_epoch, zk_version=version,
-                controller_epoch=new.controller_epoch, error=error,
-                detail=f"isr_before={','.join(map(str, old.isr))}" + (f" cached_version={old.zk_version}" * bool(error)),
+                action,
+                tp,
+                leader=broker.id,
+                isr=isr,
+                leader_epoch=new.leader_epoch,
+                zk_version=version,
+                controller_epoch=new.controller_epoch,
+                error=error,
+                detail=f"isr_before={','.join(map(str, old.isr))}"
+                + (f" cached_version={old.zk_version}" * bool(error)),
             )
             current = broker.replicas.hosted.get(tp)
             if error is None and current is hosted and hosted.state is old:

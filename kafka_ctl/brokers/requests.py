@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 
-
 UNKNOWN_EPOCH = -1
 """The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
 
@@ -39,7 +38,9 @@ class LeaderAndIsrRequest(NamedTuple):
     live_leaders: tuple[int, ...] = ()
     broker_epoch: int = UNKNOWN_EPOCH
 
-    name = "LeaderAndIsr"
+    @property
+    def name(self) -> str:
+        return "LeaderAndIsr"
 
 
 class UpdateMetadataRequest(NamedTuple):
@@ -51,7 +52,9 @@ class UpdateMetadataRequest(NamedTuple):
     live_brokers: tuple[int, ...] = ()
     broker_epoch: int = UNKNOWN_EPOCH
 
-    name = "UpdateMetadata"
+    @property
+    def name(self) -> str:
+        return "UpdateMetadata"
 
 
 class StopReplicaRequest(NamedTuple):
@@ -63,7 +66,9 @@ class StopReplicaRequest(NamedTuple):
     delete: bool = False
     broker_epoch: int = UNKNOWN_EPOCH
 
-    name = "StopReplica"
+    @property
+    def name(self) -> str:
+        return "StopReplica"
 
 
 class ControlledShutdownRequest(NamedTuple):
@@ -72,7 +77,9 @@ class ControlledShutdownRequest(NamedTuple):
     broker: int
     broker_epoch: int = UNKNOWN_EPOCH
 
-    name = "ControlledShutdown"
+    @property
+    def name(self) -> str:
+        return "ControlledShutdown"
 
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest

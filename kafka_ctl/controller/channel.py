@@ -49,7 +49,9 @@ class RequestBatch:
     def open(self) -> None:
         """Begin; BatchNotEmpty if the last batch was never sent."""
         for name, pending in (
-            ("LeaderAndIsr", self._leader_and_isr), ("StopReplica", self._stop), ("UpdateMetadata", self._metadata_to)
+            ("LeaderAndIsr", self._leader_and_isr),
+            ("StopReplica", self._stop),
+            ("UpdateMetadata", self._metadata_to),
         ):
             if pending:
                 raise BatchNotEmpty(
@@ -62,7 +64,11 @@ class RequestBatch:
             pending.clear()
 
     def leader_and_isr(
-        self, brokers: Iterable[int], partition: TopicPartition, state: LeaderAndIsr, replicas: tuple[int, ...],
+        self,
+        brokers: Iterable[int],
+        partition: TopicPartition,
+        state: LeaderAndIsr,
+        replicas: tuple[int, ...],
         is_new: bool,
     ) -> None:
         """Tell these brokers who leads; everybody will learn it as metadata."""
@@ -104,7 +110,7 @@ class RequestBatch:
 
     def _send_leader_and_isr(self) -> None:
         controller = self.controller
-        add, actor, epoch = controller.trace.add, controller.actor, self.context.epoch
+        about, actor, epoch = controller.trace.about, controller.actor, self.context.epoch
         while self._leader_and_isr:
             broker = next(iter(self._leader_and_isr))
             states = self._leader_and_isr[broker]
@@ -116,10 +122,7 @@ class RequestBatch:
                 if adding or removing:
                     moves = f"adding={','.join(map(str, adding))} removing={','.join(map(str, removing))}"
                     detail = f"{detail} {moves}" if detail else moves
-                add(
-                    actor, "request", "LeaderAndIsr", tp.topic, tp.partition, broker, None, None, state.leader, state.isr,
-                    state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas, detail,
-                )
+                about(actor, "request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
             request = LeaderAndIsrRequest(controller.id, epoch, states, live_leaders, self._broker_epoch(broker))
@@ -128,14 +131,11 @@ class RequestBatch:
 
     def _send_metadata(self) -> None:
         controller, brokers = self.controller, tuple(sorted(self._metadata_to))
-        add, actor, epoch = controller.trace.add, controller.actor, self.context.epoch
+        about, actor, epoch = controller.trace.about, controller.actor, self.context.epoch
         told = "brokers=" + ",".join(map(str, brokers))
         for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
             detail = told + " offline=" + ",".join(map(str, offline)) if offline else told
-            add(
-                actor, "request", "UpdateMetadata", tp.topic, tp.partition, None, None, None, state.leader, state.isr,
-                state.leader_epoch, state.zk_version, state.controller_epoch, None, None, None, replicas, detail,
-            )
+            about(actor, "request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
         live = tuple(self.context.live_or_shutting_down)
         request = UpdateMetadataRequest(controller.id, epoch, dict(self._metadata), live)
         for broker in filter(self._reachable, brokers):
@@ -153,8 +153,14 @@ class RequestBatch:
                 continue
             for tp, delete, _ in replicas:
                 controller.trace.add(
-                    controller.actor, "request", "StopReplica", tp.topic, tp.partition, broker,
-                    controller_epoch=self.context.epoch, detail="delete" if delete else None,
+                    controller.actor,
+                    "request",
+                    "StopReplica",
+                    tp.topic,
+                    tp.partition,
+                    broker,
+                    controller_epoch=self.context.epoch,
+                    detail="delete" if delete else None,
                 )
             for partitions, delete, callback in self._grouped(replicas):
                 broker_epoch = self._broker_epoch(broker)
@@ -212,7 +218,11 @@ class Channel:
             CAUSE.set(cause)
             correlation_id, self._correlation_id = self._correlation_id, self._correlation_id + 1
             sent = controller.trace.add(
-                controller.actor, "request", request.name, broker=self.broker, target="sent",
+                controller.actor,
+                "request",
+                request.name,
+                broker=self.broker,
+                target="sent",
                 controller_epoch=request.controller_epoch,
                 detail=f"partitions={len(request.partitions)} correlation_id={correlation_id}",
             )
@@ -233,7 +243,11 @@ class Channel:
                 failures += 1
                 if failures == 1:
                     controller.trace.add(
-                        controller.actor, "response", request.name, broker=self.broker, error="DISCONNECTED",
+                        controller.actor,
+                        "response",
+                        request.name,
+                        broker=self.broker,
+                        error="DISCONNECTED",
                         detail=str(error),
                     )
                 await controller.clock.sleep(RETRY_BACKOFF)
@@ -262,7 +276,14 @@ class Channels:
     def send(self, broker: int, request: Any, callback: Callback | None = None) -> None:
         channel = self._by_broker.get(broker)
         if channel is None:
-            self.controller.say("not_sending", request=request.name, broker=broker)
+            words = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
+            self.controller.say(
+                "not_sending",
+                request=request.name,
+                broker=broker,
+                partitions=list(map(str, request.partitions)),
+                **words,
+            )
         else:
             channel.put(request, callback)
 

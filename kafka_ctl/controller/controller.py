@@ -14,7 +14,17 @@ from typing import Any
 from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import (
-    deletion, events, failover, isr, kip455, leadership, membership, reassignment, rebalance, shutdown, topics,
+    deletion,
+    events,
+    failover,
+    isr,
+    kip455,
+    leadership,
+    membership,
+    reassignment,
+    rebalance,
+    shutdown,
+    topics,
 )
 from kafka_ctl.controller.channel import Channels, RequestBatch
 from kafka_ctl.controller.context import Context
@@ -36,8 +46,15 @@ class Controller:
     """
 
     def __init__(
-        self, id: int, zk: KafkaZk, network: Any, clock: Any, trace: Trace, generation: Generation,
-        config: Mapping[str, Any], register: Any,
+        self,
+        id: int,
+        zk: KafkaZk,
+        network: Any,
+        clock: Any,
+        trace: Trace,
+        generation: Generation,
+        config: Mapping[str, Any],
+        register: Any,
     ) -> None:
         self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
         self.generation, self.config, self.register = generation, config, register
@@ -163,7 +180,11 @@ class Controller:
     def say(self, message: str, **words: Any) -> None:
         """Write a line into the controller's own log; `lab/kafkalog.py` knows the texts."""
         self.trace.add(
-            self.actor, "controller", message, broker=self.id, controller_epoch=self.context.epoch,
+            self.actor,
+            "controller",
+            message,
+            broker=self.id,
+            controller_epoch=self.context.epoch,
             detail=json.dumps(words) if words else None,
         )
 

@@ -36,7 +36,9 @@ async def initialize(c: Controller) -> None:
     context = c.context
     wanted = await c.zk.read_children(DeleteTopicsZNode.path())
     online = context.online
-    blocked = {r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)}
+    blocked = {
+        r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
+    }
     blocked |= {tp.topic for tp in context.reassigning}
     c.say("topics_to_be_deleted", topics=wanted)
     c.say("topics_ineligible", topics=sorted(blocked))
@@ -110,8 +112,12 @@ async def resume_deletions(c: Controller) -> None:
             c.say("deletion_completed", topic=topic)
         elif started:
             if not c.generation.partitions_leave_first:
-                c.say("deletion_in_progress", topic=topic, replicas=[r.broker for r in started],
-                      partitions=sorted({str(r.topic_partition) for r in started}))
+                c.say(
+                    "deletion_in_progress",
+                    topic=topic,
+                    replicas=sorted({r.broker for r in started}),
+                    partitions=sorted({str(r.topic_partition) for r in started}),
+                )
         elif failed := context.replicas_in(topic, INELIGIBLE):
             c.say("retrying_deletion", topic=topic, replicas=[list(r) for r in failed])
             await c.replica_machine.handle(failed, OFFLINE_REPLICA)

@@ -11,8 +11,11 @@ from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import failover, membership
 from kafka_ctl.replica import ONLINE
 from kafka_ctl.zookeeper.znodes import (
-    IsrChangeNotificationSequenceZNode, IsrChangeNotificationZNode, LogDirEventNotificationSequenceZNode,
-    LogDirEventNotificationZNode, sequence_number,
+    IsrChangeNotificationSequenceZNode,
+    IsrChangeNotificationZNode,
+    LogDirEventNotificationSequenceZNode,
+    LogDirEventNotificationZNode,
+    sequence_number,
 )
 
 if TYPE_CHECKING:

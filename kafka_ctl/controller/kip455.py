@@ -150,8 +150,13 @@ async def _update_current(c: Controller, tp: TopicPartition, assignment: Replica
 async def _write(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     c.context.topics[tp.topic][tp.partition] = assignment
     await reassignment.write_assignment(c, tp.topic)
-    c.say("full_assignment_updated", partition=str(tp), replicas=list(assignment.replicas),
-          adding=list(assignment.adding), removing=list(assignment.removing))
+    c.say(
+        "full_assignment_updated",
+        partition=str(tp),
+        replicas=list(assignment.replicas),
+        adding=list(assignment.adding),
+        removing=list(assignment.removing),
+    )
 
 
 async def _forget(c: Controller, tp: TopicPartition, done: ReplicaAssignment) -> None:

@@ -112,9 +112,9 @@ async def _register_with_epoch(c: Controller, data: bytes) -> tuple[int, int]:
     answer = (await c.zk.read(path)).checked()
     assert isinstance(answer.value, bytes) and answer.stat is not None
     epoch, version = ControllerEpochZNode.decode(answer.value) + 1, answer.stat.version
-    both = Multi((
-        Create(ControllerZNode.path(), data, ephemeral=True), Set(path, ControllerEpochZNode.encode(epoch), version)
-    ))
+    both = Multi(
+        (Create(ControllerZNode.path(), data, ephemeral=True), Set(path, ControllerEpochZNode.encode(epoch), version))
+    )
     done = (await c.zk.send([both]))[0]
     if done.error in ("NODEEXISTS", "BADVERSION"):
         now = await c.zk.read(path)

@@ -55,7 +55,9 @@ def unregister(c: Controller) -> None:
 
 async def watch_reassignment(c: Controller) -> bool:
     """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
-    return await c.zk.handle_node_and_check(znodes.ReassignPartitionsZNode.path(), _on(c, CREATED, events.PartitionReassignment()))
+    return await c.zk.handle_node_and_check(
+        znodes.ReassignPartitionsZNode.path(), _on(c, CREATED, events.PartitionReassignment())
+    )
 
 
 async def watch_preferred(c: Controller) -> bool:

@@ -85,10 +85,11 @@ async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
         for tp, target in list(c.context.reassigning.items()):
             if not returning.isdisjoint(target):
                 await reassignment.on_reassignment(c, tp, target)
-    doomed = [r.topic for r in replicas if r.topic in c.context.topics_to_be_deleted]
+    doomed = [r for r in replicas if r.topic in c.context.topics_to_be_deleted]
     if doomed:
-        c.say("deletion_can_resume", topics=sorted(set(doomed)), brokers=list(brokers))
-        await deletion.resume(c, doomed)
+        topics = list(c.context.topics_to_be_deleted)
+        c.say("deletion_can_resume", replicas=[list(r) for r in doomed], topics=topics, brokers=list(brokers))
+        await deletion.resume(c, {r.topic for r in doomed})
     await listeners.watch_brokers(c, brokers)
 
 
@@ -109,7 +110,8 @@ async def on_replicas_offline(c: Controller, replicas: Iterable[Replica]) -> Non
     """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs."""
     context, doomed = c.context, c.context.topics_to_be_deleted
     leaderless = [
-        tp for tp, state in context.leadership.items()
+        tp
+        for tp, state in context.leadership.items()
         if not context.online(state.leader, tp) and tp.topic not in doomed
     ]
     await c.partition_machine.handle(leaderless, OFFLINE_PARTITION)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller import failures
 from kafka_ctl.controller.channel import RequestBatch
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode, StateChangeFailed
@@ -90,20 +91,37 @@ class PartitionStateMachine:
                 for tp in movable:
                     self._moved(tp, target, action)
 
-    def _moved(self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None) -> None:
+    def _moved(
+        self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None
+    ) -> None:
         """Record a move that was made, and make it."""
         context = self.context
-        leader, isr, leader_epoch, zk_version = state[:4] if state else (None, None, None, None)
-        self.controller.trace.add(
-            self.controller.actor, "partition", action, tp.topic, tp.partition, None, context.partitions[tp], target,
-            leader, isr, leader_epoch, zk_version, context.epoch, None, None, None, context.assigned(tp),
+        self.controller.trace.about(
+            self.controller.actor,
+            "partition",
+            action,
+            tp,
+            None,
+            state,
+            source=context.partitions[tp],
+            target=target,
+            controller_epoch=context.epoch,
+            replicas=context.assigned(tp),
         )
         context.partitions[tp] = target
 
     def _failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
         self.controller.trace.add(
-            self.controller.actor, "partition", "refuse", tp.topic, tp.partition, source=self.context.partitions[tp],
-            target=target, controller_epoch=self.context.epoch, error=type(error).__name__, detail=str(error),
+            self.controller.actor,
+            "partition",
+            "refuse",
+            tp.topic,
+            tp.partition,
+            source=self.context.partitions[tp],
+            target=target,
+            controller_epoch=self.context.epoch,
+            error=type(error).__name__,
+            detail=str(error),
         )
 
     # New -> Online
@@ -118,11 +136,7 @@ class PartitionStateMachine:
             if live:
                 states[tp] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
-                self._failed(tp, ONLINE, StateChangeFailed(
-                    f"Controller {self.controller.id} epoch {context.epoch} encountered error during state change of "
-                    f"partition {tp} from New to Online, assigned replicas are [{','.join(map(str, replicas))}], live "
-                    f"brokers are [{','.join(map(str, sorted(context.live)))}]. No assigned replica is alive."
-                ))
+                self._failed(tp, ONLINE, failures.no_live_replica(self.controller, tp))
         errors = await self.controller.zk.create_states(states)
         for tp, state in states.items():
             if tp in errors:
@@ -157,9 +171,13 @@ class PartitionStateMachine:
             choice, receivers[tp] = self._decide(strategy, tp, state, unclean.get(tp.topic, False))
             self._record_election(strategy, tp, state, choice)
             if choice is None:
-                self._failed(tp, ONLINE, StateChangeFailed(
-                    f"Failed to elect leader for partition {tp} under strategy {_kafka_name(strategy)}"
-                ))
+                self._failed(
+                    tp,
+                    ONLINE,
+                    StateChangeFailed(
+                        f"Failed to elect leader for partition {tp} under strategy {_kafka_name(strategy)}"
+                    ),
+                )
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
         updated = await self.controller.zk.update_states(updates)
@@ -178,17 +196,11 @@ class PartitionStateMachine:
         for tp in partitions:
             state = found[tp]
             if isinstance(state, NoNode):
-                self._failed(tp, ONLINE, StateChangeFailed(
-                    f"LeaderAndIsr information doesn't exist for partition {tp} in {self.context.partitions[tp]} state"
-                ))
+                self._failed(tp, ONLINE, failures.no_state(self.controller, tp))
             elif isinstance(state, Exception):
                 self._failed(tp, ONLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self._failed(tp, ONLINE, StateChangeFailed(
-                    f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by "
-                    f"another controller. This probably means that the current controller {self.controller.id} went "
-                    f"through a soft failure and another controller was elected with epoch {state.controller_epoch}."
-                ))
+                self._failed(tp, ONLINE, failures.newer_controller_elected(self.controller, tp, state))
             else:
                 states[tp] = state
         return states
@@ -227,11 +239,19 @@ class PartitionStateMachine:
         live = ",".join(map(str, sorted(self.context.live)))
         detail = f"live={live} isr_before={','.join(map(str, state.isr))} leader_before={state.leader}"
         self.controller.trace.add(
-            self.controller.actor, "election", strategy, tp.topic, tp.partition,
+            self.controller.actor,
+            "election",
+            strategy,
+            tp.topic,
+            tp.partition,
             target=("unclean" if choice.unclean else "clean") if choice else None,
-            leader=choice.leader if choice else None, isr=choice.isr if choice else None,
-            leader_epoch=state.leader_epoch + 1 if choice else None, controller_epoch=self.context.epoch,
-            error=None if choice else "NoReplicaOnline", replicas=self.context.assigned(tp), detail=detail,
+            leader=choice.leader if choice else None,
+            isr=choice.isr if choice else None,
+            leader_epoch=state.leader_epoch + 1 if choice else None,
+            controller_epoch=self.context.epoch,
+            error=None if choice else "NoReplicaOnline",
+            replicas=self.context.assigned(tp),
+            detail=detail,
         )
 
 

@@ -31,7 +31,7 @@ class EventQueue:
             self._arrived.set()
 
     def clear_and_put(self, event: Event) -> None:
-        """Forget everything that waits, then put; before 2.2 nobody is told, since then those who wait for a reply are."""
+        """Forget everything that waits, then put; since 2.2 those who wait for a reply are told so."""
         for dropped, seq in self._items:
             if self.preempts and (reply := getattr(dropped, "reply", None)) is not None and not reply.done():
                 reply.set_exception(ControllerMoved("Controller moved to another broker"))

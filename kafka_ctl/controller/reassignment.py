@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, events, listeners
+from kafka_ctl.controller import deletion, events, failures, listeners
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
@@ -85,8 +85,13 @@ async def isr_change(c: Controller, tp: TopicPartition) -> None:
         c.say("reassignment_never_created", partition=str(tp), replicas=list(target))
         return
     missing = [r for r in target if r not in state.isr]
-    c.say("reassignment_progress", partition=str(tp), caught_up=len(target) - len(missing), wanted=len(target),
-          missing=missing)
+    c.say(
+        "reassignment_progress",
+        partition=str(tp),
+        caught_up=len(target) - len(missing),
+        wanted=len(target),
+        missing=missing,
+    )
     if not missing:
         await on_reassignment(c, tp, target)
 
@@ -161,11 +166,7 @@ async def bump_leader_epoch(
                 "somehow tried to reassign a partition that doesn't exist"
             )
         if state.controller_epoch > c.context.epoch:
-            raise StateChangeFailed(
-                "Leader and isr path written by another controller. This probably means the current controller with "
-                f"epoch {c.context.epoch} went through a soft failure and another controller was elected with epoch "
-                f"{state.controller_epoch}. Aborting state change by this controller"
-            )
+            raise failures.newer_controller_wrote(c, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=c.context.epoch)
         updated = await c.zk.update_states({tp: new})
         for error in updated.failed.values():
@@ -189,9 +190,17 @@ async def _tell(
     except BatchNotEmpty as error:
         await c.illegal_state(error)
     full = c.context.assignment(tp)
-    c.say("reassignment_told", partition=str(tp), leader=state.leader, isr=list(state.isr),
-          leader_epoch=state.leader_epoch, zk_version=state.zk_version, replicas=list(assignment),
-          adding=list(full.adding), removing=list(full.removing))
+    c.say(
+        "reassignment_told",
+        partition=str(tp),
+        leader=state.leader,
+        isr=list(state.isr),
+        leader_epoch=state.leader_epoch,
+        zk_version=state.zk_version,
+        replicas=list(assignment),
+        adding=list(full.adding),
+        removing=list(full.removing),
+    )
 
 
 async def _assign(c: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:

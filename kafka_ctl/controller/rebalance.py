@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events, listeners
 from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
@@ -35,7 +36,9 @@ async def initialize(c: Controller) -> None:
     doomed = [tp for tp in wished if tp not in done and tp.topic in context.topics_to_be_deleted]
     pending = [tp for tp in wished if tp not in done and tp not in doomed]
     for message, partitions in (
-        ("preferred_undergoing", wished), ("preferred_completed", done), ("preferred_skipped", doomed),
+        ("preferred_undergoing", wished),
+        ("preferred_completed", done),
+        ("preferred_skipped", doomed),
         ("preferred_resuming", pending),
     ):
         c.say(message, partitions=[str(tp) for tp in partitions])
@@ -54,7 +57,9 @@ async def preferred_election(c: Controller) -> None:
         return
     wished = await _wished(c)
     doomed = [tp for tp in wished if tp.topic in c.context.topics_to_be_deleted]
-    unknown = [tp for tp in wished if tp not in doomed and tp not in c.context.leadership]
+    unknown = []
+    if not c.generation.elects_already_preferred:
+        unknown = [tp for tp in wished if tp not in doomed and not c.context.assigned(tp)]
     if doomed:
         c.say("preferred_deleting", partitions=[str(tp) for tp in doomed])
     if unknown:
@@ -71,6 +76,8 @@ async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: st
     c.say("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
     await c.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
     for tp in wanted:
+        if tp not in c.context.leadership:
+            raise StateChangeFailed(f"key not found: {tp}")  # and the wish stays where it is, as in Kafka
         preferred, leader = c.context.assigned(tp)[0], c.context.leadership[tp].leader
         words = {"partition": str(tp), "preferred": preferred, "leader": leader}
         c.say("preferred_done" if leader == preferred else "preferred_failed", **words)

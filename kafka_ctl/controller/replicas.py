@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
+from kafka_ctl.controller import failures
 from kafka_ctl.controller.channel import Callback, RequestBatch
-from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode, StateChangeFailed
-from kafka_ctl.replica import INELIGIBLE, NEW, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
+from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
+from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -40,9 +41,7 @@ class ReplicaStateMachine:
             self.controller.say("triggering_offline_replicas")
             await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
 
-    async def handle(
-        self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None
-    ) -> None:
+    async def handle(self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None) -> None:
         """Move these replicas to `target` and send what follows, in one batch.
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
@@ -83,15 +82,34 @@ class ReplicaStateMachine:
         context = self.context
         topic, partition, broker = replica
         self.controller.trace.add(
-            self.controller.actor, "replica", action, topic, partition, broker, context.replicas[replica], target,
-            None, None, None, None, context.epoch,
+            self.controller.actor,
+            "replica",
+            action,
+            topic,
+            partition,
+            broker,
+            context.replicas[replica],
+            target,
+            None,
+            None,
+            None,
+            None,
+            context.epoch,
         )
         context.replicas[replica] = target
 
     def _failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
         self.controller.trace.add(
-            self.controller.actor, "replica", "refuse", replica.topic, replica.partition, replica.broker,
-            self.context.replicas[replica], target, controller_epoch=self.context.epoch, error=type(error).__name__,
+            self.controller.actor,
+            "replica",
+            "refuse",
+            replica.topic,
+            replica.partition,
+            replica.broker,
+            self.context.replicas[replica],
+            target,
+            controller_epoch=self.context.epoch,
+            error=type(error).__name__,
             detail=str(error),
         )
 
@@ -100,10 +118,7 @@ class ReplicaStateMachine:
         tp = replica.topic_partition
         state = self.context.leadership.get(tp)
         if state is not None and state.leader == replica.broker:
-            self._failed(replica, target, StateChangeFailed(
-                f"Replica {replica.broker} for partition {tp} cannot be moved to NewReplica state as it is being "
-                "requested to become leader"
-            ))
+            self._failed(replica, target, failures.would_lead(replica))
             return
         if state is not None:
             self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=True)
@@ -188,7 +203,9 @@ class ReplicaStateMachine:
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
 
     def _shrinkable(
-        self, replicas: dict[TopicPartition, Replica], partitions: Iterable[TopicPartition],
+        self,
+        replicas: dict[TopicPartition, Replica],
+        partitions: Iterable[TopicPartition],
         found: dict[TopicPartition, LeaderAndIsr | Exception],
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The states an ISR can be shrunk in; the others are recorded as failures."""
@@ -197,18 +214,11 @@ class ReplicaStateMachine:
             state = found[tp]
             if isinstance(state, NoNode):
                 if tp not in self.context.partitions_to_be_deleted:
-                    self._failed(replicas[tp], OFFLINE, StateChangeFailed(
-                        f"Failed to change state of replica {replicas[tp].broker} for partition {tp} since the leader "
-                        "and isr path in zookeeper is empty"
-                    ))
+                    self._failed(replicas[tp], OFFLINE, failures.nothing_stored(replicas[tp]))
             elif isinstance(state, Exception):
                 self._failed(replicas[tp], OFFLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self._failed(replicas[tp], OFFLINE, StateChangeFailed(
-                    "Leader and isr path written by another controller. This probably means the current controller "
-                    f"with epoch {self.context.epoch} went through a soft failure and another controller was elected "
-                    f"with epoch {state.controller_epoch}. Aborting state change by this controller"
-                ))
+                self._failed(replicas[tp], OFFLINE, failures.newer_controller_wrote(self.controller, state))
             else:
                 states[tp] = state
         return states

@@ -53,7 +53,8 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
     c.say("live_brokers", brokers=sorted(context.live))
     skipped = context.topics_to_be_deleted if c.generation.shutdown_skips_deletions else {}
     movable = [
-        tp for tp in context.partitions_on(broker)
+        tp
+        for tp in context.partitions_on(broker)
         if len(context.assigned(tp)) > 1 and tp in context.leadership and tp.topic not in skipped
     ]
     led = [tp for tp in movable if context.leadership[tp].leader == broker]
@@ -68,6 +69,7 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
         await c.illegal_state(error)
     await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in followed], OFFLINE)
     return tuple(
-        tp for tp, state in context.leadership.items()
+        tp
+        for tp, state in context.leadership.items()
         if state.leader == broker and len(context.assigned(tp)) > 1 and tp.topic not in skipped
     )

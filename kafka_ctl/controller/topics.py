@@ -49,9 +49,7 @@ async def partition_modifications(c: Controller, topic: str) -> None:
         await _created(c, {topic: added}, "partitions_added")
 
 
-async def _restore(
-    c: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]
-) -> None:
+async def _restore(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
     """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612)."""
     c.say("partitions_not_added", topic=topic, partitions=list(added))
     c.say("restoring_assignment", topic=topic)

@@ -35,7 +35,9 @@ class Admin:
         """The administrator's client, connected at the first need."""
         if self._zk is None:
             client = ZkClient(window=1)
-            client.session = await self.store.connect("admin", 30.0, client.watched, lambda state: self._state(client, state))
+            client.session = await self.store.connect(
+                "admin", 30.0, client.watched, lambda state: self._state(client, state)
+            )
             client.connected.set()
             self._zk = KafkaZk(client)
         return self._zk
@@ -50,8 +52,13 @@ class Admin:
         return await (await self.zk()).read_children(znodes.TopicsZNode.path())
 
     async def create_topic(
-        self, topic: str, partitions: int | None, replication_factor: int | None,
-        assignment: Mapping[int, Sequence[int]] | None, config: Mapping[str, Any] | None, racks: Mapping[int, str | None],
+        self,
+        topic: str,
+        partitions: int | None,
+        replication_factor: int | None,
+        assignment: Mapping[int, Sequence[int]] | None,
+        config: Mapping[str, Any] | None,
+        racks: Mapping[int, str | None],
     ) -> None:
         """Write the topic's configuration, then its assignment; the controller does the rest."""
         _check_name(topic)
@@ -104,7 +111,9 @@ class Admin:
             raise BadInput(f"The proposed assignment contains non-existent partitions: {', '.join(missing)}")
         check_targets(targets)
         path = znodes.ReassignPartitionsZNode.path()
-        if (answer := await zk.write(Create(path, znodes.ReassignPartitionsZNode.encode(targets)))).error == "NODEEXISTS":
+        if (
+            answer := await zk.write(Create(path, znodes.ReassignPartitionsZNode.encode(targets)))
+        ).error == "NODEEXISTS":
             raise BadInput("There is an existing assignment running.")
         answer.checked()
 
@@ -162,7 +171,9 @@ def check_targets(targets: Mapping[TopicPartition, Sequence[int]]) -> None:
         twice = sorted({r for r in replicas if list(replicas).count(r) > 1})
         if twice:
             listed = ",".join(map(str, twice))
-            raise BadInput(f"Partition replica lists may not contain duplicate entries: {tp} contains multiple entries for {listed}")
+            raise BadInput(
+                f"Partition replica lists may not contain duplicate entries: {tp} contains multiple entries for {listed}"
+            )
 
 
 def _check_name(topic: str) -> None:

@@ -84,24 +84,40 @@ def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition
     return views
 
 
-def _partition(tp: TopicPartition, assignment: ReplicaAssignment, znodes: Znodes, state: PartitionState) -> PartitionView:
+def _partition(
+    tp: TopicPartition, assignment: ReplicaAssignment, znodes: Znodes, state: PartitionState
+) -> PartitionView:
     stored = znodes.get(TopicPartitionStateZNode.path(tp))
-    known = TopicPartitionStateZNode.decode(stored[0], stored[1], tp) if stored else LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
+    known = (
+        TopicPartitionStateZNode.decode(stored[0], stored[1], tp) if stored else LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
+    )
     return PartitionView(
-        tp.topic, tp.partition, state, known.leader, known.isr, *assignment, known.leader_epoch,
-        known.controller_epoch, known.zk_version,
+        tp.topic,
+        tp.partition,
+        state,
+        known.leader,
+        known.isr,
+        *assignment,
+        known.leader_epoch,
+        known.controller_epoch,
+        known.zk_version,
     )
 
 
 def replicas(acting: Controller | None) -> list[ReplicaView]:
     """Every replica the acting controller knows, by topic, partition and broker."""
-    return [ReplicaView(*replica, state) for replica, state in sorted(acting.context.replicas.items())] if acting else []
+    return (
+        [ReplicaView(*replica, state) for replica, state in sorted(acting.context.replicas.items())] if acting else []
+    )
 
 
 def broker(process: Broker) -> BrokerView:
     hosted = process.replicas.hosted if process.state != "down" else {}
     return BrokerView(
-        process.id, process.rack, process.state, process.listening and process.controller.is_active,
+        process.id,
+        process.rack,
+        process.state,
+        process.listening and process.controller.is_active,
         dict(process.replicas.metadata),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader == process.id)),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),

@@ -13,7 +13,19 @@ from collections.abc import Callable, Iterable, Sequence
 
 from kafka_ctl.errors import ConnectionLoss, NodeExists, SessionExpired
 from kafka_ctl.zookeeper import store
-from kafka_ctl.zookeeper.store import Children, Create, Delete, Exists, Get, Multi, Op, Result, Session, Set, WatchedEvent
+from kafka_ctl.zookeeper.store import (
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Op,
+    Result,
+    Session,
+    Set,
+    WatchedEvent,
+)
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 Handler = Callable[[str], None]
@@ -65,7 +77,7 @@ class ZkClient:
             try:
                 return await self.session.send(ops, self.window)
             except ConnectionLoss:
-                self.connected.clear()
+                await asyncio.sleep(0)  # whoever owns the session clears `connected` while there is no connection
             except SessionExpired:
                 return [Result(op, "SESSIONEXPIRED") for op in ops]
         return []

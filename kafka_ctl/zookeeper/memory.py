@@ -15,31 +15,38 @@ from kafka_ctl.errors import SessionExpired
 from kafka_ctl.trace import CAUSE, Trace
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.store import (
-    Check, Children, Create, Delete, Exists, Get, Multi, Op, Result, Session, Set, Stat, StateListener, Store,
-    WatchedEvent, Watcher,
+    Check,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Op,
+    Result,
+    Session,
+    Set,
+    StateListener,
+    Store,
+    WatchedEvent,
+    Watcher,
 )
+from kafka_ctl.zookeeper.tree import Change, Tree, parent_of
 
-
-class Node:
-    """One znode. `created` counts the children ever made: it numbers sequence znodes."""
-
-    __slots__ = ("children", "created", "czxid", "data", "mzxid", "owner", "version")
-
-    def __init__(self, data: bytes, zxid: int, owner: int = 0) -> None:
-        self.data, self.czxid, self.mzxid, self.owner = data, zxid, zxid, owner
-        self.version = self.created = 0
-        self.children: dict[str, None] = {}
-
-    def stat(self) -> Stat:
-        cversion = 2 * self.created - len(self.children)  # creations and deletions, as the server shows it
-        return Stat(self.czxid, self.mzxid, self.version, cversion, self.owner, len(self.children))
+Write = Create | Set | Delete
 
 
 class MemorySession(Session):
     """A session on a `MemoryStore`."""
 
     def __init__(
-        self, server: MemoryStore, number: int, actor: str, timeout: float, watcher: Watcher, listener: StateListener,
+        self,
+        server: MemoryStore,
+        number: int,
+        actor: str,
+        timeout: float,
+        watcher: Watcher,
+        listener: StateListener,
     ) -> None:
         self.server, self.id, self.actor, self.timeout = server, number, actor, timeout
         self.watcher, self.listener = watcher, listener
@@ -47,7 +54,6 @@ class MemorySession(Session):
         """The server still knows this session."""
         self.listening = True
         """The client still exists to hear of anything."""
-        self.ephemerals: dict[str, None] = {}
         self._waiting: dict[asyncio.Future, None] = {}
 
     async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
@@ -57,7 +63,7 @@ class MemorySession(Session):
         return answers
 
     def _trip(self, ops: Sequence[Op]) -> asyncio.Future:
-        if not self.alive:
+        if not self.alive or not self.listening:
             raise SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} has expired")
         server = self.server
         answer = server.clock.loop.create_future()
@@ -71,6 +77,8 @@ class MemorySession(Session):
             server = self.server
             results = [server.apply(self, op, cause) for op in ops]
             server.clock.later(server.half_trip, self._answered, answer, results)
+        else:
+            self.lose(SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} is over"))
 
     def _answered(self, answer: asyncio.Future, results: list[Result]) -> None:
         self._waiting.pop(answer, None)
@@ -97,7 +105,7 @@ class MemorySession(Session):
                 answer.set_exception(error)
 
     async def close(self) -> None:
-        if self.alive:
+        if self.alive and self.listening:
             await self.server.clock.sleep(self.server.half_trip)
             self.listening = False
             self.server.end(self, "closed")
@@ -115,15 +123,19 @@ class MemoryStore(Store):
 
     def __init__(self, clock: Any, trace: Trace, round_trip: float = 0.0002) -> None:
         self.clock, self.trace, self.half_trip = clock, trace, round_trip / 2
-        self.zxid = 0
-        self.tree: dict[str, Node] = {"/": Node(b"", 0)}
+        self.tree = Tree()
         self.sessions: dict[int, MemorySession] = {}
         self._next_session = 0x1000
         self._data_watches: dict[str, dict[int, None]] = {}
         self._child_watches: dict[str, dict[int, None]] = {}
         self._handlers: dict[type, Any] = {
-            Get: self._get, Exists: self._exists, Children: self._children, Create: self._create, Set: self._set,
-            Delete: self._delete, Multi: self._multi,
+            Get: self._get,
+            Exists: self._exists,
+            Children: self._children,
+            Create: self._write_one,
+            Set: self._write_one,
+            Delete: self._write_one,
+            Multi: self._multi,
         }
 
     async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> MemorySession:
@@ -148,7 +160,7 @@ class MemoryStore(Store):
             for path in [p for p, holders in watches.items() if session.id in holders]:
                 del watches[path][session.id]
         seq = self.trace.add("zookeeper", "zk", how, detail=f"session={session.id:#x} of {session.actor}")
-        for path in list(session.ephemerals):
+        for path in list(self.tree.ephemerals.pop(session.id, ())):
             self._write("zookeeper", session, Delete(path), seq)
         if how == "expired":
             session.lose(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
@@ -160,7 +172,7 @@ class MemoryStore(Store):
     # Reads. Each may arm a watch, and is recorded under the name of ZooKeeper's command.
 
     def _get(self, session: MemorySession, op: Get, cause: int | None) -> Result:
-        node = self.tree.get(op.path)
+        node = self.tree.nodes.get(op.path)
         if node is None:
             return self._read(session, "get", op, Result(op, "NONODE"), cause)
         if op.watch:
@@ -170,12 +182,12 @@ class MemoryStore(Store):
     def _exists(self, session: MemorySession, op: Exists, cause: int | None) -> Result:
         if op.watch:
             self._data_watches.setdefault(op.path, {})[session.id] = None
-        node = self.tree.get(op.path)
+        node = self.tree.nodes.get(op.path)
         answer = Result(op, "NONODE") if node is None else Result(op, None, None, node.stat())
         return self._read(session, "exists", op, answer, cause)
 
     def _children(self, session: MemorySession, op: Children, cause: int | None) -> Result:
-        node = self.tree.get(op.path)
+        node = self.tree.nodes.get(op.path)
         if node is None:
             return self._read(session, "children", op, Result(op, "NONODE"), cause)
         if op.watch:
@@ -189,118 +201,68 @@ class MemoryStore(Store):
 
     # Writes. Each is checked first and changes the tree only when nothing is wrong.
 
-    def _create(self, session: MemorySession, op: Create, cause: int | None) -> Result:
+    def _write_one(self, session: MemorySession, op: Write, cause: int | None) -> Result:
         return self._write(session.actor, session, op, cause)
 
-    _set = _delete = _create
-
     def _multi(self, session: MemorySession, op: Multi, cause: int | None) -> Result:
-        undo: list[Any] = []
-        zxid, parts = self.zxid, []
+        zxid, changes, parts = self.tree.zxid, list[tuple[Write, Change]](), list[Result]()
         for part in op.ops:
-            error = self._problem(part)
-            parts.append(Result(part, error))
+            error = self.tree.problem(part)
             if error:
-                break
-            if not isinstance(part, Check):
-                self.zxid = zxid  # all parts of a transaction share one zxid
-                undo.append(self._change(session, part))
-        if not parts or parts[-1].error is None:
-            for part, (_, path, version, _) in zip([p for p in op.ops if not isinstance(p, Check)], undo, strict=True):
-                self._written(session.actor, part, path, version, cause)
-            values = iter(undo)
-            return Result(op, None, tuple(
-                Result(p) if isinstance(p, Check) else self._result(p, next(values)) for p in op.ops
-            ))
-        for take_back, *_ in reversed(undo):
-            take_back()
-        self.zxid = zxid
-        failed = len(parts) - 1
-        error = parts[failed].error
-        self.trace.add(session.actor, "zk", "multi", path=parts[failed].op.path, error=error, cause=cause)
-        rest = tuple(Result(p, "RUNTIMEINCONSISTENCY") for p in op.ops[failed + 1 :])
-        return Result(op, error, (*(Result(p.op, "ROLLEDBACK") for p in parts[:failed]), parts[failed], *rest))
+                return self._refused(session, op, [*parts, Result(part, error)], changes, zxid, cause)
+            if isinstance(part, Check):
+                parts.append(Result(part))
+                continue
+            self.tree.zxid = zxid  # all parts of a transaction share one zxid
+            changes.append((part, self.tree.change(part, session.id)))
+            parts.append(_done(*changes[-1]))
+        for part, change in changes:
+            self._written(session.actor, part, change, cause)
+        return Result(op, None, tuple(parts))
 
-    def _write(self, actor: str, session: MemorySession, op: Create | Set | Delete, cause: int | None) -> Result:
-        error = self._problem(op)
+    def _refused(
+        self,
+        session: MemorySession,
+        op: Multi,
+        parts: list[Result],
+        changes: list[tuple[Write, Change]],
+        zxid: int,
+        cause: int | None,
+    ) -> Result:
+        """Take back what a transaction did before the part that failed, the last of `parts`."""
+        for _, change in reversed(changes):
+            change.undo()
+        self.tree.zxid = zxid
+        failed = parts[-1]
+        self.trace.add(session.actor, "zk", "multi", path=failed.op.path, error=failed.error, cause=cause)
+        before = [Result(part.op, "ROLLEDBACK") for part in parts[:-1]]
+        after = [Result(part, "RUNTIMEINCONSISTENCY") for part in op.ops[len(parts) :]]
+        return Result(op, failed.error, (*before, failed, *after))
+
+    def _write(self, actor: str, session: MemorySession, op: Write, cause: int | None) -> Result:
+        error = self.tree.problem(op)
         if error:
             self.trace.add(actor, "zk", type(op).__name__.lower(), path=op.path, error=error, cause=cause)
             return Result(op, error)
-        change = self._change(session, op)
-        self._written(actor, op, change[1], change[2], cause)
-        return self._result(op, change)
+        change = self.tree.change(op, session.id)
+        self._written(actor, op, change, cause)
+        return _done(op, change)
 
-    def _result(self, op: Create | Set | Delete, change: tuple[Any, str, int | None, Stat | None]) -> Result:
-        _, path, _, stat = change
-        return Result(op, None, path if isinstance(op, Create) else None, stat)
-
-    def _problem(self, op: Create | Set | Delete | Check) -> str | None:
-        """ZooKeeper's code for why this write cannot be done now, or None."""
-        if isinstance(op, Create):
-            parent = self.tree.get(_parent(op.path))
-            if not op.path.startswith("/") or (op.path.endswith("/") and not op.sequence) or "//" in op.path:
-                return "BADARGUMENTS"
-            if parent is None:
-                return "NONODE"
-            if parent.owner:
-                return "NOCHILDRENFOREPHEMERALS"
-            return "NODEEXISTS" if op.path in self.tree and not op.sequence else None
-        node = self.tree.get(op.path)
-        if node is None:
-            return "NONODE"
-        if op.version not in (store.ANY_VERSION, node.version):
-            return "BADVERSION"
-        return "NOTEMPTY" if isinstance(op, Delete) and node.children else None
-
-    def _change(self, session: MemorySession, op: Create | Set | Delete) -> tuple[Any, str, int | None, Stat | None]:
-        """Change the tree; returns how to take it back, the path, the new version and the new stat."""
-        self.zxid += 1
-        tree, path = self.tree, op.path
-        if isinstance(op, Set):
-            node = tree[path]
-            old = node.data, node.version, node.mzxid
-            node.data, node.version, node.mzxid = op.data, node.version + 1, self.zxid
-
-            def restore() -> None:
-                node.data, node.version, node.mzxid = old
-
-            return restore, path, node.version, node.stat()
-        parent = tree[_parent(path)]
-        if isinstance(op, Create):
-            if op.sequence:
-                path = f"{path}{parent.created:010d}"
-            name = path.rpartition("/")[2]
-            node = tree[path] = Node(op.data, self.zxid, session.id if op.ephemeral else 0)
-            parent.children[name] = None
-            parent.created += 1
-            if op.ephemeral:
-                session.ephemerals[path] = None
-
-            def uncreate() -> None:
-                del tree[path], parent.children[name]
-                parent.created -= 1
-                session.ephemerals.pop(path, None)
-
-            return uncreate, path, 0, None
-        node, name = tree.pop(path), path.rpartition("/")[2]
-        del parent.children[name]
-        owner = self.sessions.get(node.owner) if node.owner else None
-        (owner or session).ephemerals.pop(path, None)
-
-        def undelete() -> None:
-            tree[path] = node
-            parent.children[name] = None
-            if owner:
-                owner.ephemerals[path] = None
-
-        return undelete, path, None, None
-
-    def _written(self, actor: str, op: Create | Set | Delete, path: str, version: int | None, cause: int | None) -> None:
+    def _written(self, actor: str, op: Write, change: Change, cause: int | None) -> None:
         """Record a write that succeeded and fire the watches it touches."""
-        action = type(op).__name__.lower()
-        kind = ("ephemeral" if op.ephemeral else "persistent") if isinstance(op, Create) else None
-        detail = None if isinstance(op, Delete) else op.data.decode("utf-8", "backslashreplace") or None
-        seq = self.trace.add(actor, "zk", action, path=path, target=kind, zk_version=version, cause=cause, detail=detail)
+        path, kind = change.path, None
+        if isinstance(op, Create):
+            kind = "ephemeral" if op.ephemeral else "persistent"
+        seq = self.trace.add(
+            actor,
+            "zk",
+            type(op).__name__.lower(),
+            path=path,
+            target=kind,
+            zk_version=change.version,
+            cause=cause,
+            detail=None if isinstance(op, Delete) else op.data.decode("utf-8", "backslashreplace") or None,
+        )
         if isinstance(op, Set):
             self._fire(self._data_watches, path, store.DATA_CHANGED, seq, ())
             return
@@ -308,7 +270,7 @@ class MemoryStore(Store):
         told = self._fire(self._data_watches, path, store.DELETED if deleted else store.CREATED, seq, ())
         if deleted:
             self._fire(self._child_watches, path, store.DELETED, seq, told)
-        self._fire(self._child_watches, _parent(path), store.CHILDREN_CHANGED, seq, ())
+        self._fire(self._child_watches, parent_of(path), store.CHILDREN_CHANGED, seq, ())
 
     def _fire(self, watches: dict[str, dict[int, None]], path: str, event: str, seq: int, told: Any) -> dict[int, None]:
         """Fire the one-shot watches on a path; each session hears of one event once."""
@@ -324,8 +286,8 @@ class MemoryStore(Store):
         return dict(self.snapshot())
 
     def snapshot(self) -> Iterator[tuple[str, tuple[bytes, int, int]]]:
-        for path in sorted(self.tree):
-            node = self.tree[path]
+        for path in sorted(self.tree.nodes):
+            node = self.tree.nodes[path]
             if path != "/":
                 yield path, (node.data, node.version, node.owner)
 
@@ -333,6 +295,5 @@ class MemoryStore(Store):
         """Nothing outlives the lab."""
 
 
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
-
+def _done(op: Write, change: Change) -> Result:
+    return Result(op, None, change.path if isinstance(op, Create) else None, change.stat)

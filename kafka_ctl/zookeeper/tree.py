@@ -1,0 +1,123 @@
+"""The znode tree of a ZooKeeper server: what may be written, and writing it.
+
+Every change has one zxid and can be taken back, so that a transaction is all or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, Stat
+
+
+class Node:
+    """One znode. `created` counts the children ever made: it numbers sequence znodes."""
+
+    __slots__ = ("children", "created", "czxid", "data", "mzxid", "owner", "version")
+
+    def __init__(self, data: bytes, zxid: int, owner: int = 0) -> None:
+        self.data, self.czxid, self.mzxid, self.owner = data, zxid, zxid, owner
+        self.version = self.created = 0
+        self.children: dict[str, None] = {}
+
+    def stat(self) -> Stat:
+        cversion = 2 * self.created - len(self.children)  # creations and deletions, as the server shows it
+        return Stat(self.czxid, self.mzxid, self.version, cversion, self.owner, len(self.children))
+
+
+class Change(NamedTuple):
+    """A change that was made: how to take it back, where, and the version and stat that came of it."""
+
+    undo: Callable[[], None]
+    path: str
+    version: int | None
+    stat: Stat | None
+
+
+class Tree:
+    """Znodes by path, the last zxid, and the ephemeral znodes of each session."""
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        self.nodes: dict[str, Node] = {"/": Node(b"", 0)}
+        self.ephemerals: dict[int, dict[str, None]] = {}
+
+    def problem(self, op: Create | Set | Delete | Check) -> str | None:
+        """ZooKeeper's code for why this write cannot be done now, or None."""
+        if isinstance(op, Create):
+            parent = self.nodes.get(parent_of(op.path))
+            if malformed(op.path, op.sequence):
+                return "BADARGUMENTS"
+            if parent is None:
+                return "NONODE"
+            if parent.owner:
+                return "NOCHILDRENFOREPHEMERALS"
+            return "NODEEXISTS" if op.path in self.nodes and not op.sequence else None
+        node = self.nodes.get(op.path)
+        if node is None:
+            return "NONODE"
+        if op.version not in (ANY_VERSION, node.version):
+            return "BADVERSION"
+        return "NOTEMPTY" if isinstance(op, Delete) and node.children else None
+
+    def change(self, op: Create | Set | Delete, owner: int) -> Change:
+        """Make a change that has no `problem`; `owner` is the session that makes it."""
+        self.zxid += 1
+        if isinstance(op, Set):
+            return self._set(op)
+        return self._create(op, owner) if isinstance(op, Create) else self._delete(op)
+
+    def _set(self, op: Set) -> Change:
+        node = self.nodes[op.path]
+        old = node.data, node.version, node.mzxid
+        node.data, node.version, node.mzxid = op.data, node.version + 1, self.zxid
+
+        def undo() -> None:
+            node.data, node.version, node.mzxid = old
+
+        return Change(undo, op.path, node.version, node.stat())
+
+    def _create(self, op: Create, owner: int) -> Change:
+        parent, path = self.nodes[parent_of(op.path)], op.path
+        if op.sequence:
+            path = f"{path}{parent.created:010d}"
+        name, mine = path.rpartition("/")[2], self.ephemerals.setdefault(owner, {})
+        self.nodes[path] = Node(op.data, self.zxid, owner if op.ephemeral else 0)
+        parent.children[name] = None
+        parent.created += 1
+        if op.ephemeral:
+            mine[path] = None
+
+        def undo() -> None:
+            del self.nodes[path], parent.children[name]
+            parent.created -= 1
+            mine.pop(path, None)
+
+        return Change(undo, path, 0, None)
+
+    def _delete(self, op: Delete) -> Change:
+        parent, path = self.nodes[parent_of(op.path)], op.path
+        node, name = self.nodes.pop(path), path.rpartition("/")[2]
+        del parent.children[name]
+        owned = self.ephemerals.get(node.owner, {})
+        was_owned = owned.pop(path, path) is None
+
+        def undo() -> None:
+            self.nodes[path] = node
+            parent.children[name] = None
+            if was_owned:
+                owned[path] = None
+
+        return Change(undo, path, None, None)
+
+
+def parent_of(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+def malformed(path: str, sequence: bool) -> bool:
+    """Whether ZooKeeper would refuse this path: relative, with an empty name, or with `.` or `..` for a name."""
+    names = path.split("/")
+    named = names[1:-1] if sequence else names[1:]
+    return names[0] != "" or any(name in ("", ".", "..") for name in named)
