@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka_ctl import cluster
@@ -24,7 +25,7 @@ from kafka_ctl.brokers.requests import (
     UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists, StaleBrokerEpoch
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists, StaleBrokerEpoch, Unavailable
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.client import ZkClient
@@ -90,7 +91,12 @@ class Broker:
     async def _start(self, delay: float) -> None:
         CAUSE.set(self.record("start"))
         await self.clock.sleep(delay)
-        await self._connect()
+        try:
+            await self._connect()
+        except Unavailable as error:
+            self.record("stopped", error=type(error).__name__)
+            self._end()
+            raise
         await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
@@ -136,7 +142,10 @@ class Broker:
         """The server forgot us: let the controller stop what it does, then open a new session."""
         self.record("session-expired")
         await self.controller.session_expired()
-        await self._connect()
+        while True:
+            with suppress(Unavailable):  # a running broker does not give up; `connect` has waited a while
+                await self._connect()
+                break
         self.controller.session_renewed()
 
     def kill(self) -> None:
