@@ -17,8 +17,9 @@ FADE = 0.35
 """Seconds a change takes."""
 
 
-def animated(film: Film, seconds: float = 2.4, theme: str = "light") -> str:
-    """The film as one SVG, `seconds` a frame, again and again."""
+def animated(film: Film, seconds: float | None = None, theme: str = "light") -> str:
+    """The film as one SVG, again and again: `seconds` a frame, by default 2.4 and less in long films."""
+    seconds = seconds or max(1.2, min(2.4, 150 / len(film)))
     movie = _Movie(film, seconds, theme)
     scene, (x, y) = film.scene, film.scene.offset
     height = scene.height + CAPTION + 4
@@ -56,8 +57,7 @@ class _Movie:
         if key not in self.names:
             name = self.names[key] = f"k{len(self.names)}"
             self.rules.append(
-                f"@keyframes {name}{{{keyframes}}}"
-                f".{name}{{{resting}animation:{name} {self.total:g}s linear infinite}}"
+                f"@keyframes {name}{{{keyframes}}}.{name}{{{resting}animation:{name} {self.total:g}s linear infinite}}"
             )
         return self.names[key]
 
@@ -111,9 +111,7 @@ class _Movie:
             if target != place:
                 begin = self.at(index)
                 points.append((begin, f"translate({place[0]:g}px,{place[1]:g}px)"))
-                points.append(
-                    (min(begin + self.fade * fade, 100), f"translate({target[0]:g}px,{target[1]:g}px)")
-                )
+                points.append((min(begin + self.fade * fade, 100), f"translate({target[0]:g}px,{target[1]:g}px)"))
                 place = target
         last = f"translate({place[0]:g}px,{place[1]:g}px)"
         points.append((100, last))
@@ -129,9 +127,7 @@ class _Movie:
         for frame in self.film.frames:
             for token in frame.picture.tokens:
                 rest = point_at(token.line, token.rest)
-                way = self._way(
-                    frame.index, [point_at(token.line, token.rest * i / 6) for i in range(7)], rest
-                )
+                way = self._way(frame.index, [point_at(token.line, token.rest * i / 6) for i in range(7)], rest)
                 wire, _, pill = token_svg(token, self.theme).partition("/>")
                 drawn.append(f'<g class="{self.only(frame)}">{wire}/><g class="{way}">{pill}</g></g>')
         return "".join(drawn)

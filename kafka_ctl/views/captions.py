@@ -14,18 +14,16 @@ from kafka_ctl.trace import Record
 from kafka_ctl.views.fold import ids, loads, number_of
 from kafka_ctl.views.phrases import brief, brokers, listed, ring, subjects, who
 from kafka_ctl.views.scene import shorten
+from kafka_ctl.views.steps import sameness
 from kafka_ctl.views.zkcaptions import watch, zk
 
 
 def caption(records: Sequence[Record]) -> str:
     """One sentence for one step; steps that were joined for want of room get one for each kind of news."""
-    groups: dict[tuple[str, str], list[Record]] = {}
+    groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
-        same = "" if record.kind in ("zk", "watch") else record.action
-        if same in ("become-leader", "become-follower"):
-            same = "told"
-        groups.setdefault((record.kind, same), []).append(record)
-    told = [SENTENCES[kind](group) for (kind, _), group in groups.items()]
+        groups.setdefault(sameness(record), []).append(record)
+    told = [SENTENCES[group[0].kind](group) for group in groups.values()]
     return " ".join(told[:4]) + (f" (And {len(told) - 4} things more.)" if len(told) > 4 else "")
 
 
@@ -85,7 +83,8 @@ def _partition(records: Sequence[Record]) -> str:
     verb = "moves" if len({(r.topic, r.partition) for r in records}) == 1 else "move"
     if first.leader is not None and first.leader != NO_LEADER and first.target == "OnlinePartition":
         if len(records) == 1:
-            now = f"broker {first.leader} leads, ISR {ring(first.isr)}, leader epoch {first.leader_epoch}"
+            epoch = f", leader epoch {first.leader_epoch}" if first.leader_epoch is not None else ""
+            now = f"broker {first.leader} leads, ISR {ring(first.isr)}{epoch}"
             return f"{names} {verb} {_move(first)}: {now}."
         return f"{names} {verb} {_move(first)}: led by {brokers(r.leader for r in records)}."
     why = {"OfflinePartition": ", as nobody leads", "NewPartition": ": known, but not led yet"}
@@ -199,7 +198,8 @@ def _fault(records: Sequence[Record]) -> str:
 
 def _violation(records: Sequence[Record]) -> str:
     first = records[0]
-    return f"Broken rule: {brief(first.action)}. {shorten(first.detail or '', 160)}".strip()
+    detail = f" {shorten(first.detail, 160).removesuffix('.')}." if first.detail else ""
+    return f"Broken rule: {brief(first.action)}.{detail}"
 
 
 SENTENCES: dict[str, Callable[[Sequence[Record]], str]] = {

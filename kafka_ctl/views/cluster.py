@@ -29,9 +29,7 @@ class ClusterView:
 
     title = "The cluster"
 
-    def __init__(
-        self, union: Model, records: Sequence[Record], steps: Sequence[Step], counted_above: int = 60
-    ) -> None:
+    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step], counted_above: int = 60) -> None:
         self.union = union
         self.layout = Layout(union, counted=len(union.partitions) > counted_above)
         self.drawn = self._scene()
@@ -50,13 +48,9 @@ class ClusterView:
         if not self.layout.counted:
             for kind in ("preferred", "star"):
                 for topic, partition in self.layout.partitions:
-                    mover = Part(
-                        f"{kind}:{topic}-{partition}", Box(*AWAY, 0, 0), styles=kind, glyph=(0, 0, 0.8)
-                    )
+                    mover = Part(f"{kind}:{topic}-{partition}", Box(*AWAY, 0, 0), styles=kind, glyph=(0, 0, 0.8))
                     scene.add(mover)
-        crown = Part(
-            "crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller"
-        )
+        crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, self.layout.counted)
         return scene
@@ -91,7 +85,7 @@ class ClusterView:
             looks[f"session:{number}"] = Look(line)
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
-        looks["crown"] = Look("crown" if at else "crown gone", at=at or (0.0, 0.0))
+        looks["crown"] = Look("crown" if at else "crown gone", at=at)
 
     def _zookeeper(self, model: Model, records: Sequence[Record], looks: dict[str, Look]) -> None:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
@@ -131,7 +125,7 @@ class ClusterView:
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
-            looks[f"{kind}:{key[0]}-{key[1]}"] = Look(styles, glyph="star", at=at or AWAY)
+            looks[f"{kind}:{key[0]}-{key[1]}"] = Look(styles, glyph="star", at=at)
 
     def _counts(self, model: Model, looks: dict[str, Look]) -> None:
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_ctl.views.dot import FONT, quote
+from kafka_ctl.views.dot import FONT, quote, quote_id
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.scene import shorten
 
@@ -68,7 +68,7 @@ class Layout:
         ]
         for number, (path, name) in enumerate(ZNODES.items()):
             look = f"width=2.0 height=0.5 label={quote(name + chr(10) + 'x')}"
-            lines.append(f"    zk{number} [id={quote('znode:' + path)} {look}];")
+            lines.append(f"    zk{number} [id={quote_id('znode:' + path)} {look}];")
         side_by_side = " -> ".join(f"zk{number}" for number in range(len(ZNODES)))
         lines += [f"    {{ rank=same; edge [style=invis]; {side_by_side} }}", "  }"]
         for broker in self.brokers:
@@ -84,7 +84,7 @@ class Layout:
         ]
         above = [f"b{broker}"] * self.columns
         for place, (name, part, label) in enumerate(self._cells(broker)):
-            look = f"id={quote(part)} label={quote(label)}" if part else "style=invis"
+            look = f"id={quote_id(part)} label={quote(label)}" if part else "style=invis"
             lines.append(f"    {name} [width={self.width:.2f} height=0.29 {look}];")
             lines.append(f"    {above[place % self.columns]} -> {name};")
             above[place % self.columns] = name
@@ -93,9 +93,7 @@ class Layout:
     def _cells(self, broker: int) -> list[tuple[str, str, str]]:
         """The chips of a broker as (DOT name, part id, label); a hole, without id, keeps others in line."""
         if self.counted:
-            return [
-                (f"c{broker}_{style}", f"count:{broker}:{style}", words) for style, words in COUNTS.items()
-            ]
+            return [(f"c{broker}_{style}", f"count:{broker}:{style}", words) for style, words in COUNTS.items()]
         held, cells = set(self.held[broker]), []
         for place, key in enumerate(self.partitions):
             if key in held:
@@ -109,8 +107,7 @@ class Layout:
         first, last = self.brokers[:ROW], len(ZNODES) - 1
         above = [round(place * last / max(len(first) - 1, 1)) for place in range(len(first))]
         lines = [
-            f'  zk{znode} -> b{broker} [id="session:{broker}" '
-            f"ltail=cluster_zookeeper lhead=cluster_{broker} minlen=9];"
+            f'  zk{znode} -> b{broker} [id="session:{broker}" ltail=cluster_zookeeper lhead=cluster_{broker} minlen=9];'
             for znode, broker in zip(above, first, strict=True)
         ]
         for znode in range(len(ZNODES)):

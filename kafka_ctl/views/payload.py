@@ -31,9 +31,8 @@ def payload(films: Sequence[Film]) -> dict[str, Any]:
 
 def _view(film: Film) -> dict[str, Any]:
     tracks = {
-        name: [
-            [index, look.styles, list(look.texts) or 0, look.glyph or 0, *(_place(look.at))]
-            for index, look in track
+        printable(name): [
+            [index, look.styles, list(look.texts) or 0, look.glyph or 0, *(_place(look.at))] for index, look in track
         ]
         for name, track in film.tracks.items()
     }
@@ -81,6 +80,4 @@ def part_svg(part: Part) -> str:
     classes = " ".join(f"s-{style}" for style in part.styles.split())
     of = f' data-of="{escape(printable(part.of))}"' if part.of else ""
     title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
-    return (
-        f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'
-    )
+    return f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'

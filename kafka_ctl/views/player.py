@@ -74,12 +74,10 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     """A player of these records.
 
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
-    keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...) and the player's own `index`,
+    keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...) and `index`,
     `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
     """
-    own = {
-        name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options
-    }
+    own = {name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options}
     views = (view,) if isinstance(view, str) else tuple(view)
     if not views:
         raise BadInput("a player needs a view")

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from kafka_ctl.views.dot import FAMILY, printable, to_svg
+from kafka_ctl.views.dot import FAMILY, printable, read_id, to_svg
 from kafka_ctl.views.palette import GLYPHS
 
 _NUMBER = re.compile(r"-?\d+\.?\d*")
@@ -101,7 +101,7 @@ def box(x: float, y: float, width: float, height: float, radius: float = 6, slot
 
 def shorten(text: str, longest: int) -> str:
     """The text with its middle left out when it is longer than `longest` characters."""
-    text = printable(text)
+    text = printable(text).replace("\n", " ").replace("\r", " ")
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 2
@@ -172,7 +172,7 @@ def _part(group: ElementTree.Element) -> tuple[str, Part]:
     right, bottom = max(x for x, _ in corners), max(y for _, y in corners)
     styles = {"cluster": "frame", "edge": "wire"}.get(kind, "plate")
     return kind, Part(
-        group.get("id", ""),
+        read_id(group.get("id", "")),
         Box(left, top, right - left, bottom - top),
         tuple(shapes),
         tuple(texts),

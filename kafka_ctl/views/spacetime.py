@@ -46,9 +46,7 @@ class SpaceTimeView:
             scene.add(*self._row(row, step))
         veil = box(0, ROW, self.width, ROW * (rows + WINDOW), 0)
         scene.add(Part("veil", Box(0, 0, self.width, 0), (veil,), styles="veil"))
-        scene.add(
-            Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True)
-        )
+        scene.add(Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True))
         for lane, x in self.place.items():
             name = "ZooKeeper" if lane == "zookeeper" else lane.replace("broker-", "Broker ")
             shape = box(x - 56, 8, 112, 26)
@@ -124,11 +122,7 @@ class SpaceTimeView:
             Shape("body", "path", (("d", f"M{x0:g},{y - 5:g}L{end - 6 * way:g},{tip:g}"),)),
             Shape("head", "path", (("d", f"M{end:g},{tip:g}l{-9 * way},-4.5v9Z"),)),
         )
-        text = (
-            (Text(x0 + way * 10, y - 5, shorten(words, 46), 10.5, "start" if way > 0 else "end"),)
-            if words
-            else ()
-        )
+        text = (Text(x0 + way * 10, y - 5, shorten(words, 46), 10.5, "start" if way > 0 else "end"),) if words else ()
         return Part(
             name,
             Box(min(x0, x1), y - 8, abs(x1 - x0), 16),
@@ -143,9 +137,7 @@ class SpaceTimeView:
         y, x = self._y(row), self.place[lane]
         last = lane == self.lanes[-1] and len(self.lanes) > 2
         aside = 16 if "crown" in style else 11
-        text = Text(
-            x - aside if last else x + aside, y + 4, shorten(words, 46), 10.5, "end" if last else "start"
-        )
+        text = Text(x - aside if last else x + aside, y + 4, shorten(words, 46), 10.5, "end" if last else "start")
         sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
         size = 1.2 if sign != "crown" else 0.9
         return Part(

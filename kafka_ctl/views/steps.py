@@ -7,8 +7,8 @@ of its own, but is still applied to the model in its place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from kafka_ctl.trace import Record
@@ -62,9 +62,7 @@ def newsworthy(record: Record) -> bool:
     if kind == "zk":
         return _write_is_news(record)
     if kind == "event":
-        return not record.actor.startswith("controller") or (
-            record.target == "started" and action not in _ROUTINE
-        )
+        return not record.actor.startswith("controller") or (record.target == "started" and action not in _ROUTINE)
     if kind == "controller":
         return action in _TOLD
     if kind == "request":
@@ -92,8 +90,8 @@ def _write_is_news(record: Record) -> bool:
     return True
 
 
-def _key(record: Record) -> tuple[object, ...]:
-    """Records with equal keys that follow one another closely are one step."""
+def sameness(record: Record) -> tuple[object, ...]:
+    """What records of one step have in common; equal neighbours are told in one sentence."""
     kind, action, failed = record.kind, record.action, record.error
     if kind == "zk":
         return kind, action, record.actor, failed, _family(record.path)
@@ -123,13 +121,10 @@ def _family(path: str | None) -> str:
     return path if path in ("/controller", "/controller_epoch") or path.startswith(own) else "other"
 
 
-def steps(
-    records: Sequence[Record], wants: Wants = newsworthy, limit: int = 400, start: int = 0
-) -> list[Step]:
+def steps(records: Sequence[Record], wants: Wants = newsworthy, limit: int = 400, start: int = 0) -> list[Step]:
     """The steps of these records from place `start` on, at most `limit` of them.
 
-    When there are more, neighbouring steps are joined until they fit: first those of one kind, then those of
-    one moment, then whatever stands side by side.
+    When there are more, neighbouring steps are joined until they fit, the least weighty and closest first.
     """
     runs: list[Run] = []
     open_runs: dict[tuple[object, ...], Run] = {}
@@ -137,7 +132,7 @@ def steps(
         record = records[place]
         if not wants(record):
             continue
-        key = _key(record)
+        key = sameness(record)
         if runs and (record.kind != "broker" or runs[-1][-1][1].kind != "broker"):
             open_runs = {k: run for k, run in open_runs.items() if k == key and run is runs[-1]}
         run = open_runs.get(key)
@@ -146,31 +141,30 @@ def steps(
         else:
             open_runs[key] = [(place, record)]
             runs.append(open_runs[key])
-    for same in (_same_kind, _same_moment):
-        if len(runs) > limit:
-            runs = _join(runs, same)
-    if len(runs) > limit:
-        share = -(-len(runs) // limit)
-        runs = [list(chain.from_iterable(runs[i : i + share])) for i in range(0, len(runs), share)]
-    return _with_causes(records, runs)
+    return _with_causes(records, _fitted(runs, limit))
 
 
-def _same_kind(a: Run, b: Run) -> bool:
-    return a[-1][1].kind == b[0][1].kind and a[-1][1].action == b[0][1].action and _same_moment(a, b)
-
-
-def _same_moment(a: Run, b: Run) -> bool:
-    return b[0][1].time_ms - a[0][1].time_ms <= NEAR
-
-
-def _join(runs: Iterable[Run], same: Callable[[Run, Run], bool]) -> list[Run]:
-    joined: list[Run] = []
-    for run in runs:
-        if joined and same(joined[-1], run):
-            joined[-1] = joined[-1] + run
+def _fitted(runs: list[Run], limit: int) -> list[Run]:
+    """At most `limit` runs: the neighbours that differ least are joined first."""
+    if len(runs) <= limit:
+        return runs
+    cost = {
+        place: (_weight(before) + _weight(after), after[0][1].time_ms - before[-1][1].time_ms, place)
+        for place, (before, after) in enumerate(pairwise(runs), 1)
+    }
+    joined = set(sorted(cost, key=lambda place: cost[place])[: len(runs) - limit])
+    fitted: list[Run] = []
+    for place, run in enumerate(runs):
+        if place in joined:
+            fitted[-1] = fitted[-1] + run
         else:
-            joined.append(run)
-    return joined
+            fitted.append(run)
+    return fitted
+
+
+def _weight(run: Run) -> int:
+    """How much a run deserves a step of its own."""
+    return {"fault": 4, "violation": 4, "controller": 3, "election": 2, "partition": 2}.get(_kind(run[0][1]), 0)
 
 
 def _kind(record: Record) -> str:
@@ -194,7 +188,5 @@ def _with_causes(records: Sequence[Record], runs: list[Run]) -> list[Step]:
             seq = causes.get(seq)
         kind = min((_kind(r) for _, r in run), key=lambda k: MARKS.index(k) if k in MARKS else len(MARKS))
         upto = max(upto, run[-1][0] + 1)
-        found.append(
-            Step(kind, tuple(r for _, r in run), upto, step_of.get(seq) if seq is not None else None)
-        )
+        found.append(Step(kind, tuple(r for _, r in run), upto, step_of.get(seq) if seq is not None else None))
     return found

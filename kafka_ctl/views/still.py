@@ -22,12 +22,7 @@ def still(film: Film, index: int = -1, theme: str = "light", caption: bool = Tru
     frame = film.frames[index]
     height = film.scene.height + (CAPTION if caption else 0)
     head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
-    return (
-        head
-        + f"<title>{escape(printable(frame.caption))}</title>"
-        + panel(film, frame, theme, caption)
-        + "</svg>\n"
-    )
+    return head + f"<title>{escape(printable(frame.caption))}</title>" + panel(film, frame, theme, caption) + "</svg>\n"
 
 
 def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) -> str:
@@ -36,9 +31,7 @@ def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) 
     height, looks = scene.height + (CAPTION if caption else 0), film.looks(frame.index)
     parts: dict[bool, str] = {
         pinned: "".join(
-            part_svg(part, looks.get(part.id), theme)
-            for part in scene.parts.values()
-            if part.pinned is pinned
+            part_svg(part, looks.get(part.id), theme) for part in scene.parts.values() if part.pinned is pinned
         )
         for pinned in (False, True)
     }
@@ -83,11 +76,7 @@ def part_svg(part: Part, look: Look | None, theme: str) -> str:
     if part.glyph and sign != "none":
         pieces.append(glyph_svg(part.glyph, sign, inline(styles, "glyph", theme)))
     pieces += texts_svg(part, look, inline(styles, "label", theme))
-    moved = (
-        f' transform="translate({look.at[0]:g} {look.at[1]:g})"'
-        if look and look.at and part.id != "camera"
-        else ""
-    )
+    moved = f' transform="translate({look.at[0]:g} {look.at[1]:g})"' if look and look.at and part.id != "camera" else ""
     title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
     return f"<g{moved}{inline(styles, 'all', theme)}>{title}{''.join(pieces)}</g>" if pieces else ""
 
@@ -147,8 +136,5 @@ def filmstrip(film: Film, most: int = 6, columns: int = 2, theme: str = "light")
     ]
     for place, frame in enumerate(shown):
         x, y = gap + place % columns * (width + gap), gap + place // columns * (height + gap)
-        out.append(
-            f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">'
-            f"{panel(film, frame, theme)}</svg>"
-        )
+        out.append(f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{panel(film, frame, theme)}</svg>')
     return "".join(out) + "</svg>\n"

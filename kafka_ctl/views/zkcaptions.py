@@ -34,7 +34,8 @@ def zk(records: Sequence[Record]) -> str:
     if first.action == "delete":
         return _deleted(records, actor, path)
     if path == "/controller":
-        won = f"it names broker {controller_of(first.detail)}, and the race is won"
+        named = controller_of(first.detail)
+        won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
         return f"{actor} creates the ephemeral znode /controller: {won}."
     if path == "/controller_epoch":
         return f"{actor} writes epoch {first.detail} to /controller_epoch: older controllers are stale now."
@@ -78,9 +79,7 @@ def _states(records: Sequence[Record], actor: str) -> str:
         return f"{actor} writes the new state of {subject} to ZooKeeper."
     said, version = loads(records[0].detail), records[0].zk_version
     leader = "nobody leads" if said.get("leader") == NO_LEADER else f"leader {said.get('leader')}"
-    rest = (
-        f"ISR {ring(ids(said.get('isr')))}, leader epoch {said.get('leader_epoch')}, znode version {version}"
-    )
+    rest = f"ISR {ring(ids(said.get('isr')))}, leader epoch {said.get('leader_epoch')}, znode version {version}"
     return f"{actor} writes the state of {subject}: {leader}, {rest}."
 
 

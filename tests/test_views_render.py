@@ -1,0 +1,161 @@
+"""The three renderings of a film: whole, without script or network, and safe whatever the names are."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from filmed import NASTY, every_kind, failover
+
+from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.trace import Record
+from kafka_ctl.views import raster
+from kafka_ctl.views.animated import animated
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.export import export, page
+from kafka_ctl.views.frames import VIEWS, Film, film
+from kafka_ctl.views.palette import THEMES
+from kafka_ctl.views.payload import drawing, payload
+from kafka_ctl.views.still import filmstrip, key_frames, still
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def nasty(view: str) -> Film:
+    return film(every_kind(NASTY), view, wants=lambda record: True)
+
+
+def svgs(made: Film) -> dict[str, str]:
+    return {
+        "still": still(made),
+        "dark still": still(made, theme="dark"),
+        "filmstrip": filmstrip(made),
+        "animated": animated(made),
+        "drawing": drawing(made),
+    }
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_markup_in_names_shows_as_text(view: str) -> None:
+    """No name becomes an element, an attribute or a style; every picture stays well-formed."""
+    for name, text in svgs(nasty(view)).items():
+        root = ElementTree.fromstring(text)
+        tags = {element.tag.removeprefix(SVG) for element in root.iter()}
+        assert tags <= {"svg", "g", "path", "rect", "ellipse", "polygon", "polyline", "text", "title", "style"}, name
+        attributes = {attribute for element in root.iter() for attribute in element.attrib}
+        assert not [a for a in attributes if a.startswith("on") or "href" in a], name
+
+
+def test_a_nasty_topic_is_still_readable() -> None:
+    """It is shown, shortened, and in full in the words."""
+    text = still(nasty("cluster"), 13)
+    assert "&lt;script&gt;" in text and "<script" not in text
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_page_is_one_file_that_asks_for_nothing(view: str) -> None:
+    """No address but the name of the SVG language, one script, and no way out of it."""
+    text = page([nasty(view)])
+    assert set(re.findall(r"https?://[\w./]+", text)) == {"http://www.w3.org/2000/svg"}
+    assert "default-src 'none'" in text
+    assert text.count("<script") == text.count("</script>") == 1
+    assert "<!--" not in text.replace("<!doctype", "")
+    line = next(line for line in text.splitlines() if line.startswith("const film = "))
+    data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
+    assert data == json.loads(json.dumps(payload([nasty(view)])))
+
+
+def test_the_page_lists_the_steps_for_who_has_no_script() -> None:
+    made = film(failover())
+    text = page([made])
+    listed = re.search(r"<noscript>(.*)</noscript>", text, re.S)
+    assert listed is not None and listed[1].count("<li>") == len(made)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_same_records_give_the_same_bytes(view: str) -> None:
+    one, two = film(failover(), view), film(list(failover()), view)
+    assert svgs(one) == svgs(two)
+    assert page([one]) == page([two])
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_a_still_needs_no_style_sheet(theme: str) -> None:
+    """Its colours are attributes, for sites that take style sheets out."""
+    text = still(film(failover()), theme=theme)
+    assert "<style" not in text and "class=" in text
+    assert f'fill="{THEMES[theme]["leader"]}"' in text
+    bare = [e for e in ElementTree.fromstring(text).iter(f"{SVG}rect") if "fill" not in e.attrib]
+    assert not bare
+
+
+def test_a_still_says_what_it_shows() -> None:
+    made = film(failover())
+    root = ElementTree.fromstring(still(made, 9))
+    assert root.get("role") == "img"
+    assert root.get("aria-label") == printable(made.frames[9].alt)
+
+
+def test_a_still_shows_its_own_frame() -> None:
+    made = film(failover())
+    kill = next(f.index for f in made.frames if f.kind == "fault")
+    assert "dead, still registered" in still(made, kill)
+    assert "dead, still registered" not in still(made, kill - 1)
+
+
+def test_a_filmstrip_has_the_frames_that_count() -> None:
+    """The fault, the new controller, an election and the end are among six pictures."""
+    made = film(failover())
+    shown = key_frames(made, 6)
+    assert len(shown) == 6 and shown[-1] is made.frames[-1]
+    assert {"fault", "controller", "election"} <= {frame.kind for frame in shown}
+    assert [frame.index for frame in shown] == sorted(frame.index for frame in shown)
+    assert filmstrip(made, 6).count("<svg") == 1 + 2 * 6
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_short_film_has_a_short_strip(count: int) -> None:
+    records = [Record(i, i * 100.0, "fault", "fault", "kill", broker=i) for i in range(count)]
+    assert len(key_frames(film(records))) == count
+
+
+def test_an_animation_plays_without_script_and_ends_at_the_end() -> None:
+    """Keyframes only; with motion switched off the last frame stands."""
+    made = film(failover(), "partition")
+    root = ElementTree.fromstring(animated(made))
+    sheet = "".join(e.text or "" for e in root.iter(f"{SVG}style"))
+    assert "prefers-reduced-motion" in sheet and "@keyframes" in sheet
+    assert set(re.findall(r"animation:(k\d+)", sheet)) == set(re.findall(r"@keyframes (k\d+)", sheet))
+    resting = {name for name, rest in re.findall(r"\.(k\d+)\{opacity:(\d);", sheet) if rest == "1"}
+    captions = [e for e in root.iter(f"{SVG}g") if len(e) and e[0].get("d", "").startswith("M0 ")]
+    assert len(captions) == len(made)
+    assert [e.get("class") in resting for e in captions] == [False] * (len(made) - 1) + [True]
+
+
+@pytest.mark.parametrize("ending", ["svg", "html"])
+def test_export_writes_what_the_ending_says(ending: str, tmp_path: Path) -> None:
+    path = export(failover(), tmp_path / f"film.{ending}")
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith({"svg": "<svg", "html": "<!doctype html>"}[ending])
+
+
+def test_export_of_several_views() -> None:
+    made = [film(failover(), view) for view in ("cluster", "cluster")]
+    assert len(payload(made)["views"]) == 2
+
+
+def test_an_unknown_ending_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match=r"'\.mp4' is not one of \.svg, \.html, \.png, \.gif"):
+        export(failover(), tmp_path / "film.mp4")
+
+
+@pytest.mark.parametrize("draw", [raster.png, raster.gif])
+def test_without_a_browser_the_cure_is_told(draw: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("playwright")
+    pytest.importorskip("PIL") if draw is raster.gif else None
+    monkeypatch.setattr(raster.shutil, "which", lambda name: None)
+    with pytest.raises(Unavailable, match="Chromium"):
+        draw(film(every_kind()))  # type: ignore[operator]
