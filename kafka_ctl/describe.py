@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
 from kafka_ctl.errors import UnknownName
@@ -41,7 +42,10 @@ def text(records: Iterable[Record], level: str = "story") -> str:
     """
     if level not in LEVELS:
         raise UnknownName("trace level", level, LEVELS)
-    return "\n".join(map(_line, _story(records) if level == "story" else ((r,) for r in records)))
+    if level == "all":
+        return "\n".join(map(describe, records))
+    lines = ((line, len(list(same))) for line, same in groupby(map(_line, _story(records))))
+    return "\n".join(line if times == 1 else f"{line}  ({times} times)" for line, times in lines)
 
 
 def _line(group: Group) -> str:
@@ -90,7 +94,7 @@ def _merged(batch: Iterable[Record]) -> Iterable[Group]:
 
 
 def _zk_matters(r: Record) -> bool:
-    if r.action in ("get", "exists", "children"):
+    if r.action in ("get", "exists", "children") or (r.action, r.error) == ("delete", "NONODE"):
         return False
     path = r.path or ""
     if r.action == "create" and r.error == "NODEEXISTS":  # a lost race, not what is always there
@@ -106,7 +110,9 @@ def _event_matters(r: Record) -> bool:
 
 
 def _message_matters(r: Record) -> bool:
-    said = any(words not in ([], {}) for words in _read(r.detail or "{}").values())
+    words = _read(r.detail or "{}")
+    said = any(word not in ([], {}) for word in words.values()) and words.get("partitions") != []
+    said = said and words.get("ratio") != 0
     return said or r.action in ("elected", "resigned", "elected_and_resigned", "forcing_resignation")
 
 
@@ -168,12 +174,12 @@ def _election(group: Group) -> tuple[str, str]:
 
 def _request(group: Group) -> tuple[str, str]:
     r = group[0]
-    told, extra = _split(r.detail)
     if r.target == "sent":
         return _to(r, r.broker), _words("sent", r.detail)
     if r.action == "UpdateMetadata":
+        told = dict(word.split("=", 1) for word in (r.detail or "").split())
         known = _state(r) if len(group) == 1 else ""
-        return _to(r, told.pop("brokers", "?")), _words(_partitions(group), known, _flat(told), *extra)
+        return _to(r, told.pop("brokers", "?")), _words(_partitions(group), known, _flat(told))
     if r.action == "StopReplica":
         return _to(r, r.broker), _words(_partitions(group), r.detail)
     return _to(r, _ids(sorted(_brokers(group)))), _words(_subject(r), _state(r), r.detail)
@@ -258,12 +264,6 @@ def _state(r: Record, zk_version: bool = False) -> str:
     return " ".join(parts)
 
 
-def _split(detail: str | None) -> tuple[dict[str, str], list[str]]:
-    """The `name=value` words of a detail, and the words that are none."""
-    words = (detail or "").split()
-    return dict(w.split("=", 1) for w in words if "=" in w), [w for w in words if "=" not in w]
-
-
 HIDDEN = ("version", "timestamp", "jmx_port", "listener_security_protocol_map", "endpoints")
 """What a line leaves out of a znode's JSON: the same in every znode of its kind, or never the same twice."""
 
@@ -294,7 +294,5 @@ def _value(value: Any) -> str:
             return "{" + " ".join(f"{k}:{_value(v)}" for k, v in value.items()) + "}"
         case list():
             return ",".join(map(_value, value))
-        case bool() | None:
-            return json.dumps(value)
         case _:
             return str(value)

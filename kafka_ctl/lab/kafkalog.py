@@ -42,8 +42,8 @@ def kafka_log(
 ) -> str:
     """The log `name` as Kafka of that generation would have written it, ending with a line break.
 
-    Without `broker` the lines of all processes stand together, as if a cluster's files had been sorted
-    into one; with it, only those of that broker's process. Raises UnknownName for other names and generations.
+    Without `broker`, the lines of all processes stand together, as if a cluster had one file; with it, only
+    those of that broker's process. Raises UnknownName for other names and generations.
     """
     if name not in NAMES:
         raise UnknownName("Kafka log", name, NAMES)
@@ -88,23 +88,14 @@ class _Writer:
         number = int(r.actor.rpartition("-")[2])
         if self.broker not in (None, number):
             return
-        known = {name: value for name, value in r._asdict().items() if value is not None}
-        known |= {
-            "id": number,
-            "epoch": self.epochs.get(r.actor, 0),
-            "tp": f"{r.topic}-{r.partition}",
-        } | words
+        known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | words
         time = EPOCH + timedelta(milliseconds=int(r.time_ms))
         stamp = f"{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}"
-        self.lines += [
-            f"[{stamp}] {line}" for file, line in self.book.lines(what, known) if file == self.name
-        ]
+        self.lines += [f"[{stamp}] {line}" for file, line in self.book.lines(what, known) if file == self.name]
 
     def node(self, broker: int) -> dict[str, Any]:
         """Where a broker listens: as its znode said, else as the lab has it."""
-        return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(
-            broker, {}
-        )
+        return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(broker, {})
 
     # The controller
 
@@ -121,7 +112,23 @@ class _Writer:
     def _controller(self, r: Record) -> None:
         words = json.loads(r.detail or "{}")
         done = r.action == "reassignment_progress" and not words["missing"]
+        if r.action == "not_sending":
+            words["request"] = self._unsent(r, words)
         self.write(r, "reassignment_progress_done" if done else r.action, **words)
+
+    def _unsent(self, r: Record, words: dict[str, Any]) -> str:
+        """A request to a broker without channel as Kafka prints it; its states are the last that were batched."""
+        text = self.book.values.get(f"unsent_{words['request']}")
+        if text is None:
+            return str(words["request"])
+        batched = self.states.get((r.actor, words["request"], words["broker"], r.cause), [])
+        states = batched[len(batched) - len(words.get("partitions", ())) :]
+        known = words | {"id": r.broker, "epoch": r.controller_epoch}
+        printed = [self.book.say("{tp}={told}", _columns(s) | state_words(s)) for s in states]
+        leaders = [
+            self.book.say("{node}", self.node(b)) for b in dict.fromkeys(s.leader for s in states) if (b or 0) >= 0
+        ]
+        return self.book.say(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
 
     def _partition(self, r: Record) -> None:
         if r.error:
@@ -140,21 +147,13 @@ class _Writer:
 
     def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:
         """The exception below an ERROR line, without the stack."""
-        if (
-            self.name != "state-change"
-            or not self.lines
-            or self.broker not in (None, int(r.actor.rpartition("-")[2]))
-        ):
+        if self.name != "state-change" or not self.lines or self.broker not in (None, int(r.actor.rpartition("-")[2])):
             return
-        kind = {"InvalidTransition": illegal, "StateChangeFailed": "failed"}.get(
-            r.error or "", "zookeeper_failed"
-        )
+        kind = {"InvalidTransition": illegal, "StateChangeFailed": "failed"}.get(r.error or "", "zookeeper_failed")
         if kind in self.book.values:
             allowed = tables["2.0"].previous(r.target or "") if kind == illegal else ()
             words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
-            self.lines.append(
-                self.book.say(self.book.values[kind], words | {"text": r.detail, "code": r.error})
-            )
+            self.lines.append(self.book.say(self.book.values[kind], words | {"text": r.detail, "code": r.error}))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")
@@ -189,9 +188,7 @@ class _Writer:
         replicas: dict[bool, list[object]] = {True: [], False: []}
         for r in batch:
             replicas[r.detail == "delete"].append((r.topic, r.partition, r.broker))
-        self.write(
-            batch[0], "stopping_replicas", to=batch[0].broker, deleted=replicas[True], kept=replicas[False]
-        )
+        self.write(batch[0], "stopping_replicas", to=batch[0].broker, deleted=replicas[True], kept=replicas[False])
 
     def _leaves(self, r: Record) -> None:
         """A request goes out: it carries the next states that were put into a batch for its receiver."""
@@ -226,6 +223,11 @@ class _Writer:
 
     def _broker(self, r: Record) -> None:
         self.brokers.read(r, self.sent.get(r.cause))
+
+
+def _columns(r: Record) -> dict[str, Any]:
+    """A record's columns as words, and its partition as Kafka prints it."""
+    return {n: value for n, value in r._asdict().items() if value is not None} | {"tp": f"{r.topic}-{r.partition}"}
 
 
 def _continues(first: Record, r: Record) -> bool:
