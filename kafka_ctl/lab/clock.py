@@ -19,7 +19,7 @@ from contextlib import suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
-from kafka_ctl.errors import NotReached
+from kafka_ctl.errors import BadInput, NotReached
 
 T = TypeVar("T")
 LIMIT = 3600.0
@@ -32,7 +32,12 @@ class Timer:
     __slots__ = ("args", "background", "callback", "cancelled", "clock", "context", "when")
 
     def __init__(
-        self, clock: VirtualLoop, when: float, callback: Callable[..., Any], args: tuple, context: Context | None,
+        self,
+        clock: VirtualLoop,
+        when: float,
+        callback: Callable[..., Any],
+        args: tuple,
+        context: Context | None,
         background: bool,
     ) -> None:
         self.clock, self.when, self.callback, self.args = clock, when, callback, args
@@ -83,7 +88,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready.append((callback, args, context))
 
     def call_at(
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None,
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: Context | None = None,
         background: bool = False,
     ) -> Any:
         self._order += 1
@@ -273,6 +282,7 @@ class RealClock(Clock):
         self.loop = asyncio.new_event_loop()
         self._start = time.monotonic()
         self._failures: list[BaseException] = []
+        self.closed = False
         self.pending = 0
         """Foreground waits that are still running."""
         self._thread = threading.Thread(target=self._run, name="kafka-ctl-lab", daemon=True)
@@ -303,17 +313,23 @@ class RealClock(Clock):
         if self._failures:
             raise self._failures.pop(0)
 
-    def run(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        """Run one coroutine to its end; interrupted, it is cancelled."""
+    def _await(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
         if threading.current_thread() is self._thread:
             coro.close()
             raise RuntimeError("an actor of the lab cannot wait for the lab")
+        if self.closed:
+            coro.close()
+            raise BadInput("this lab is closed; its trace is what is left of it")
         future = asyncio.run_coroutine_threadsafe(coro, self.loop)
         try:
-            result = future.result(timeout)
+            return future.result(timeout)
         except BaseException:
             future.cancel()
             raise
+
+    def run(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run one coroutine to its end; interrupted, it is cancelled. BadInput when the clock has been closed."""
+        result = self._await(coro, timeout)
         self.raise_failure()
         return result
 
@@ -325,7 +341,7 @@ class RealClock(Clock):
         async def once() -> T:
             return function()
 
-        return asyncio.run_coroutine_threadsafe(once(), self.loop).result()
+        return self._await(once())
 
     def run_for(self, seconds: float) -> None:
         """Let so many real seconds pass."""
@@ -346,7 +362,8 @@ class RealClock(Clock):
 
     def close(self) -> None:
         """End every task, the loop and its thread."""
-        asyncio.run_coroutine_threadsafe(self.end_tasks(), self.loop).result()
+        self._await(self.end_tasks())
+        self.closed = True
         self._failures.clear()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join(5)

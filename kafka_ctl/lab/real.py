@@ -65,7 +65,6 @@ class RealWorld(World):
         super().__init__(generation, config, seed, RealClock(), costs or COSTS, history)
         self.limit = SETTLE_SECONDS + 2 * shortest / 1000
         self._expected: list[Callable[[], bool]] = []
-        self._lost_since: float | None = None
         try:
             if zookeeper == EMBEDDED:
                 self.server = EmbeddedServer().start()
@@ -109,39 +108,49 @@ class RealWorld(World):
     # Waiting
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
-        return self.clock.run(self._while_connected(coro))
+        try:
+            return self.clock.run(self._while_connected(coro))
+        finally:
+            coro.close()  # of a closed lab it was never begun
 
     async def _while_connected(self, coro: Coroutine[Any, Any, T]) -> T:
         """The result of `coro`; Unavailable when the connection is lost meanwhile, and stays lost."""
-        task = asyncio.ensure_future(coro)
+        task, check = asyncio.create_task(coro), self._patience()
         try:
             while not task.done():
                 await asyncio.wait({task}, timeout=0.1)
                 if not task.done():
-                    self._check_connection()
+                    check()
             return task.result()
         except ConnectionLoss as lost:
             raise self._unavailable() from lost
         finally:
             task.cancel()
 
-    def _check_connection(self) -> None:
-        """Unavailable when a session has been without a connection for `PATIENCE` seconds."""
-        if all(session.state == CONNECTED or session.over for session in self.store.sessions):
-            self._lost_since = None
-        elif self._lost_since is None:
-            self._lost_since = self.clock.now()
-        elif self.clock.now() - self._lost_since > PATIENCE:
-            self._lost_since = None
-            raise self._unavailable()
+    def _patience(self) -> Callable[[], None]:
+        """A check to be repeated: Unavailable when some session has had no connection for `PATIENCE` seconds."""
+        lost: float | None = None
+
+        def check() -> None:
+            nonlocal lost
+            if all(session.state == CONNECTED or session.over for session in self.store.sessions):
+                lost = None
+            elif lost is None:
+                lost = self.clock.now()
+            elif self.clock.now() - lost > PATIENCE:
+                raise self._unavailable()
+
+        return check
 
     def _unavailable(self) -> Unavailable:
         cure = "start it again with lab.zookeeper_server.restart()" if self.server else "start it again"
         return Unavailable(f"ZooKeeper at {self.address} does not answer any more; {cure}, and the lab goes on")
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
+        check = self._patience()
+
         def reached() -> bool:
-            self.clock.call(self._check_connection)
+            self.clock.call(check)
             return holds()
 
         try:

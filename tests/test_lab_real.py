@@ -1,0 +1,530 @@
+"""The lab on a real ZooKeeper: the same outcomes as in memory, and what only a real server can do to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from zookeepers import missing, started
+
+from kafka_ctl import BadInput, Lab, TopicPartition, Unavailable, UnknownName
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.lab.view import PartitionView
+from kafka_ctl.zookeeper.server import EmbeddedServer
+
+SHORT = {"zookeeper.session.timeout.ms": 1500, "auto.leader.rebalance.enable": False}
+"""A real session times out in real seconds. What the controller does by the clock is not wanted here."""
+
+OpenLab = Callable[..., Lab]
+server = pytest.fixture(scope="module")(started)
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Waits that say nothing here are short: of leaders with news of an ISR, of the lab for a lost server."""
+    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
+    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)
+    monkeypatch.setattr("kafka_ctl.lab.real.PATIENCE", 1.5)
+
+
+@pytest.fixture(params=["memory", "real"])
+def open_lab(request: pytest.FixtureRequest) -> Iterator[OpenLab]:
+    """Opens labs in memory or below a chroot of a real server, and closes them after the test."""
+    with contextlib.ExitStack() as opened:
+
+        def opener(**options: object) -> Lab:
+            options["config"] = {**SHORT, **options.get("config", {})}  # type: ignore[dict-item]
+            if request.param == "real":
+                running: EmbeddedServer = request.getfixturevalue("server")
+                options["zookeeper"] = f"{running.address}/{request.node.name.partition('[')[0]}"
+            return opened.enter_context(Lab(**options))  # type: ignore[arg-type]
+
+        yield opener
+
+
+def outcome(lab: Lab) -> dict[str, tuple[object, ...]]:
+    """What a run comes to: who leads, who is in sync, the epochs; not who won a race."""
+    return {
+        f"{p.topic}-{p.partition}": (p.state, p.leader, p.isr, p.replicas, p.leader_epoch, p.zk_version)
+        for p in lab.partitions()
+    }
+
+
+def bystander(lab: Lab) -> int:
+    """A broker that is not the controller and leads something."""
+    return next(id for id, b in lab.brokers.items() if not b.is_controller and b.leads)
+
+
+# The same suite in both worlds.
+
+
+def test_brokers_register_and_one_becomes_controller(open_lab: OpenLab) -> None:
+    """After opening, every broker is in ZooKeeper, runs, and knows the others."""
+    lab = open_lab(brokers={1: "a", 2: "b", 5: "a"})
+    view = lab.controller
+    assert view is not None and view.epoch == 1
+    znodes = lab.znodes()
+    assert json.loads(znodes["/controller"][0])["brokerid"] == view.id
+    assert [p for p in znodes if p.startswith("/brokers/ids/")] == [f"/brokers/ids/{b}" for b in (1, 2, 5)]
+    assert {b.state for b in lab.brokers.values()} == {"running"}
+    assert {b.live_brokers for b in lab.brokers.values()} == {(1, 2, 5)}
+
+
+def test_a_topic_gets_leaders(open_lab: OpenLab) -> None:
+    """The first replica leads, all are in sync, every broker was told."""
+    lab = open_lab()
+    lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1]} | {2: [3, 1, 2]})
+    lab.settle()
+    assert outcome(lab) == {
+        "orders-0": ("OnlinePartition", 1, (1, 2, 3), (1, 2, 3), 0, 0),
+        "orders-1": ("OnlinePartition", 2, (2, 3, 1), (2, 3, 1), 0, 0),
+        "orders-2": ("OnlinePartition", 3, (3, 1, 2), (3, 1, 2), 0, 0),
+    }
+    for id, broker in lab.brokers.items():
+        assert broker.leads == (TopicPartition("orders", id - 1),)
+        assert len(broker.metadata) == 3
+    assert {r.state for r in lab.replicas()} == {"OnlineReplica"}
+
+
+def test_partitions_are_added(open_lab: OpenLab) -> None:
+    """More partitions appear; the old ones stay as they were."""
+    lab = open_lab()
+    lab.create_topic("orders", assignment={0: [1, 2]})
+    lab.settle()
+    lab.add_partitions("orders", 3)
+    lab.settle()
+    assert [(p.partition, p.state, len(p.isr)) for p in lab.partitions()] == [
+        (n, "OnlinePartition", 2) for n in range(3)
+    ]
+    assert lab.partition("orders", 0).leader_epoch == 0
+
+
+def test_a_broker_fails_and_returns(open_lab: OpenLab) -> None:
+    """Its partition gets the next leader and a smaller ISR; when it returns it joins at the end."""
+    lab = open_lab()
+    view = lab.controller
+    assert view is not None
+    dead, *others = [b for b in (1, 2, 3) if b != view.id] + [view.id]
+    lab.create_topic("orders", assignment={0: [dead, *others], 1: [others[0], dead]} | {1: [*others, dead]})
+    lab.settle()
+    lab.kill(dead)
+    lab.settle()
+    assert lab.brokers[dead].state == "down"
+    assert outcome(lab) == {
+        "orders-0": ("OnlinePartition", others[0], tuple(others), (dead, *others), 1, 1),
+        "orders-1": ("OnlinePartition", others[0], tuple(others), (*others, dead), 1, 1),
+    }
+    assert {r.broker for r in lab.replicas() if r.state == "OfflineReplica"} == {dead}
+    lab.start(dead)
+    lab.settle()
+    assert [p.isr for p in lab.partitions()] == [(*others, dead)] * 2
+    assert [p.leader for p in lab.partitions()] == [others[0]] * 2
+
+
+def test_the_controller_fails(open_lab: OpenLab) -> None:
+    """Another broker takes over with the next epoch, and repairs what the dead one led."""
+    lab = open_lab()
+    lab.create_topic("orders", partitions=6, replication_factor=3)
+    lab.settle()
+    before = lab.controller
+    assert before is not None
+    lab.kill(before.id)
+    lab.settle()
+    after = lab.controller
+    assert after is not None and after.id != before.id and after.epoch == 2
+    for p in lab.partitions():
+        assert p.state == "OnlinePartition" and p.leader != before.id
+        moved = p.replicas[0] == before.id
+        assert (p.leader_epoch, p.controller_epoch) == ((1, 2) if moved else (0, 1))
+
+
+def test_a_broker_leaves_in_good_order(open_lab: OpenLab) -> None:
+    """A controlled shutdown succeeds at the first attempt and leaves no partition without a leader."""
+    lab = open_lab()
+    lab.create_topic("orders", partitions=6, replication_factor=3)
+    lab.settle()
+    leaving, before = bystander(lab), len(lab.trace)
+    assert lab.shutdown(leaving) == (1, (), None)
+    lab.settle()
+    assert lab.brokers[leaving].state == "down"
+    for p in lab.partitions():
+        assert p.state == "OnlinePartition" and p.leader != leaving and leaving not in p.isr
+        assert p.leader_epoch == 1
+    assert not lab.trace.slice(start=before, kind="partition", target="OfflinePartition")
+
+
+def test_the_controller_leaves_in_good_order(open_lab: OpenLab) -> None:
+    """It moves its own leaderships away, then another broker becomes controller."""
+    lab = open_lab()
+    lab.create_topic("orders", partitions=3, replication_factor=3)
+    lab.settle()
+    before = lab.controller
+    assert before is not None
+    assert lab.shutdown(before.id) == (1, (), None)
+    lab.settle()
+    after = lab.controller
+    assert after is not None and after.id != before.id and after.epoch == 2
+    assert all(before.id not in p.isr for p in lab.partitions())
+
+
+def test_a_partition_with_one_replica_waits_for_it(open_lab: OpenLab) -> None:
+    """Nobody else may lead; the last ISR member stays in ZooKeeper and leads again when it returns."""
+    lab = open_lab()
+    view = lab.controller
+    assert view is not None
+    alone = next(b for b in (1, 2, 3) if b != view.id)
+    lab.create_topic("lonely", assignment={0: [alone]})
+    lab.settle()
+    lab.kill(alone)
+    lab.settle()
+    assert outcome(lab) == {"lonely-0": ("OfflinePartition", -1, (alone,), (alone,), 1, 1)}
+    lab.start(alone)
+    lab.settle()
+    assert outcome(lab) == {"lonely-0": ("OnlinePartition", alone, (alone,), (alone,), 2, 2)}
+
+
+def test_the_controllers_session_expires(open_lab: OpenLab) -> None:
+    """The old controller resigns and registers again; somebody, perhaps the same, has the next epoch."""
+    lab = open_lab()
+    lab.create_topic("orders", partitions=3, replication_factor=3)
+    lab.settle()
+    before = lab.controller
+    assert before is not None
+    lab.expire_session(before.id)
+    lab.settle()
+    after = lab.controller
+    assert after is not None and after.epoch == 2
+    assert sorted(b.id for b in lab.brokers.values() if b.state == "running") == [1, 2, 3]
+    assert sum(b.is_controller for b in lab.brokers.values()) == 1
+    assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
+    assert len(lab.trace.slice(kind="controller", action="resigned", broker=before.id)) >= 1
+
+
+def test_a_brokers_session_expires(open_lab: OpenLab) -> None:
+    """To the controller it died and came back: leadership moves, it joins the ISR again."""
+    lab = open_lab()
+    lab.create_topic("orders", partitions=3, replication_factor=3)
+    lab.settle()
+    gone = bystander(lab)
+    lab.expire_session(gone)
+    lab.settle()
+    assert lab.brokers[gone].state == "running"
+    assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
+    assert all(sorted(p.isr) == [1, 2, 3] for p in lab.partitions())
+    view = lab.controller
+    assert view is not None and view.epoch == 1
+
+
+def test_a_broker_bounces(open_lab: OpenLab) -> None:
+    """After a quick restart everything is led and in sync."""
+    lab = open_lab()
+    lab.create_topic("orders", partitions=3, replication_factor=3)
+    lab.settle()
+    lab.bounce(bystander(lab))
+    lab.settle()
+    assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
+    assert {b.state for b in lab.brokers.values()} == {"running"}
+
+
+def test_the_controller_znode_is_deleted(open_lab: OpenLab) -> None:
+    """All compete again."""
+    lab = open_lab()
+    lab.delete_controller()
+    lab.settle()
+    view = lab.controller
+    assert view is not None and view.epoch == 2
+
+
+def test_everybody_dies_and_somebody_returns(open_lab: OpenLab) -> None:
+    """Without brokers the lab settles; the first to return leads what it may."""
+    lab = open_lab(brokers=2)
+    lab.create_topic("orders", assignment={0: [1, 2], 1: [2]} | {1: [2, 1]})
+    lab.settle()
+    for broker in (1, 2):
+        lab.kill(broker)
+    lab.settle()
+    assert lab.controller is None and "/controller" not in lab.znodes()
+    lab.start(2)
+    lab.settle()
+    assert lab.controller is not None
+    assert [(p.state, p.leader) for p in lab.partitions()] == [("OnlinePartition", 2)] * 2
+
+
+def test_run_until_looks_at_the_lab(open_lab: OpenLab) -> None:
+    """The condition may ask for anything, while the brokers are at work."""
+    lab = open_lab(settle=False)
+    lab.run_until(lambda lab: lab.controller is not None and len(lab.brokers[1].live_brokers) == 3)
+    lab.create_topic("orders", partitions=2, replication_factor=2)
+
+    def online(lab: Lab) -> bool:
+        found: list[PartitionView] = lab.partitions()
+        return len(found) == 2 and {p.state for p in found} == {"OnlinePartition"}
+
+    lab.run_until(online)
+    assert online(lab)
+
+
+def test_wrong_calls_are_refused(open_lab: OpenLab) -> None:
+    """The same clear errors in both worlds."""
+    lab = open_lab()
+    with pytest.raises(UnknownName, match=r"unknown broker 9; known: 1, 2, 3"):
+        lab.kill(9)
+    with pytest.raises(BadInput, match="broker 1 is running; start needs one that is down"):
+        lab.start(1)
+    lab.create_topic("orders")
+    with pytest.raises(BadInput, match="Topic 'orders' already exists"):
+        lab.create_topic("orders")
+
+
+def test_a_run_tells_the_same_story(open_lab: OpenLab) -> None:
+    """Its commands are remembered as text."""
+    lab = open_lab(seed=4)
+    lab.create_topic("orders", partitions=2)
+    lab.settle()
+    assert lab.story.splitlines()[1:] == ["create_topic orders partitions=2", "settle"]
+
+
+# Only with a real server.
+
+
+def threads() -> list[str]:
+    """Threads beside those that were there before."""
+    return sorted(t.name for t in threading.enumerate() if t is not threading.main_thread())
+
+
+def gone(condition: Callable[[], bool], seconds: float = 15) -> bool:
+    """Whether a condition comes to hold."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.01)
+    return condition()
+
+
+@contextlib.contextmanager
+def client(address: str) -> Iterator[KazooClient]:
+    """Somebody else's client."""
+    kazoo = KazooClient(address)
+    kazoo.start(10)
+    try:
+        yield kazoo
+    finally:
+        kazoo.stop()
+        kazoo.close()
+
+
+def test_the_lab_stays_in_its_chroot(server: EmbeddedServer) -> None:
+    """It leaves what was there, inside its chroot and outside, and takes away all that it made."""
+    with client(server.address) as outside:
+        outside.create("/somebody/kit/notes", b"kept", makepath=True)
+        outside.create("/brokers/topics/theirs", b"not json", makepath=True)
+        before = {p: outside.get(p)[0] for p in ("/somebody/kit/notes", "/brokers/topics/theirs")}
+        with Lab(zookeeper=f"{server.address}/somebody/kit", config=SHORT) as lab:
+            lab.create_topic("orders", partitions=3, replication_factor=2)
+            lab.settle()
+            assert lab.zookeeper_address == f"{server.address}/somebody/kit"
+            assert json.loads(outside.get("/somebody/kit/brokers/topics/orders")[0])["version"] == 1
+            assert not outside.exists("/brokers/ids")
+        assert {p: outside.get(p)[0] for p in before} == before
+        assert outside.get_children("/somebody/kit") == ["notes"]
+        assert outside.get_children("/brokers") == ["topics"]
+        for path in ("/somebody", "/brokers"):
+            outside.delete(path, recursive=True)
+
+
+def test_a_lab_without_a_chroot(server: EmbeddedServer) -> None:
+    """It lives at the root and clears it afterwards."""
+    with Lab(zookeeper=server.address, config=SHORT, brokers=1) as lab:
+        assert lab.controller == (1, 1)
+        assert lab.zookeeper_address == server.address and lab.zookeeper_server is None
+    with client(server.address) as outside:
+        assert outside.get_children("/") == ["zookeeper"]
+
+
+def test_an_outside_client_finds_kafkas_json() -> None:
+    """What the embedded server holds is what Kafka would have written."""
+    if missing():
+        pytest.skip(missing())
+    with Lab(zookeeper="embedded", config=SHORT) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]}, config={"retention.ms": 1000})
+        lab.settle()
+        assert lab.zookeeper_address is not None
+        with client(lab.zookeeper_address) as outside:
+
+            def read(path: str) -> object:
+                return json.loads(outside.get(path)[0])
+
+            view = lab.controller
+            assert view is not None
+            assert outside.get("/controller_epoch")[0] == b"1"
+            controller, state = read("/controller"), outside.get("/controller")[1]
+            assert isinstance(controller, dict) and state.ephemeralOwner
+            assert (controller["version"], controller["brokerid"]) == (1, view.id)
+            assert read("/brokers/topics/orders") == {"version": 1, "partitions": {"0": [1, 2]}}
+            assert read("/brokers/topics/orders/partitions/0/state") == {
+                "controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2],
+            }  # fmt: skip
+            assert read("/config/topics/orders") == {"version": 1, "config": {"retention.ms": "1000"}}
+            broker = read("/brokers/ids/3")
+            assert isinstance(broker, dict) and broker["endpoints"] == ["PLAINTEXT://127.0.0.1:9095"]
+
+
+def test_a_killed_server_is_said_and_its_return_noticed() -> None:
+    """Calls fail with the cure while it is gone; with its data back, the lab goes on where it was."""
+    if missing():
+        pytest.skip(missing())
+    with Lab(zookeeper="embedded", config=SHORT) as lab:
+        lab.create_topic("orders", partitions=3, replication_factor=3)
+        lab.settle()
+        before, server = lab.partitions(), lab.zookeeper_server
+        assert server is not None
+        server.kill()
+        for call in (lab.znodes, lab.settle, lambda: lab.create_topic("late")):
+            with pytest.raises(Unavailable, match=r"does not answer.*zookeeper_server\.restart\(\)"):
+                call()
+        assert "ZooKeeper does not answer" in repr(lab)
+        server.restart()
+        lab.settle()
+        assert lab.controller is not None
+        assert [(p.replicas, sorted(p.isr), p.state) for p in lab.partitions() if p.topic == "orders"] == [
+            (p.replicas, [1, 2, 3], "OnlinePartition") for p in before
+        ]
+        lab.create_topic("later", partitions=1, replication_factor=3)
+        lab.settle()
+        assert lab.partition("later", 0).state == "OnlinePartition"
+
+
+def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot start, says so, and may be started once more when the server is back."""
+    if missing():
+        pytest.skip(missing())
+    monkeypatch.setattr("kafka_ctl.lab.real.PATIENCE", 60)
+    with Lab(zookeeper="embedded", config=SHORT, brokers=2) as lab:
+        server = lab.zookeeper_server
+        assert server is not None
+        lab.kill(2)
+        lab.settle()
+        server.kill()
+        lab.start(2)
+        with pytest.raises(Unavailable, match="does not answer"):
+            lab.settle()
+        assert lab.brokers[2].state == "down"
+        server.restart()
+        lab.start(2)
+        lab.settle()
+        assert {b.state for b in lab.brokers.values()} == {"running"}
+
+
+def test_nothing_stays_behind() -> None:
+    """After closing there is no thread, no process and no folder, also with the server dead or a broker down."""
+    if missing():
+        pytest.skip(missing())
+    before = threads()
+    for how in ("alive", "dead"):
+        lab = Lab(zookeeper="embedded", config=SHORT)
+        server = lab.zookeeper_server
+        assert server is not None
+        folder = server.folder
+        lab.kill(1)
+        if how == "dead":
+            server.kill()
+        lab.close()
+        lab.close()
+        assert gone(lambda: threads() == before), threads()
+        assert not server.running if server.folder else True
+        assert folder is not None and not folder.exists()
+
+
+def test_a_failed_opening_leaves_nothing(server: EmbeddedServer) -> None:
+    """Whatever is wrong is one clear error, without a thread or znode left."""
+    before = threads()
+    for address, error, said in (
+        ("127.0.0.1:1/kit", Unavailable, "127.0.0.1:1 does not answer; start one with `kafka-ctl zookeeper`"),
+        ("nonsense", BadInput, "ZooKeeper address 'nonsense' cannot be read; write host:port"),
+        ("127.0.0.1:99999", BadInput, "cannot be read"),
+    ):
+        with pytest.raises(error, match=said):
+            Lab(zookeeper=address)
+    with pytest.raises(BadInput, match=r"session\.timeout\.ms' cannot be 10 on a real ZooKeeper; it is 1000 or more"):
+        Lab(zookeeper=server.address, config={"zookeeper.session.timeout.ms": 10})
+    assert gone(lambda: threads() == before), threads()
+
+
+def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers that had started already are stopped, and their znodes go."""
+    before = threads()
+
+    def interrupted(self: object, limit: float | None = None) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafka_ctl.lab.real.RealWorld.settle", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Lab(zookeeper=f"{server.address}/interrupted", config=SHORT)
+    assert gone(lambda: threads() == before), threads()
+    with client(server.address) as outside:
+        assert not outside.exists("/interrupted")
+
+
+def test_two_labs_cannot_share_a_chroot(server: EmbeddedServer) -> None:
+    """Brokers of somebody else are not disturbed."""
+    with Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1) as first:
+        with pytest.raises(BadInput, match=r"somebody's Kafka lives at ZooKeeper .*/shared: /brokers/ids/1"):
+            Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1)
+        assert first.controller == (1, 1)
+        with Lab(zookeeper=f"{server.address}/other", config=SHORT, brokers=1) as second:
+            assert second.controller == (1, 1)
+
+
+def test_a_lab_works_inside_a_running_loop(server: EmbeddedServer) -> None:
+    """As in a notebook, whose own event loop is running."""
+
+    async def cell() -> object:
+        with Lab(zookeeper=f"{server.address}/notebook", config=SHORT) as lab:
+            lab.create_topic("orders", partitions=2, replication_factor=2)
+            lab.settle()
+            return [p.state for p in lab.partitions()]
+
+    assert asyncio.run(cell()) == ["OnlinePartition"] * 2
+
+
+def test_a_killed_program_leaves_no_server() -> None:
+    """kill -9 of a program with an embedded server: the server ends with it."""
+    if missing():
+        pytest.skip(missing())
+    code = (
+        "import os, signal\n"
+        "from kafka_ctl import Lab\n"
+        "lab = Lab(zookeeper='embedded', brokers=1)\n"
+        "print(lab.zookeeper_address, lab.zookeeper_server.folder, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    address, folder = told.stdout.split()
+
+    def unreachable() -> bool:
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2])), 1).close()
+            return False
+        return True
+
+    assert gone(unreachable)
+    assert gone(lambda: not Path(folder).exists())
+
+
+def test_a_closed_lab_says_so(server: EmbeddedServer) -> None:
+    """Looking at it or commanding it is refused; its trace stays."""
+    with Lab(zookeeper=f"{server.address}/closed", config=SHORT, brokers=1) as lab:
+        pass
+    assert len(lab.trace) > 50
+    for call in (lab.settle, lab.partitions, lambda: lab.brokers):
+        with pytest.raises(BadInput, match="this lab is closed"):
+            call()
