@@ -44,6 +44,8 @@ class Shape(NamedTuple):
 
 
 class Box(NamedTuple):
+    """Where something is: its upper left corner and its size."""
+
     x: float
     y: float
     width: float

@@ -7,6 +7,7 @@ picture scrolls with them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from kafka_ctl.table import short
 from kafka_ctl.trace import Record
@@ -102,7 +103,7 @@ class SpaceTimeView:
         seen: set[tuple[str, str, str]] = set()
         labelled: set[str] = set()
         for record in step.records:
-            style, source, target, label = meaning(record)
+            style, source, target, label = message(record)
             if (style, source, target) in seen or source not in self.place:
                 continue
             seen.add((style, source, target))
@@ -170,49 +171,49 @@ def lane_of(actor: str) -> str:
     return f"broker-{number}" if number is not None and actor.startswith(("broker", "controller")) else actor
 
 
-def meaning(record: Record) -> tuple[str, str, str, str]:
-    """Style, lane it starts in, lane it ends in (or the same) and words of a record."""
-    lane, about = (
-        lane_of(record.actor),
-        f"{record.topic}-{record.partition}" if record.partition is not None else "",
-    )
+class Message(NamedTuple):
+    """How a record is drawn: its style, the lane it starts in, the one it ends in (maybe the same), its words."""
+
+    style: str
+    source: str
+    target: str
+    words: str
+
+
+def message(record: Record) -> Message:
+    """What a record is in space: a message between two lanes, or something that happens in one."""
+    lane = lane_of(record.actor)
+    about = f"{record.topic}-{record.partition}" if record.partition is not None else ""
     match record.kind:
         case "request":
-            return "ask", lane, f"broker-{record.broker}", record.action
+            return Message("ask", lane, f"broker-{record.broker}", record.action)
         case "response":
-            return "ask refused", lane, lane, f"{record.action}: {record.error}"
-        case "zk" if record.action not in ("connect", "expired", "closed"):
-            style = "put" if record.error is None else "put refused"
-            return (
-                style,
-                lane,
-                "zookeeper",
-                f"{record.action} {record.path}" + (f": {record.error}" if record.error else ""),
-            )
+            return Message("ask refused", lane, lane, f"{record.action}: {record.error}")
         case "zk":
-            return (
-                "put",
-                lane,
-                "zookeeper",
-                "opens a session" if record.action == "connect" else f"session {record.action}",
-            )
+            return _operation(record, lane)
         case "watch":
-            return "put ephemeral", "zookeeper", lane, f"{record.target} {record.path}"
+            return Message("put ephemeral", "zookeeper", lane, f"{record.target} {record.path}")
         case "partition" | "replica":
             who = f"{about}@{record.broker}" if record.kind == "replica" else about
-            return (
-                "event blue",
-                lane,
-                lane,
-                f"{who}: {short(record.source or '')} → {short(record.target or '')}",
-            )
+            move = f"{short(record.source or '')} → {short(record.target or '')}"
+            return Message("event blue", lane, lane, f"{who}: {move}")
         case "election":
-            return "event blue", lane, lane, f"elects {record.leader} for {about}"
+            return Message("event blue", lane, lane, f"elects {record.leader} for {about}")
         case "controller" if record.action == "elected":
-            return "event crown", lane, lane, "is controller"
+            return Message("event crown", lane, lane, "is controller")
         case "fault" | "violation":
             where = f"broker-{record.broker}" if record.broker is not None else "zookeeper"
-            return "alarm", where, where, record.action
+            return Message("alarm", where, where, record.action)
         case "event" if record.actor == "admin":
-            return "event", "zookeeper", "zookeeper", f"admin: {record.action}"
-    return "event", lane, lane, f"{record.action} {about}".strip()
+            return Message("event", "zookeeper", "zookeeper", f"admin: {record.action}")
+    return Message("event", lane, lane, f"{record.action} {about}".strip())
+
+
+def _operation(record: Record, lane: str) -> Message:
+    """Something done in ZooKeeper, by a client or by itself."""
+    if record.action in ("connect", "expired", "closed"):
+        words = "opens a session" if record.action == "connect" else f"session {record.action}"
+        return Message("put", lane, "zookeeper", words)
+    style = "put" if record.error is None else "put refused"
+    failed = f": {record.error}" if record.error else ""
+    return Message(style, lane, "zookeeper", f"{record.action} {record.path}{failed}")
