@@ -1,0 +1,300 @@
+"""Lines of Kafka's logs in every generation's spelling, read into the trace's terms."""
+
+import json
+
+import pytest
+
+from kafka_ctl.history.logline import Line, parse_line, parse_lines
+
+STAMP = "[2019-03-04 05:06:07,089]"
+
+
+def read(text, logger="state.change.logger", level="TRACE"):
+    line = parse_line(f"{STAMP} {level} {text} ({logger})\n")
+    assert isinstance(line, Line)
+    return line
+
+
+def said(line, *names):
+    return tuple(getattr(line, name) for name in names)
+
+
+def test_time_level_and_logger_are_read_in_utc():
+    line = read("[Controller id=4] Resigned", "kafka.controller.KafkaController", "INFO")
+    assert said(line, "time", "level", "logger") == (1551675967089, "INFO", "kafka.controller.KafkaController")
+    assert said(line, "actor", "kind", "action") == ("controller-4", "controller", "resigned")
+
+
+@pytest.mark.parametrize(
+    ("text", "topic", "partition"),
+    [
+        (
+            "Controller 4 epoch 7 changed partition [a.b-c,12] state from OnlinePartition to OfflinePartition",
+            "a.b-c",
+            12,
+        ),
+        (
+            "[Controller id=4 epoch=7] Changed partition a.b-c-12 state from OnlinePartition to OfflinePartition",
+            "a.b-c",
+            12,
+        ),
+        ("[Controller id=4 epoch=7] Changed partition 5-6-7 state from OnlinePartition to OfflinePartition", "5-6", 7),
+    ],
+)
+def test_both_spellings_of_a_partition(text, topic, partition):
+    line = read(text)
+    assert said(line, "kind", "action", "topic", "partition") == ("partition", "mark", topic, partition)
+    assert said(line, "source", "target", "controller_epoch") == ("OnlinePartition", "OfflinePartition", 7)
+
+
+@pytest.mark.parametrize("assigned", ["8,9", "8"])
+def test_a_new_partition_names_its_replicas(assigned):
+    line = read(
+        f"[Controller id=4 epoch=7] Changed partition t-0 state from NonExistentPartition to NewPartition with "
+        f"assigned replicas {assigned}"
+    )
+    assert said(line, "action", "replicas") == ("assign", tuple(map(int, assigned.split(","))))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Controller 4 epoch 7 changed partition [t,0] from OfflinePartition to OnlinePartition with leader 9",
+            (9, None, None, None),
+        ),
+        (
+            "[Controller id=4 epoch=7] Changed partition t-0 from OfflinePartition to OnlinePartition with state "
+            "LeaderAndIsr(leader=9, leaderEpoch=3, isr=List(9, 8), zkVersion=5)",
+            (9, (9, 8), 3, 5),
+        ),
+        (
+            "[Controller id=4 epoch=7] Changed partition t-0 from OfflinePartition to OnlinePartition with state "
+            "LeaderAndIsr(leader=-1, leaderEpoch=3, isr=List(), zkVersion=5)",
+            (-1, (), 3, 5),
+        ),
+    ],
+)
+def test_an_election_tells_what_the_generation_logs(text, expected):
+    line = read(text)
+    assert line.action == "elect"
+    assert said(line, "leader", "isr", "leader_epoch", "zk_version") == expected
+
+
+def test_a_replica_moves():
+    for text in (
+        "Controller 4 epoch 7 changed state of replica 8 for partition [t,0] from NewReplica to OnlineReplica",
+        "[Controller id=4 epoch=7] Changed state of replica 8 for partition t-0 from NewReplica to OnlineReplica",
+    ):
+        line = read(text)
+        assert said(line, "kind", "action", "broker", "topic", "partition") == ("replica", "join", 8, "t", 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "replicas", "new"),
+    [
+        (
+            "Controller 4 epoch 7 sending become-follower LeaderAndIsr request "
+            "(Leader:9,ISR:9,8,LeaderEpoch:3,ControllerEpoch:6) to broker 8 for partition [t,0]",
+            None,
+            None,
+            None,
+        ),
+        (
+            "[Controller id=4 epoch=7] Sending become-follower LeaderAndIsr request "
+            "PartitionState(controllerEpoch=6, leader=9, "
+            "leaderEpoch=3, isr=9,8, zkVersion=5, replicas=8,9, isNew=true) to broker 8 for partition t-0",
+            5,
+            (8, 9),
+            "is_new",
+        ),
+        (
+            "[Controller id=4 epoch=7] Sending become-follower LeaderAndIsr request "
+            "LeaderAndIsrPartitionState(topicName='t', "
+            "partitionIndex=0, controllerEpoch=6, leader=9, leaderEpoch=3, isr=[9, 8], zkVersion=5, replicas=[8, 9], "
+            "addingReplicas=[8], removingReplicas=[], isNew=false) to broker 8 for partition t-0",
+            5,
+            (8, 9),
+            None,
+        ),
+    ],
+)
+def test_a_leader_and_isr_request(text, version, replicas, new):
+    line = read(text)
+    assert said(line, "kind", "action", "broker", "topic", "partition") == ("request", "LeaderAndIsr", 8, "t", 0)
+    assert said(line, "leader", "isr", "leader_epoch", "controller_epoch") == (9, (9, 8), 3, 6)
+    assert said(line, "zk_version", "replicas", "detail") == (version, replicas, new)
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [
+        (
+            "Controller 4 epoch 7 sending UpdateMetadata request "
+            "(Leader:-2,ISR:9,LeaderEpoch:0,ControllerEpoch:6) to brokers "
+            "Set(8, 9) for partition t-0",
+            "brokers=8,9",
+        ),
+        (
+            "[Controller id=4 epoch=7] Sending UpdateMetadata request PartitionState(controllerEpoch=6, "
+            "leader=-2, leaderEpoch=0, "
+            "isr=[9], zkVersion=0, replicas=[8, 9], offlineReplicas=[8]) to brokers HashSet(9, 8) for partition t-0",
+            "brokers=8,9 offline=8",
+        ),
+        (
+            "[Controller id=4 epoch=7] Sending UpdateMetadata request "
+            "UpdateMetadataPartitionState(topicName='t', partitionIndex=0, "
+            "controllerEpoch=6, leader=-2, leaderEpoch=0, isr=[9], zkVersion=0, replicas=[8, 9], "
+            "offlineReplicas=[]) to brokers "
+            "Set() for partition t-0",
+            "brokers=",
+        ),
+    ],
+)
+def test_an_update_metadata_request(text, detail):
+    line = read(text)
+    assert said(line, "action", "topic", "leader", "isr", "detail") == ("UpdateMetadata", "t", -2, (9,), detail)
+
+
+def test_one_line_stops_several_replicas():
+    line = read(
+        "The stop replica request (delete = true) sent to broker 8 is [Topic=a-b,Partition=0,Replica=8],"
+        "[Topic=a.b,Partition=11,Replica=8]",
+        "kafka.controller.ControllerBrokerRequestBatch",
+        "DEBUG",
+    )
+    assert said(line, "kind", "action", "broker", "detail") == ("request", "StopReplica", 8, "delete")
+    assert line.partitions == (("a-b", 0), ("a.b", 11))
+    later = read(
+        "[Controller id=4 epoch=7] Sending StopReplica request StopReplicaPartitionState(partitionIndex=0, "
+        "leaderEpoch=3, deletePartition=true) to broker 8 for partition t-0"
+    )
+    assert said(later, "action", "broker", "topic", "leader_epoch", "detail") == ("StopReplica", 8, "t", 3, "delete")
+
+
+def test_responses_name_their_request_since_1_0():
+    old = read(
+        "Controller 4 epoch 7 received response {error_code=11} for a request sent to broker h:9092 (id: 8 rack: null)"
+    )
+    assert said(old, "kind", "action", "broker", "error") == ("response", "other", 8, "11")
+    new = read(
+        "[Controller id=4 epoch=7] Received response {error_code=0} for request STOP_REPLICA with correlation id 31 "
+        "sent to broker h:9092 (id: 8 rack: r1)"
+    )
+    assert said(new, "action", "broker", "error", "detail") == ("StopReplica", 8, None, "correlation_id=31")
+
+
+def test_what_a_broker_received_names_its_partition_in_or_after_the_state():
+    inside = read(
+        "[Broker id=8] Received LeaderAndIsr request LeaderAndIsrPartitionState(topicName='t.u', partitionIndex=3, "
+        "controllerEpoch=6, leader=9, leaderEpoch=3, isr=[9], zkVersion=5, replicas=[9], addingReplicas=[], "
+        "removingReplicas=[], isNew=false) correlation id 31 from controller 4 epoch 7"
+    )
+    after = read(
+        "Broker 8 received LeaderAndIsr request PartitionState(controllerEpoch=6, leader=9, leaderEpoch=3, isr=[9], "
+        "zkVersion=5, replicas=[9]) correlation id 31 from controller 4 epoch 7 for partition [t.u,3]"
+    )
+    for line in (inside, after):
+        assert said(line, "actor", "kind", "action", "broker") == ("broker-8", "broker", "received", 8)
+        assert said(line, "topic", "partition", "leader", "zk_version", "replicas") == ("t.u", 3, 9, 5, (9,))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "broker"),
+    [
+        (
+            "Controller 4 epoch 7 initiated state change for partition [t,0] from OfflinePartition to "
+            "OnlinePartition failed",
+            "partition",
+            None,
+        ),
+        (
+            "[Controller id=4 epoch=7] Controller 4 epoch 7 failed to change state for partition t-0 from "
+            "OfflinePartition to "
+            "OnlinePartition",
+            "partition",
+            None,
+        ),
+        (
+            "[Controller id=4 epoch=7] Controller 4 epoch 7 initiated state change of replica 8 for partition "
+            "t-0 from OnlineReplica "
+            "to ReplicaDeletionStarted failed",
+            "replica",
+            8,
+        ),
+    ],
+)
+def test_refused_moves(text, kind, broker):
+    line = read(text, level="ERROR")
+    assert said(line, "kind", "action", "broker", "topic", "error") == (
+        kind,
+        "refuse",
+        broker,
+        "t",
+        "StateChangeFailed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "action", "words"),
+    [
+        (
+            "[BrokerChangeListener on Controller 4]: Newly added brokers: 8,9, deleted brokers: , all live "
+            "brokers: 4,8,9",
+            "brokers_changed",
+            {"new": [8, 9], "dead": [], "live": [4, 8, 9]},
+        ),
+        (
+            "[Controller id=4] Newly added brokers: , deleted brokers: 8, bounced brokers: 9, all live brokers: 4,9",
+            "brokers_changed",
+            {"new": [], "dead": [8], "bounced": [9], "live": [4, 9]},
+        ),
+        (
+            "[Controller id=4] New topics: [Set(a-b, c)], deleted topics: [Set(d)], new partition replica "
+            "assignment [Map()]",
+            "topics_changed",
+            {"new": ["a-b", "c"], "deleted": ["d"]},
+        ),
+        ("[Controller 4]: Broker failure callback for 8,9", "broker_failure", {"brokers": [8, 9]}),
+        ("[Controller 4]: Shutting down broker 8", "shutting_down_broker", {"broker": 8}),
+        ("[Controller 4]: Controller 4 incremented epoch to 7", "epoch_incremented", {"epoch": 7}),
+        (
+            "[Controller id=4] 4 successfully elected as the controller. Epoch incremented to 7 and epoch zk "
+            "version is now 9",
+            "elected",
+            {"epoch": 7},
+        ),
+        ("[Controller 4]: Broker 4 is ready to serve as the new controller with epoch 7", "ready", {"epoch": 7}),
+        (
+            "[Topic Deletion Manager 4], Deletion of topic a.b successfully completed",
+            "deletion_completed",
+            {"topics": ["a.b"]},
+        ),
+    ],
+)
+def test_the_controllers_own_log(text, action, words):
+    line = read(text, "kafka.controller.KafkaController", "INFO")
+    assert said(line, "actor", "kind", "action") == ("controller-4", "controller", action)
+    assert json.loads(line.detail) == words
+
+
+def test_unknown_lines_keep_their_text_and_stack_traces_are_no_lines():
+    line = read("[Controller id=4] Sing a song", "kafka.controller.KafkaController", "INFO")
+    assert said(line, "actor", "action", "detail") == ("controller-4", "other", "Sing a song")
+    assert parse_line("\tat kafka.controller.Foo.bar(Foo.scala:1)") is None
+    assert parse_line("kafka.common.StateChangeFailedException: no (state.change.logger)") is None
+    assert parse_line("") is None
+
+
+def test_a_line_without_an_actor_is_the_last_controllers():
+    texts = [
+        f"{STAMP} INFO [Controller id=4] Epoch incremented to 7 (kafka.controller.KafkaController)",
+        "\tat a.stack.Trace",
+        f"{STAMP} TRACE [Broker id=4] Deleted partition t-0 from metadata cache in response to x (state.change.logger)",
+        f"{STAMP} DEBUG The stop replica request (delete = false) sent to broker 8 is  "
+        f"(kafka.controller.ControllerBrokerRequestBatch)",
+    ]
+    first, second, third = parse_lines(texts)
+    assert said(first, "actor", "controller_epoch") == ("controller-4", 7)
+    assert said(second, "actor", "action") == ("broker-4", "uncached")
+    assert said(third, "actor", "controller_epoch", "partitions") == ("controller-4", 7, ())
