@@ -80,6 +80,7 @@ def test_a_learner_plays_in_jupyterlab(tmp_path: Path) -> None:
         picture(page, "jupyterlab-light")
         page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
         page.wait_for_selector(".kc[data-theme='dark']")
+        page.wait_for_selector("#jupyterlab-splash", state="detached")
         picture(page, "jupyterlab-dark")
 
 

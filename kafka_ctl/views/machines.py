@@ -28,7 +28,8 @@ LIGHT = THEMES["light"]
 def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
     """A table as coloured DOT; `roomy` leaves space inside the states for counts and names."""
     apart, long = (0.5, 1.05 if len(table.states) < 6 else 0.75) if roomy else (0.35, 0.5)
-    size = "width=1.95 height=0.86 fixedsize=true" if roomy else "width=1.25 height=0.45"
+    wide = 1.95 if len(table.states) < 6 else 2.25
+    size = f"width={wide} height=0.86 fixedsize=true" if roomy else "width=1.25 height=0.45"
     lines = [
         f'digraph "{table.name}" {{',
         f'  graph [rankdir=LR pad=0.15 nodesep={apart} ranksep={long} fontname="{FONT}"];',

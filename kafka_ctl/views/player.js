@@ -222,7 +222,8 @@ class Player {
   show() {
     const index = this.index, frame = this.film.frames[index];
     const forward = this.shown !== null && index === this.shown + 1;
-    this.root.classList.toggle("jumping", this.shown === null || this.calm.matches);
+    const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
+    this.root.classList.toggle("jumping", !near || this.calm.matches);
     this.stages.forEach((stage) => stage.show(index, forward && !this.calm.matches ? 650 / this.model.get("speed") : 0));
     this.shown = index;
     this.root.dataset.step = index;

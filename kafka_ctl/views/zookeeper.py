@@ -20,6 +20,8 @@ STATES = 12
 """A topic with more partitions than this has one node for all their states."""
 CHILDREN = 24
 """The most children of a znode that are drawn; what happens to further ones shows at their parent."""
+ROOM = 74
+"""Pixels before a broker where the label of a fired watch stands."""
 QUIET = ("/cluster", "/config", "/latest_producer_id_block")
 """Trees that hold no news for the controller."""
 
@@ -153,22 +155,24 @@ class ZooKeeperView:
             if broker is None or f"znode:{name}" not in self.scene().parts or not record.path:
                 continue
             away = record.kind == "watch"
-            line = self._line(name, broker, away)
+            line, rest = self._line(name, broker, away)
             styles = "parcel " + ("watch" if away else "write" if record.error is None else "refused")
             if line:
                 label = (record.target or "watch") if away else record.error or record.action
-                found.setdefault(line, Token(line, shorten(label, 26), styles, 0.85))
+                found.setdefault(line, Token(line, shorten(label, 26), styles, rest))
         return list(found.values())
 
-    def _line(self, name: str, broker: int, away: bool) -> str:
+    def _line(self, name: str, broker: int, away: bool) -> tuple[str, float]:
+        """The curve between a znode and a broker's session, and where on it there is room for a label."""
         parts = self.scene().parts
         if f"session:{broker}" not in parts:
-            return ""
+            return "", 0.0
         a, b = parts[f"znode:{name}"].box, parts[f"session:{broker}"].box
         ends = (a.x + a.width, a.middle[1]), (b.x, b.middle[1])
         (x0, y0), (x1, y1) = ends if away else ends[::-1]
         bend = (x1 - x0) / 2
-        return f"M{x0:.1f},{y0:.1f}C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+        line = f"M{x0:.1f},{y0:.1f}C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
+        return line, 1 - (ROOM if away else ROOM / 2) / abs(x1 - x0)
 
 
 def _dressed(part: Part) -> Part:
@@ -200,7 +204,7 @@ def short_name(path: str) -> str:
         return f"partitions/{words[-2]}/state"
     if words[-1] == "…":
         return "partitions/…/state"
-    return path if path == "/" else shorten("/" + words[-1], 22)
+    return path if path == "/" else shorten("/" + words[-1], 19)
 
 
 def meaning(path: str, znode: ZNode) -> str:
