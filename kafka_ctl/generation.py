@@ -12,14 +12,8 @@ from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName
 
-
-def _field(default: Any, doc: str, ticket: str) -> Any:
-    return field(default=default, metadata={"doc": doc, "ticket": ticket})
-
-
-def _field(doc: str, ticket: str) -> Any:
-    return field(metadata={"doc": doc, "ticket": ticket})
-
+GENERATIONS = {"0.10": "0.10.2.2", "2.0": "2.0.1", "2.4": "2.4.1"}
+"""The generations, and the release whose source each follows."""
 
 DEFAULTS: dict[str, Any] = {
     "auto.leader.rebalance.enable": True,
@@ -42,120 +36,124 @@ DEFAULTS: dict[str, Any] = {
 }
 """Kafka 2.0.1's configuration keys that the lab obeys, with their defaults."""
 
+OLD_DEFAULTS = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic.enable": False}
+"""The same for 0.10.2.2, which preferred availability and did not delete."""
+
+
+def _field(ticket: str, *values: bool, doc: str) -> Any:
+    """A difference: the ticket that made it, its value in each of GENERATIONS, what it means."""
+    return field(metadata={"ticket": ticket, "doc": doc, "values": dict(zip(GENERATIONS, values, strict=True))})
+
 
 @dataclass(frozen=True, init=False)
 class Generation:
-    """One generation: `Generation("2.0")`; UnknownName for others, BadInput for a field it does not have."""
+    """One generation: `Generation("2.0")`; UnknownName for others, BadInput for a field it cannot have so.
+
+    A hybrid made with `but` keeps the name of the generation it was made from.
+    """
 
     name: str
-    """Its short name; a hybrid keeps the name it was made from, with the changed fields."""
-    kafka: str = _field("the release whose source is followed", "")
-    pipelined: bool = _field("ZooKeeper operations go out in a window instead of one at a time", "KAFKA-5642")
-    elects_already_preferred: bool = _field(
-        "a preferred election bumps the leader epoch also where the preferred replica leads already", "KAFKA-5642"
-    )
-    retries_whole_batch: bool = _field(
-        "after a version conflict all partitions of a batch are elected again, not only the one", "KAFKA-8286"
-    )
-    shutdown_tells_leaving_broker: bool = _field(
-        "a broker in controlled shutdown is told of the leaders that replace it", "KAFKA-7482"
-    )
-    metadata_to_all_on_broker_change: bool = _field(
-        "a broker that comes or goes makes the controller send all metadata to every broker", "KAFKA-7537"
-    )
-    fences_writes: bool = _field("a controller's writes fail once another has been elected", "KAFKA-6082")
-    broker_epochs: bool = _field(
-        "each life of a broker has an epoch; requests of another life are refused and a quick restart is noticed",
-        "KAFKA-7235",
-    )
-    preempts_queue: bool = _field("events dropped at session expiry answer those who wait for them", "KAFKA-7235")
-    stops_dead_replicas_at_startup: bool = _field(
-        "a new controller takes replicas on dead brokers out of their ISRs", "KAFKA-3143"
-    )
-    announces_leaderless_replicas: bool = _field(
-        "a replica that goes offline is announced also where no leader was ever elected", "KAFKA-3143"
-    )
-    shutdown_skips_deletions: bool = _field(
-        "a controlled shutdown leaves partitions of topics being deleted alone", "KAFKA-6753"
-    )
-    incremental_reassignment: bool = _field(
-        "a reassignment stands in the topic's znode and can be changed and cancelled", "KIP-455"
-    )
-    caches_bumped_epoch: bool = _field(
-        "the leader epoch raised for a reassignment also enters the controller's cache", "KAFKA-9212"
-    )
-    partitions_leave_first: bool = _field(
-        "partitions leave the state machine when the deletion of their topic begins, not when it ends", "KAFKA-6753"
-    )
-    groups_stop_replica: bool = _field("StopReplica requests to one broker travel together", "KAFKA-8294")
-    config: Mapping[str, Any] = field(hash=False, metadata={"doc": "Kafka's configuration defaults", "ticket": ""})
+    config: Mapping[str, Any] = field(hash=False, compare=False)
+    """Defaults of Kafka's configuration keys."""
+    # fmt: off
+    single_threaded: bool = _field("KAFKA-5028", False, True, True,
+        doc="one thread works through a queue of events; before, listeners and other threads share a lock")
+    pipelined: bool = _field("KAFKA-5642", False, True, True,
+        doc="ZooKeeper operations go out in a window, and partitions change in batches; before, one at a time")
+    marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
+        doc="LeaderAndIsr says which replicas are new, and offline log directories are known")
+    follows_missing_leaders: bool = _field("KAFKA-4763", False, True, True,
+        doc="when brokers die, every partition without an online leader is elected, not only theirs")
+    keeps_last_isr_member: bool = _field("KAFKA-5083", False, True, True,
+        doc="the last member stays in the ISR whatever the unclean setting")
+    reads_state_of_new_replicas: bool = _field("KAFKA-5642", True, False, False,
+        doc="a new replica's leader is read from ZooKeeper, not from the cache")
+    accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
+        doc="a version conflict with what was just to be written counts as success")
+    announces_all_deletions: bool = _field("KAFKA-6481", True, False, False,
+        doc="every UpdateMetadata also names all partitions that are being deleted")
+    forgets_on_resignation: bool = _field("KAFKA-5310", False, True, True,
+        doc="a controller that resigns forgets its reassignments")
+    clears_isr_notifications: bool = _field("KAFKA-5879", False, True, True,
+        doc="a new controller deletes the notifications meant for the last one")
+    restores_assignments: bool = _field("KAFKA-6612", False, True, True,
+        doc="partitions added to a topic that is being deleted are taken out again")
+    tolerates_missing_state: bool = _field("KAFKA-6650", False, True, True,
+        doc="a replica goes offline also where no leader was ever elected")
+    halts_deletions_for_elections: bool = _field("KAFKA-5107", True, False, False,
+        doc="the deletion of a topic waits for its preferred elections")
+    groups_plain_stops: bool = _field("KAFKA-4420", True, False, False,
+        doc="StopReplica requests that delete nothing travel together")
+    skips_needless_elections: bool = _field("KAFKA-5692", False, False, True,
+        doc="a preferred election leaves out partitions that do not need or know it")
+    elects_already_preferred: bool = _field("KAFKA-5642", False, True, False,
+        doc="a preferred election raises the leader epoch also where the preferred replica leads already")
+    retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
+        doc="after a version conflict all partitions of a batch are elected again, not only the one")
+    rebalances_in_batches: bool = _field("KAFKA-7299", False, True, True,
+        doc="the automatic rebalance elects all partitions of a broker in one batch")
+    shutdown_tells_leaving_broker: bool = _field("KAFKA-7482", True, False, True,
+        doc="a broker in controlled shutdown is told of the leaders that replace it")
+    shutdown_skips_deletions: bool = _field("KAFKA-6753", False, False, True,
+        doc="a controlled shutdown leaves partitions of topics being deleted alone")
+    metadata_to_all_on_broker_change: bool = _field("KAFKA-7537", True, True, False,
+        doc="a broker that comes or goes makes the controller send all metadata to every broker")
+    fences_writes: bool = _field("KAFKA-6082", False, False, True,
+        doc="a controller's writes fail once another has been elected")
+    broker_epochs: bool = _field("KAFKA-7235", False, False, True,
+        doc="each life of a broker has an epoch: requests of another are refused, a quick restart is noticed")
+    preempts_queue: bool = _field("KAFKA-5692", False, False, True,
+        doc="events dropped at session expiry answer those who wait for them")
+    stops_dead_replicas_at_startup: bool = _field("KAFKA-3143", False, False, True,
+        doc="a new controller takes replicas on dead brokers out of their ISRs")
+    announces_leaderless_replicas: bool = _field("KAFKA-3143", False, False, True,
+        doc="a replica that goes offline is announced also where no leader was ever elected")
+    expels_silent_followers: bool = _field("KAFKA-7152", True, True, False,
+        doc="a follower that stopped fetching leaves the ISR in time also when nothing was written")
+    incremental_reassignment: bool = _field("KIP-455", False, False, True,
+        doc="a reassignment stands in the topic's znode and can be changed and cancelled")
+    caches_bumped_epoch: bool = _field("KAFKA-9212", False, False, True,
+        doc="the leader epoch raised for a reassignment also enters the controller's cache")
+    partitions_leave_first: bool = _field("KAFKA-6753", False, False, True,
+        doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
+    groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
+        doc="StopReplica requests to one broker travel together")
+    # fmt: on
 
-    def __init__(self, name: str | Generation = "2.0", **changes: Any) -> None:
+    def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:
+        base = name.name if isinstance(name, Generation) else name
+        if base not in GENERATIONS:
+            raise UnknownName("generation", base, GENERATIONS)
+        values = {f.name: f.metadata["values"][base] for f in DIFFERENCES}
         if isinstance(name, Generation):
-            values = {f.name: getattr(name, f.name) for f in fields(name)}
-        elif name in GENERATIONS:
-            values = {"name": name, **GENERATIONS[name]}
-        else:
-            raise UnknownName("generation", name, GENERATIONS)
-        if unknown := sorted(changes.keys() - values.keys()):
-            raise UnknownName("field of Generation", unknown[0], values)
-        for key, value in (values | changes).items():
-            if isinstance(values[key], bool) and not isinstance(value, bool):
+            values = {key: getattr(name, key) for key in values}
+        for key, value in changes.items():
+            if key not in values:
+                raise UnknownName("field of Generation", key, values)
+            if not isinstance(value, bool):
                 raise BadInput(f"Generation.{key} cannot be {value!r}; it is True or False")
-            object.__setattr__(self, key, value)
+        values |= changes
+        for key, given in {"name": base, "config": OLD_DEFAULTS if base == "0.10" else DEFAULTS, **values}.items():
+            object.__setattr__(self, key, given)
 
-    def but(self, **changes: Any) -> Generation:
+    @property
+    def kafka(self) -> str:
+        """The release whose source is followed."""
+        return GENERATIONS[self.name]
+
+    def but(self, **changes: bool) -> Generation:
         """The same generation with some fields changed: a hybrid for lessons and exhibits."""
         return Generation(self, **changes)
 
     @property
-    def changes(self) -> dict[str, Any]:
+    def changes(self) -> dict[str, bool]:
         """The fields in which a hybrid differs from the generation it is named after."""
-        plain = GENERATIONS[self.name]
+        plain = {f.name: f.metadata["values"][self.name] for f in DIFFERENCES}
         return {key: getattr(self, key) for key, value in plain.items() if getattr(self, key) != value}
 
     def __str__(self) -> str:
         return self.name + "".join(f" {key}={value}" for key, value in self.changes.items())
 
 
-GENERATIONS: dict[str, dict[str, Any]] = {
-    "2.0": {
-        "kafka": "2.0.1",
-        "pipelined": True,
-        "elects_already_preferred": True,
-        "retries_whole_batch": True,
-        "shutdown_tells_leaving_broker": False,
-        "metadata_to_all_on_broker_change": True,
-        "fences_writes": False,
-        "broker_epochs": False,
-        "preempts_queue": False,
-        "stops_dead_replicas_at_startup": False,
-        "announces_leaderless_replicas": False,
-        "shutdown_skips_deletions": False,
-        "incremental_reassignment": False,
-        "caches_bumped_epoch": False,
-        "partitions_leave_first": False,
-        "groups_stop_replica": False,
-        "config": DEFAULTS,
-    },
-    "2.4": {
-        "kafka": "2.4.1",
-        "pipelined": True,
-        "elects_already_preferred": False,
-        "retries_whole_batch": False,
-        "shutdown_tells_leaving_broker": True,
-        "metadata_to_all_on_broker_change": False,
-        "fences_writes": True,
-        "broker_epochs": True,
-        "preempts_queue": True,
-        "stops_dead_replicas_at_startup": True,
-        "announces_leaderless_replicas": True,
-        "shutdown_skips_deletions": True,
-        "incremental_reassignment": True,
-        "caches_bumped_epoch": True,
-        "partitions_leave_first": True,
-        "groups_stop_replica": True,
-        "config": DEFAULTS,
-    },
-}
-"""The fields of each generation."""
+DIFFERENCES = tuple(f for f in fields(Generation) if "values" in f.metadata)
+"""The fields in which generations differ; `metadata` has `ticket`, `doc` and `values` by generation."""

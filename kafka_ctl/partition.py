@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.table import Move, Tables, TransitionTable
 
 
@@ -38,7 +39,7 @@ ROWS = (
 PARTITION = Tables(
     {
         name: TransitionTable("partition", NON_EXISTENT, f"{tag}: controller/PartitionStateMachine.scala", ROWS)
-        for name, tag in (("2.0", "2.0.1"), ("2.4", "2.4.1"))
+        for name, tag in GENERATIONS.items()
     }
 )
 """The partition table of each generation: the same in all of them."""

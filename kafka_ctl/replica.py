@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.table import Move, Tables, TransitionTable
 
 
@@ -44,12 +45,17 @@ ROWS = (
 )  # fmt: skip
 
 REFUSALS = (*ROWS, Move(OFFLINE, INELIGIBLE, "give_up", "it cannot be deleted while its broker is dead"))
-"""The rows since 2.1: a replica on a dead broker may be given up without being asked first."""
+"""The rows since 2.3 (KAFKA-8237): a replica on a dead broker may be given up without being asked first."""
 
 REPLICA = Tables(
     {
-        name: TransitionTable("replica", NON_EXISTENT, f"{tag}: controller/ReplicaStateMachine.scala", rows)
-        for name, tag, rows in (("2.0", "2.0.1", ROWS), ("2.4", "2.4.1", REFUSALS))
+        name: TransitionTable(
+            "replica",
+            NON_EXISTENT,
+            f"{release}: controller/ReplicaStateMachine.scala",
+            REFUSALS if name == "2.4" else ROWS,
+        )
+        for name, release in GENERATIONS.items()
     }
 )
 """The replica table of each generation."""

@@ -52,6 +52,7 @@ class Broker:
         self.config: Mapping[str, Any] = world.config
         self.actor = f"broker-{id}"
         self.state = DOWN
+        self.down_since = 0.0
         self._tasks: set[asyncio.Task] = set()
         self._reset()
 
@@ -156,6 +157,7 @@ class Broker:
 
     def _end(self) -> None:
         self.state = DOWN
+        self.down_since = self.clock.now()
         self.controller.stop()
         for task in list(self._tasks):
             task.cancel()
@@ -202,7 +204,7 @@ class Broker:
         from kafka_ctl.controller.events import ControlledShutdown
 
         reply = self.clock.loop.create_future()
-        self.controller.queue.put(ControlledShutdown(request.broker, request.broker_epoch, reply))
+        self.controller.hand_over(ControlledShutdown(request.broker, request.broker_epoch, reply))
         try:
             return Response(remaining=await reply)
         except ControllerMoved as error:

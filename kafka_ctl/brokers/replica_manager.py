@@ -32,6 +32,8 @@ class Hosted:
 
     state: LeaderAndIsr
     replicas: tuple[int, ...]
+    led_since: float = 0.0
+    """When this broker became its leader, in seconds."""
 
 
 class ReplicaManager:
@@ -109,7 +111,10 @@ class ReplicaManager:
         leads = state.leader == broker.id
         known = leads or state.leader in self.live_brokers
         if known:
-            self.hosted[tp] = Hosted(state, told.replicas)
+            before = self.hosted.get(tp)
+            stays = before is not None and before.state.leader == broker.id and leads
+            led_since = before.led_since if before is not None and stays else broker.clock.now()
+            self.hosted[tp] = Hosted(state, told.replicas, led_since)
         else:  # the copy is made, but nothing of what was told is remembered: the next request may say it again
             self.hosted.setdefault(tp, Hosted(LeaderAndIsr(NO_LEADER, (), -1), told.replicas))
         broker.trace.about(

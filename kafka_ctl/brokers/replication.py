@@ -9,6 +9,7 @@ Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr; server/ReplicaManager.scal
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -105,18 +106,21 @@ class Replication:
         limit = broker.config["replica.lag.time.max.ms"] / 1000
         while True:
             await broker.clock.sleep(limit / 2, background=True)
-            since = broker.clock.now() - limit
-            late: dict[TopicPartition, list[int]] = {}
-            for other in broker.network.brokers.values():
-                for tp, start in other.replication.lagging.items() if other.listening else ():
-                    if start <= since:
-                        late.setdefault(tp, []).append(other.id)
-            for tp, followers in sorted(late.items()):
-                hosted = broker.replicas.hosted.get(tp)
-                if hosted is not None and hosted.state.leader == broker.id:
-                    out = [f for f in followers if f in hosted.state.isr and f != broker.id]
-                    if out:
-                        await self._change_isr(tp, "shrink-isr", remove=tuple(out))
+            for tp, hosted in list(broker.replicas.hosted.items()):
+                if hosted.state.leader == broker.id and len(hosted.state.isr) > 1:
+                    late = tuple(f for f in hosted.state.isr if self._is_late(tp, f, broker.clock.now() - limit))
+                    if late:
+                        await self._change_isr(tp, "shrink-isr", remove=late)
+
+    def _is_late(self, tp: TopicPartition, follower: int, since: float) -> bool:
+        """Whether a follower has not been in step since then: it lags, or, where that counts, its process is down."""
+        other = self.broker.network.brokers.get(follower)
+        if other is None or follower == self.broker.id:
+            return False
+        if other.listening:
+            return other.replication.lagging.get(tp, math.inf) <= since
+        expels = self.broker.world.generation.expels_silent_followers
+        return expels and max(other.down_since, self.broker.replicas.hosted[tp].led_since) <= since
 
     async def _change_isr(
         self, tp: TopicPartition, action: str, add: int | None = None, remove: tuple[int, ...] = ()

@@ -1,29 +1,17 @@
-"""From decisions to requests: a batch gathers what brokers must be told, a channel per broker delivers it in order.
+"""A channel per broker: requests leave one at a time, in order, until each is answered.
 
-A batch is opened, filled while states change, and sent at once: LeaderAndIsr by broker, then one UpdateMetadata for
-all, then StopReplica by broker. A channel sends one request at a time and tries again until it is answered or the
-broker is removed.
-Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch, RequestSendThread
+A request whose connection fails is sent again, until it is answered or the broker is removed.
+Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafka_ctl.brokers.requests import (
-    UNKNOWN_EPOCH,
-    ControlRequest,
-    LeaderAndIsrRequest,
-    PartitionState,
-    Response,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
-from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
-from kafka_ctl.errors import BatchNotEmpty
+from kafka_ctl.brokers.requests import ControlRequest, Response, StopReplicaRequest
 from kafka_ctl.trace import CAUSE
 
 if TYPE_CHECKING:
@@ -34,164 +22,6 @@ RETRY_BACKOFF = 0.1
 
 Callback = Callable[[int, Response], None]
 """Called with the broker that answered and its answer."""
-
-
-class RequestBatch:
-    """The requests that one round of state changes makes necessary."""
-
-    def __init__(self, controller: Controller) -> None:
-        self.controller, self.context = controller, controller.context
-        self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
-        self._metadata: dict[TopicPartition, PartitionState] = {}
-        self._metadata_to: dict[int, None] = {}
-        self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
-
-    def open(self) -> None:
-        """Begin; BatchNotEmpty if the last batch was never sent."""
-        for name, pending in (
-            ("LeaderAndIsr", self._leader_and_isr),
-            ("StopReplica", self._stop),
-            ("UpdateMetadata", self._metadata_to),
-        ):
-            if pending:
-                raise BatchNotEmpty(
-                    "Controller to broker state change requests batch is not empty while creating a new one. "
-                    f"Some {name} state changes {pending} might be lost "
-                )
-
-    def clear(self) -> None:
-        for pending in (self._leader_and_isr, self._metadata, self._metadata_to, self._stop):
-            pending.clear()
-
-    def leader_and_isr(
-        self,
-        brokers: Iterable[int],
-        partition: TopicPartition,
-        state: LeaderAndIsr,
-        replicas: tuple[int, ...],
-        is_new: bool,
-    ) -> None:
-        """Tell these brokers who leads; everybody will learn it as metadata."""
-        full = self.context.assignment(partition)
-        for broker in brokers:
-            if broker >= 0:
-                states = self._leader_and_isr.setdefault(broker, {})
-                before = states.get(partition)
-                new = is_new or (before is not None and before.is_new)
-                states[partition] = PartitionState(state, replicas, new, (), full.adding, full.removing)
-        self.update_metadata(self.context.live_or_shutting_down, (partition,))
-
-    def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Tell these brokers how the partitions are led."""
-        for broker in brokers:
-            self._metadata_to[broker] = None
-        context, doomed = self.context, self.context.partitions_to_be_deleted
-        for tp in partitions:
-            state = context.leadership.get(tp)
-            if state is None:
-                self.controller.say("leader_not_assigned", partition=str(tp))
-                continue
-            replicas = context.assigned(tp)
-            offline = tuple(r for r in replicas if not context.online(r, tp))
-            if tp in doomed:
-                state = LeaderAndIsr(LEADER_DURING_DELETE, state.isr, controller_epoch=state.controller_epoch)
-            self._metadata[tp] = PartitionState(state, replicas, offline=offline)
-
-    def stop_replica(self, broker: int, partition: TopicPartition, delete: bool, callback: Callback | None) -> None:
-        """Tell a broker to stop its copy, and to delete it."""
-        if broker >= 0:
-            self._stop.setdefault(broker, []).append((partition, delete, callback))
-
-    def send(self) -> None:
-        """Hand everything to the channels and be empty again."""
-        self._send_leader_and_isr()
-        self._send_metadata()
-        self._send_stop()
-
-    def _send_leader_and_isr(self) -> None:
-        controller = self.controller
-        about, actor, epoch = controller.trace.about, controller.actor, self.context.epoch
-        while self._leader_and_isr:
-            broker = next(iter(self._leader_and_isr))
-            states = self._leader_and_isr[broker]
-            if not self._reachable(broker):
-                del self._leader_and_isr[broker]
-                continue
-            for tp, (state, replicas, is_new, _, adding, removing) in states.items():
-                detail = "is_new" if is_new else None
-                if adding or removing:
-                    moves = f"adding={','.join(map(str, adding))} removing={','.join(map(str, removing))}"
-                    detail = f"{detail} {moves}" if detail else moves
-                about(actor, "request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
-            leaders = {s.state.leader for s in states.values()}
-            live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
-            request = LeaderAndIsrRequest(controller.id, epoch, states, live_leaders, self._broker_epoch(broker))
-            controller.channels.send(broker, request, controller.leader_and_isr_answered)
-            del self._leader_and_isr[broker]
-
-    def _send_metadata(self) -> None:
-        controller, brokers = self.controller, tuple(sorted(self._metadata_to))
-        about, actor, epoch = controller.trace.about, controller.actor, self.context.epoch
-        told = "brokers=" + ",".join(map(str, brokers))
-        for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
-            detail = told + " offline=" + ",".join(map(str, offline)) if offline else told
-            about(actor, "request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
-        live = tuple(self.context.live_or_shutting_down)
-        request = UpdateMetadataRequest(controller.id, epoch, dict(self._metadata), live)
-        for broker in filter(self._reachable, brokers):
-            controller.channels.send(broker, request._replace(broker_epoch=self._broker_epoch(broker)))
-        self._metadata.clear()
-        self._metadata_to.clear()
-
-    def _send_stop(self) -> None:
-        controller = self.controller
-        while self._stop:
-            broker = next(iter(self._stop))
-            replicas = self._stop[broker]
-            if not self._reachable(broker):
-                del self._stop[broker]
-                continue
-            for tp, delete, _ in replicas:
-                controller.trace.add(
-                    controller.actor,
-                    "request",
-                    "StopReplica",
-                    tp.topic,
-                    tp.partition,
-                    broker,
-                    controller_epoch=self.context.epoch,
-                    detail="delete" if delete else None,
-                )
-            for partitions, delete, callback in self._grouped(replicas):
-                broker_epoch = self._broker_epoch(broker)
-                request = StopReplicaRequest(controller.id, self.context.epoch, partitions, delete, broker_epoch)
-                controller.channels.send(broker, request, callback)
-            del self._stop[broker]
-
-    def _reachable(self, broker: int) -> bool:
-        """Since broker epochs exist, only registered brokers are written to: the others have none."""
-        return not self.controller.generation.broker_epochs or broker in self.context.brokers
-
-    def _broker_epoch(self, broker: int) -> int:
-        return self.context.brokers[broker].epoch if self.controller.generation.broker_epochs else UNKNOWN_EPOCH
-
-    def _grouped(
-        self, replicas: list[tuple[TopicPartition, bool, Callback | None]]
-    ) -> list[tuple[tuple[TopicPartition, ...], bool, Callback | None]]:
-        """The StopReplica requests for one broker.
-
-        Where they are not grouped, the request meant for the group still leaves, empty, before one request for
-        each replica: in 1.1 to 2.2 every replica has a callback, and the group takes only those without.
-        """
-        if not self.controller.generation.groups_stop_replica:
-            return [((), False, None), *(((tp,), delete, callback) for tp, delete, callback in replicas)]
-        groups = []
-        for wanted in (True, False):
-            members = [(tp, callback) for tp, delete, callback in replicas if delete is wanted]
-            if members:
-                callback = next((c for _, c in members if c is not None), None)
-                groups.append((tuple(dict.fromkeys(tp for tp, _ in members)), wanted, callback))
-        return groups
 
 
 class Channel:

@@ -30,6 +30,8 @@ class Context:
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)
     """Partitions on the move and their target replicas (RAR)."""
+    preferred_elections: dict[TopicPartition, None] = field(default_factory=dict)
+    """Partitions whose preferred replica is being elected just now."""
     topics_to_be_deleted: dict[str, None] = field(default_factory=dict)
     topics_ineligible: set[str] = field(default_factory=set)
     """Topics whose deletion must wait: a replica is dead or could not be deleted, or a reassignment runs."""

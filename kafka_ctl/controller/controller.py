@@ -26,7 +26,8 @@ from kafka_ctl.controller import (
     shutdown,
     topics,
 )
-from kafka_ctl.controller.channel import Channels, RequestBatch
+from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.channel import Channels
 from kafka_ctl.controller.context import Context
 from kafka_ctl.controller.partitions import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
@@ -64,8 +65,14 @@ class Controller:
         """The broker this one believes to be the controller; -1 for none."""
         self.state = "Idle"
         self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
-        self.rebalance_timer: asyncio.Task | None = None
+        self.shutdown_lock = asyncio.Lock()
+        """Where controlled shutdowns have threads of their own, one runs at a time (Kafka's brokerShutdownLock)."""
+        self.deletion_wanted = asyncio.Event()
+        self.threads: list[asyncio.Task] = []
+        """What runs beside the events while this controller is active."""
         self._tasks: set[asyncio.Task] = set()
+        self.lock = asyncio.Lock()
+        """Where several threads share the context, whoever works on it holds this (Kafka's controllerLock)."""
         self.channels = Channels(self)
         self.partition_machine = PartitionStateMachine(self)
         self.replica_machine = ReplicaStateMachine(self)
@@ -95,7 +102,12 @@ class Controller:
         return task
 
     async def session_expired(self) -> None:
-        """Drop what waits in the queue, put Expire, and return when its processing has begun."""
+        """Drop what waits in the queue, put Expire, and return when its processing has begun.
+
+        While there is no queue, nothing happens before the new session is there.
+        """
+        if not self.generation.single_threaded:
+            return
         started = asyncio.Event()
         self.queue.clear_and_put(events.Expire(started))
         await started.wait()
@@ -106,23 +118,44 @@ class Controller:
     async def _run(self) -> None:
         while True:
             event, queued = await self.queue.get()
-            CAUSE.set(queued)
-            about = events.subject(event)
-            started = self.trace.add(self.actor, "event", event.name, source="queued", target="started", **about)
-            CAUSE.set(started)
-            self.state = event.state
-            error = None
-            try:
-                await self.process(event)
-            except ControllerMoved as problem:
-                error = type(problem).__name__
-                self.say("controller_moved", event=event.name, error=str(problem))
-                await leadership.controller_change(self)
-            except KafkaCtlError as problem:
-                error = type(problem).__name__
-                self.say("error_processing", event=event.name, error=str(problem))
-            self.state = "Idle"
-            self.trace.add(self.actor, "event", event.name, source="started", target="done", error=error, **about)
+            if self.generation.single_threaded:
+                await self._work(event, queued)
+            else:
+                async with self.lock:
+                    await self._work(event, queued)
+
+    def hand_over(self, event: events.Event) -> None:
+        """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
+        if self.generation.single_threaded:
+            self.queue.put(event)
+        else:
+            self.spawn(self._alone(event))
+
+    async def _alone(self, event: events.Event) -> None:
+        if isinstance(event, events.ControlledShutdown):
+            await self._work(event, CAUSE.get())  # it takes the lock for each partition anew
+        else:
+            async with self.lock:
+                await self._work(event, CAUSE.get())
+
+    async def _work(self, event: events.Event, cause: int | None) -> None:
+        CAUSE.set(cause)
+        about = events.subject(event)
+        started = self.trace.add(self.actor, "event", event.name, source="queued", target="started", **about)
+        CAUSE.set(started)
+        self.state = event.state
+        error = None
+        try:
+            await self.process(event)
+        except ControllerMoved as problem:
+            error = type(problem).__name__
+            self.say("controller_moved", event=event.name, error=str(problem))
+            await leadership.controller_change(self)
+        except KafkaCtlError as problem:
+            error = type(problem).__name__
+            self.say("error_processing", event=event.name, error=str(problem))
+        self.state = "Idle"
+        self.trace.add(self.actor, "event", event.name, source="started", target="done", error=error, **about)
 
     async def process(self, event: events.Event) -> None:
         """Do what an event asks for; most are for the active controller only."""
@@ -135,7 +168,7 @@ class Controller:
                 await leadership.reelect(self)
             case events.RegisterBrokerAndReelect():
                 await self.register()
-                await leadership.reelect(self)
+                await leadership.new_session(self)
             case events.Expire(started):
                 started.set()
                 self.active_id = -1
@@ -236,4 +269,4 @@ class Controller:
 
     def leader_and_isr_answered(self, broker: int, response: Response) -> None:
         errors = dict(response.errors)
-        self.queue.put(events.LeaderAndIsrResponseReceived(broker, response.error, errors))
+        self.hand_over(events.LeaderAndIsrResponseReceived(broker, response.error, errors))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
 
 REASSIGNING, FAILED, DEAD = "topic reassignment in progress", "replica deletion failure", "offline replicas"
+ELECTING = "preferred replica election in progress"
 """Why a deletion is halted."""
 
 
@@ -40,6 +41,8 @@ async def initialize(c: Controller) -> None:
         r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
     }
     blocked |= {tp.topic for tp in context.reassigning}
+    if c.generation.halts_deletions_for_elections:
+        blocked |= {tp.topic for tp in context.preferred_elections}
     c.say("topics_to_be_deleted", topics=wanted)
     c.say("topics_ineligible", topics=sorted(blocked))
     c.say("initializing_deletion", topics=wanted, ineligible=sorted(blocked))
@@ -64,8 +67,9 @@ async def topic_deletion(c: Controller) -> None:
         await _forget_wishes(c, topics)
     elif topics:
         c.say("starting_deletion", topics=topics)
-        halt(c, [t for t in topics if any(tp.topic == t for tp in c.context.reassigning)], REASSIGNING)
+        busy = {tp.topic for tp in (*c.context.reassigning, *c.context.preferred_elections)}
         _queue(c, topics)
+        halt(c, [t for t in topics if t in busy], REASSIGNING)
         await resume_deletions(c)
 
 
@@ -97,10 +101,30 @@ async def resume(c: Controller, topics: Iterable[str]) -> None:
 
 
 async def resume_deletions(c: Controller) -> None:
-    """See for every queued topic whether it is done, under way, or can be started (again)."""
-    context = c.context
+    """Look at the queued topics now, or, where a thread does that, wake it."""
     if not enabled(c):
         return
+    if c.generation.single_threaded:
+        await look(c)
+    else:
+        c.deletion_wanted.set()
+
+
+async def delete_topics_thread(c: Controller) -> None:
+    """0.10's thread: looks whenever it is woken, under the lock.
+
+    Kafka 0.10.2.2: controller/TopicDeletionManager.scala, DeleteTopicsThread
+    """
+    while True:
+        await c.deletion_wanted.wait()
+        c.deletion_wanted.clear()
+        async with c.lock:
+            await look(c)
+
+
+async def look(c: Controller) -> None:
+    """See for every queued topic whether it is done, under way, or can be started (again)."""
+    context = c.context
     queued = list(context.topics_to_be_deleted)
     if queued:
         c.say("handling_deletion", topics=queued)
@@ -153,7 +177,7 @@ async def _begin(c: Controller, topic: str) -> None:
 
 
 def _answered(c: Controller, broker: int, answer: Response) -> None:
-    c.queue.put(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
+    c.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
 
 
 async def stop_replica_response(

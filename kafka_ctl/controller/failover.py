@@ -27,10 +27,11 @@ async def become_controller(c: Controller) -> None:
         await leadership.increment_epoch(c)
     c.say("registering_handlers")
     await listeners.register(c)
-    c.say("deleting_log_dir_notifications")
-    await _clear(c, znodes.LogDirEventNotificationZNode.path())
-    c.say("deleting_isr_change_notifications")
-    await _clear(c, znodes.IsrChangeNotificationZNode.path())
+    if c.generation.clears_isr_notifications:
+        c.say("deleting_log_dir_notifications")
+        await _clear(c, znodes.LogDirEventNotificationZNode.path())
+        c.say("deleting_isr_change_notifications")
+        await _clear(c, znodes.IsrChangeNotificationZNode.path())
     c.say("initializing_context")
     await initialize_context(c)
     c.say("fetching_deletions")
@@ -44,8 +45,13 @@ async def become_controller(c: Controller) -> None:
         await kip455.initialize(c)
     else:
         await reassignment.trigger(c, list(c.context.reassigning))
-    await deletion.resume_deletions(c)
-    await rebalance.initialize(c)
+    if c.generation.single_threaded:
+        await deletion.resume_deletions(c)
+        await rebalance.initialize(c)
+    else:
+        await rebalance.initialize(c)
+        c.threads.append(c.spawn(deletion.delete_topics_thread(c)))
+        await deletion.resume_deletions(c)
     c.say("starting_scheduler")
     rebalance.schedule(c, rebalance.FIRST_CHECK)
 
@@ -90,12 +96,15 @@ def resign(c: Controller) -> None:
     listeners.unregister(c)
     listeners.forget_brokers(c, context.brokers)
     listeners.forget_topics(c, context.topics)
-    if c.rebalance_timer is not None:
-        c.rebalance_timer.cancel()
+    for thread in c.threads:
+        thread.cancel()
+    c.threads.clear()
     c.channels.close()
     c.zk.fence = None
     for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
         batch.clear()
+    kept = {} if c.generation.forgets_on_resignation else dict(context.reassigning)
     for name, value in vars(Context()).items():
         setattr(context, name, value)
+    context.reassigning = kept
     c.say("resigned")

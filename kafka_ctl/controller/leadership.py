@@ -42,6 +42,19 @@ async def reelect(c: Controller) -> None:
     await elect(c)
 
 
+async def new_session(c: Controller) -> None:
+    """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
+    if c.generation.single_threaded:
+        await reelect(c)
+    elif await c.zk.controller_id() == c.id:
+        c.say("reelection_skipped")
+    else:
+        await listeners.watch_controller(c)
+        c.active_id = -1
+        c.resign()
+        await elect(c)
+
+
 async def elect(c: Controller) -> None:
     """Try to become controller; whoever finds one elected already stops."""
     c.active_id = await c.zk.controller_id()

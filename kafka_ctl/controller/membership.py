@@ -102,17 +102,20 @@ async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:
         c.context.shutting_down.discard(broker)
     if leaving or not c.generation.broker_epochs:
         c.say("removed_from_shutting_down", brokers=leaving)
-    await on_replicas_offline(c, c.context.replicas_on(brokers))
+    await on_replicas_offline(c, c.context.replicas_on(brokers), frozenset(brokers))
     listeners.forget_brokers(c, brokers)
 
 
-async def on_replicas_offline(c: Controller, replicas: Iterable[Replica]) -> None:
-    """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs."""
-    context, doomed = c.context, c.context.topics_to_be_deleted
+async def on_replicas_offline(c: Controller, replicas: Iterable[Replica], dead: frozenset[int] = frozenset()) -> None:
+    """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs.
+
+    Before 1.0 only those that one of the `dead` brokers led do.
+    """
+    context, doomed, every = c.context, c.context.topics_to_be_deleted, c.generation.follows_missing_leaders
     leaderless = [
         tp
         for tp, state in context.leadership.items()
-        if not context.online(state.leader, tp) and tp.topic not in doomed
+        if tp.topic not in doomed and (state.leader in dead or (every and not context.online(state.leader, tp)))
     ]
     await c.partition_machine.handle(leaderless, OFFLINE_PARTITION)
     await c.partition_machine.trigger_online()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller import failures
-from kafka_ctl.controller.channel import RequestBatch
+from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode, StateChangeFailed
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
@@ -68,7 +68,8 @@ class PartitionStateMachine:
             return
         try:
             self.batch.open()
-            await self._move(wanted, target, strategy)
+            for together in [wanted] if self.controller.generation.pipelined else [[tp] for tp in wanted]:
+                await self._move(together, target, strategy)
             self.batch.send()
         except BatchNotEmpty as error:
             self.controller.say("error_moving_partitions", target=str(target), error=str(error))
@@ -151,12 +152,19 @@ class PartitionStateMachine:
     async def _elect(self, partitions: list[TopicPartition], strategy: Strategy) -> None:
         """Elect until every write went through or failed for good."""
         remaining, elected = partitions, []
+        if strategy is Strategy.PREFERRED and not self.controller.generation.elects_already_preferred:
+            elected = [tp for tp in partitions if self._led_by_preferred(tp)]
+            remaining = partitions = [tp for tp in partitions if tp not in elected]
         while remaining:
             again = partitions if self.controller.generation.retries_whole_batch else remaining
             done, remaining = await self._elect_once(again, strategy)
             elected += done
         for tp in elected:
             self._moved(tp, ONLINE, "elect", self.context.leadership[tp])
+
+    def _led_by_preferred(self, tp: TopicPartition) -> bool:
+        state = self.context.leadership.get(tp)
+        return state is not None and state.leader == self.context.assigned(tp)[0]
 
     async def _elect_once(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
@@ -180,7 +188,7 @@ class PartitionStateMachine:
                 )
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
-        updated = await self.controller.zk.update_states(updates)
+        updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
         for tp, new in updated.done.items():
             context.leadership[tp] = new
             self.batch.leader_and_isr(receivers[tp], tp, new, context.assigned(tp), is_new=False)

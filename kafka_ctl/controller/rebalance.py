@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.controller import events, listeners
+from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
@@ -58,14 +58,14 @@ async def preferred_election(c: Controller) -> None:
     wished = await _wished(c)
     doomed = [tp for tp in wished if tp.topic in c.context.topics_to_be_deleted]
     unknown = []
-    if not c.generation.elects_already_preferred:
+    if c.generation.skips_needless_elections:
         unknown = [tp for tp in wished if tp not in doomed and not c.context.assigned(tp)]
     if doomed:
         c.say("preferred_deleting", partitions=[str(tp) for tp in doomed])
     if unknown:
         c.say("preferred_unknown", partitions=[str(tp) for tp in unknown])
     electable = [tp for tp in wished if tp not in doomed and tp not in unknown]
-    if not c.generation.elects_already_preferred:
+    if c.generation.skips_needless_elections:
         electable = [tp for tp in electable if not _leads(c, tp)]
     await elect(c, electable, MANUAL)
 
@@ -74,6 +74,9 @@ async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: st
     """Elect the preferred replicas of these partitions; a wish in ZooKeeper is then fulfilled."""
     wanted = list(partitions)
     c.say("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
+    if c.generation.halts_deletions_for_elections:
+        c.context.preferred_elections |= dict.fromkeys(wanted)
+        deletion.halt(c, {tp.topic for tp in wanted}, deletion.ELECTING)
     await c.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
     for tp in wanted:
         if tp not in c.context.leadership:
@@ -84,6 +87,9 @@ async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: st
     if trigger == MANUAL:
         await c.zk.write(Delete(PreferredReplicaElectionZNode.path()))
         c.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
+    if c.generation.halts_deletions_for_elections:
+        c.context.preferred_elections = {tp: None for tp in c.context.preferred_elections if tp not in wanted}
+        await deletion.resume(c, {tp.topic for tp in wanted})
 
 
 def schedule(c: Controller, seconds: float) -> None:
@@ -91,10 +97,10 @@ def schedule(c: Controller, seconds: float) -> None:
 
     async def wait() -> None:
         await c.clock.sleep(seconds, background=True)
-        c.queue.put(events.AutoPreferredReplicaLeaderElection())
+        c.hand_over(events.AutoPreferredReplicaLeaderElection())
 
     if c.config["auto.leader.rebalance.enable"]:
-        c.rebalance_timer = c.spawn(wait())
+        c.threads.append(c.spawn(wait()))
 
 
 async def auto_rebalance(c: Controller) -> None:
@@ -117,5 +123,7 @@ async def _check(c: Controller) -> None:
         ratio = len(astray) / len(partitions)
         c.say("imbalance", broker=broker, ratio=ratio)
         if ratio > c.config["leader.imbalance.per.broker.percentage"] / 100:
-            electable = [tp for tp in astray if context.online(broker, tp) and not context.reassigning]
-            await elect(c, electable, AUTOMATIC)
+            busy = context.reassigning or context.preferred_elections
+            electable = [tp for tp in astray if context.online(broker, tp) and not busy]
+            for batch in [electable] if c.generation.rebalances_in_batches else [[tp] for tp in electable]:
+                await elect(c, batch, AUTOMATIC)

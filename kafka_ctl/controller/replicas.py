@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import failures
-from kafka_ctl.controller.channel import Callback, RequestBatch
+from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.channel import Callback
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
 
@@ -46,18 +47,25 @@ class ReplicaStateMachine:
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        by_broker: dict[int, list[Replica]] = {}
-        for replica in replicas:
-            by_broker.setdefault(replica.broker, []).append(replica)
-        if not by_broker:
+        together = self._together(replicas)
+        if not together:
             return
         try:
             self.batch.open()
-            for broker, there in by_broker.items():
+            for broker, there in together:
                 await self._move(broker, there, target, callback)
             self.batch.send()
         except BatchNotEmpty as error:
             self.controller.say("error_moving_replicas", target=str(target), error=str(error))
+
+    def _together(self, replicas: Iterable[Replica]) -> list[tuple[int, list[Replica]]]:
+        """The replicas that move together: those of a broker, or each by itself while nothing is pipelined."""
+        if not self.controller.generation.pipelined:
+            return [(replica.broker, [replica]) for replica in replicas]
+        by_broker: dict[int, list[Replica]] = {}
+        for replica in replicas:
+            by_broker.setdefault(replica.broker, []).append(replica)
+        return list(by_broker.items())
 
     async def _move(
         self, broker: int, replicas: list[Replica], target: ReplicaState, callback: Callback | None
@@ -73,6 +81,10 @@ class ReplicaStateMachine:
         for action, movable in by_action.items():
             if action == "stop":
                 await self._stop(broker, movable)
+            elif action == "create" and self.controller.generation.reads_state_of_new_replicas:
+                for replica in movable:
+                    state = await self.controller.zk.state(replica.topic_partition)
+                    self._start_following(replica, target, state)
             else:
                 for replica in movable:
                     getattr(self, f"_{action}")(replica, target, callback)
@@ -115,8 +127,10 @@ class ReplicaStateMachine:
 
     def _create(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
         """NonExistent -> New: tell its broker who leads, if anybody does yet."""
+        self._start_following(replica, target, self.context.leadership.get(replica.topic_partition))
+
+    def _start_following(self, replica: Replica, target: ReplicaState, state: LeaderAndIsr | None) -> None:
         tp = replica.topic_partition
-        state = self.context.leadership.get(tp)
         if state is not None and state.leader == replica.broker:
             self._failed(replica, target, failures.would_lead(replica))
             return
@@ -172,7 +186,12 @@ class ReplicaStateMachine:
                 batch.leader_and_isr((r for r in assigned if r != broker), tp, state, assigned, is_new=False)
             self._moved(led[tp], OFFLINE, "stop")
         for replica in replicas:
-            if replica.topic_partition not in led:
+            if replica.topic_partition in led:
+                continue
+            if not self.controller.generation.tolerates_missing_state:
+                if replica.topic_partition not in context.partitions_to_be_deleted:
+                    self._failed(replica, OFFLINE, failures.nothing_stored(replica))
+            else:
                 self._moved(replica, OFFLINE, "stop")
                 if self.controller.generation.announces_leaderless_replicas:
                     batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
@@ -185,8 +204,10 @@ class ReplicaStateMachine:
         remaining = list(replicas)
         while remaining:
             states = self._shrinkable(replicas, remaining, await self.controller.zk.states(remaining))
-            updates = {tp: self._without(state, broker) for tp, state in states.items() if broker in state.isr}
-            updated = await self.controller.zk.update_states(updates)
+            shrunk = {tp: state for tp, state in states.items() if broker in state.isr}
+            emptied = await self._emptied(shrunk)
+            updates = {tp: self._without(state, broker, tp in emptied) for tp, state in shrunk.items()}
+            updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
             for tp, state in states.items():
                 if tp not in updates or tp in updated.done:
                     state = updated.done.get(tp, state)._replace(controller_epoch=self.context.epoch)
@@ -196,10 +217,21 @@ class ReplicaStateMachine:
             remaining = updated.retry
         return results
 
-    def _without(self, state: LeaderAndIsr, broker: int) -> LeaderAndIsr:
+    async def _emptied(self, states: dict[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
+        """The partitions whose ISR may become empty: once, those where a replica out of sync may lead anyway."""
+        if self.controller.generation.keeps_last_isr_member:
+            return set()
+        last = [tp for tp, state in states.items() if len(state.isr) == 1]
+        unclean = await self.controller.unclean_allowed(dict.fromkeys(tp.topic for tp in last))
+        for tp in last:
+            if not unclean[tp.topic]:
+                self.controller.say("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
+        return {tp for tp in last if unclean[tp.topic]}
+
+    def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""
         leader = NO_LEADER if state.leader == broker else state.leader
-        isr = state.isr if len(state.isr) == 1 else tuple(r for r in state.isr if r != broker)
+        isr = state.isr if len(state.isr) == 1 and not emptied else tuple(r for r in state.isr if r != broker)
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
 
     def _shrinkable(

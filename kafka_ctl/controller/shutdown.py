@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 async def controlled_shutdown(c: Controller, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
     try:
-        remaining = await _move_away(c, broker, broker_epoch)
+        if c.generation.single_threaded:
+            remaining = await _move_away(c, broker, broker_epoch)
+        else:
+            async with c.shutdown_lock:
+                remaining = await _move_away(c, broker, broker_epoch)
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)
@@ -59,17 +63,34 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
     ]
     led = [tp for tp in movable if context.leadership[tp].leader == broker]
     followed = [tp for tp in movable if context.leadership[tp].leader != broker]
-    await c.partition_machine.handle(led, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
-    try:
-        c.batch.open()
-        for tp in followed:
-            c.batch.stop_replica(broker, tp, False, None)
-        c.batch.send()
-    except BatchNotEmpty as error:
-        await c.illegal_state(error)
-    await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in followed], OFFLINE)
+    if c.generation.pipelined:
+        await _move_leadership(c, led)
+        await _stop_following(c, broker, followed)
+    else:
+        for tp in movable:
+            async with c.lock:
+                if context.leadership[tp].leader == broker:
+                    await _move_leadership(c, [tp])
+                else:
+                    await _stop_following(c, broker, [tp])
     return tuple(
         tp
         for tp, state in context.leadership.items()
         if state.leader == broker and len(context.assigned(tp)) > 1 and tp.topic not in skipped
     )
+
+
+async def _move_leadership(c: Controller, partitions: list[TopicPartition]) -> None:
+    await c.partition_machine.handle(partitions, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
+
+
+async def _stop_following(c: Controller, broker: int, partitions: list[TopicPartition]) -> None:
+    """Stop the copies first, so that they have gone by the time the ISRs are written."""
+    try:
+        c.batch.open()
+        for tp in partitions:
+            c.batch.stop_replica(broker, tp, False, None)
+        c.batch.send()
+    except BatchNotEmpty as error:
+        await c.illegal_state(error)
+    await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in partitions], OFFLINE)

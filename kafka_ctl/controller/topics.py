@@ -41,7 +41,9 @@ async def partition_modifications(c: Controller, topic: str) -> None:
     assignment = (await c.zk.assignments([topic])).get(topic, {})
     added = {n: a for n, a in assignment.items() if not c.context.assigned(TopicPartition(topic, n))}
     if topic in c.context.topics_to_be_deleted:
-        if added:
+        if added and not c.generation.restores_assignments:
+            c.say("partitions_not_added", topic=topic, partitions=list(added))
+        elif added:
             await _restore(c, topic, assignment, added)
         else:
             c.say("partition_change_ignored")

@@ -99,8 +99,12 @@ class KafkaZk:
                 found[tp] = error
         return found
 
-    async def update_states(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> Updated:
-        """Write each state on condition of the zk_version it carries."""
+    async def update_states(self, states: Mapping[TopicPartition, LeaderAndIsr], accepts_own: bool = False) -> Updated:
+        """Write each state on condition of the zk_version it carries.
+
+        With `accepts_own`, a conflict with the very content that was to be written is no conflict: an earlier
+        attempt succeeded and only its answer was lost.
+        """
         path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode
         answers = await self.write_all([Set(path(tp), encode(state), state.zk_version) for tp, state in states.items()])
         updated = Updated({}, [], {})
@@ -109,7 +113,11 @@ class KafkaZk:
                 assert answer.stat is not None
                 updated.done[tp] = state._replace(zk_version=answer.stat.version)
             elif answer.error == "BADVERSION":
-                updated.retry.append(tp)
+                there = await self.state(tp) if accepts_own else None
+                if there is not None and there._replace(zk_version=state.zk_version) == state:
+                    updated.done[tp] = there
+                else:
+                    updated.retry.append(tp)
             else:
                 updated.failed[tp] = _error(answer)
         return updated
