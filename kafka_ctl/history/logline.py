@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from kafka_ctl.history.logforms import RULES
+from kafka_ctl.history.logrules import RULES, TP, numbers, state, topic_partition
+
+__all__ = ["TP", "Line", "numbers", "parse_line", "parse_lines", "state", "topic_partition"]
 
 
 class Line(NamedTuple):
