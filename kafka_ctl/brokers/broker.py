@@ -222,6 +222,7 @@ class Broker:
         if self.config["controlled.shutdown.enable"]:
             self.state = PENDING_SHUTDOWN
             report = await self._ask_to_leave()
+            await self.clock.sleep(self.costs.stop)
         await self.stop()
         return report
 

@@ -22,5 +22,7 @@ class Costs:
     """What each partition state in a request adds for the broker that handles it."""
     boot: float = 0.05
     """From starting a broker's process to its first word to ZooKeeper; the seed spreads it."""
+    stop: float = 0.1
+    """From the end of a controlled shutdown to the end of the process: what is still to be sent gets sent."""
     catch_up: float = 0.2
     """From a follower's first fetch to its being in sync again."""
