@@ -47,8 +47,9 @@ def kafka_log(
     """
     if name not in NAMES:
         raise UnknownName("Kafka log", name, NAMES)
-    writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
-    for record in records:
+    writer, told = _Writer(book(getattr(generation, "name", generation)), name, broker), list(records)
+    writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(told) if _tells_epoch(r)}
+    for record in told:
         writer.read(record)
     writer.finish()
     return "".join(f"{line}\n" for line in writer.lines)
@@ -61,6 +62,7 @@ class _Writer:
         self.book, self.name, self.broker = book, name, broker
         self.lines: list[str] = []
         self.epochs: dict[str, int] = {}
+        """The epoch of each controller, in a slice the first one it tells."""
         self.nodes: dict[int, dict[str, Any]] = {}
         self.states: dict[object, list[Record]] = {}
         """The partition states put into batches, by who they are for and what caused them."""
@@ -73,7 +75,7 @@ class _Writer:
     def read(self, record: Record) -> None:
         if self.stopping and not _continues(self.stopping[0], record):
             self._stopping()
-        if record.actor.startswith("controller-") and record.kind in ("controller", "partition", "replica"):
+        if _tells_epoch(record):
             self.epochs[record.actor] = record.controller_epoch or 0
         handler = getattr(self, f"_{record.kind}", None)
         if handler is not None:
@@ -223,6 +225,11 @@ class _Writer:
 
     def _broker(self, r: Record) -> None:
         self.brokers.read(r, self.sent.get(r.cause))
+
+
+def _tells_epoch(r: Record) -> bool:
+    told = r.kind in ("controller", "partition", "replica") or r.target == "sent"
+    return told and r.actor.startswith("controller-")
 
 
 def _columns(r: Record) -> dict[str, Any]:
