@@ -268,7 +268,7 @@ def test_refused_moves(text, kind, broker):
         (
             "[Topic Deletion Manager 4], Deletion of topic a.b successfully completed",
             "deletion_completed",
-            {"topics": ["a.b"]},
+            {"topic": "a.b"},
         ),
     ],
 )

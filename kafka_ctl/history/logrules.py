@@ -202,6 +202,8 @@ def _said(action: str, **lists: str) -> Reader:
                 words[name] = sorted(numbers(text))
             elif how == "number":
                 words[name] = int(text)
+            elif how == "name":
+                words[name] = text
             else:
                 words[name] = sorted(w for w in re.split(r"[,\s]+", text) if w)
         epoch = {"controller_epoch": words["epoch"]} if "epoch" in words else {}
@@ -260,6 +262,6 @@ RULES: tuple[tuple[re.Pattern[str], Reader], ...] = tuple((re.compile(pattern), 
     (r"New partitions to be added Map\((?P<added>.*)\)$", _said("partitions_added")),
     (r"Shutting down broker (?P<broker>\d+)$", _said("shutting_down_broker", broker="number")),
     (r"Sending MetadataRequest to Brokers:", _said("isr_changes")),
-    (r"Deletion of topic (?P<topics>[\w.-]+) successfully completed", _said("deletion_completed", topics="names")),
+    (r"Deletion of topic (?P<topic>[\w.-]+) successfully completed", _said("deletion_completed", topic="name")),
 ))  # fmt: skip
 """The known forms of a line and their readers; the first that matches is taken."""
