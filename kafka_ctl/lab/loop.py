@@ -1,0 +1,143 @@
+"""Virtual time: an event loop that jumps from timer to timer.
+
+It runs plain asyncio code. Equal times run in the order they were asked for, so that a run depends on nothing but
+what it was asked to do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+
+class Timer:
+    """A callback that waits for its moment."""
+
+    __slots__ = ("args", "background", "callback", "cancelled", "clock", "context", "when")
+
+    def __init__(
+        self,
+        clock: VirtualLoop,
+        when: float,
+        callback: Callable[..., Any],
+        args: tuple,
+        context: Context | None,
+        background: bool,
+    ) -> None:
+        self.clock, self.when, self.callback, self.args = clock, when, callback, args
+        self.context, self.background, self.cancelled = context, background, False
+
+    def cancel(self) -> None:
+        if not self.cancelled:
+            self.cancelled = True
+            self.clock.foreground -= not self.background
+            self.callback, self.args = _nothing, ()
+
+
+def _nothing() -> None:
+    """What a cancelled timer does."""
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """The least an event loop must do for asyncio's tasks and futures, on a heap of (time, order)."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.foreground = 0
+        """Timers pending that are not background ones."""
+        self._ready: deque[tuple[Callable[..., Any], tuple, Context | None]] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._order = 0
+        self.failures: list[BaseException] = []
+
+    def time(self) -> float:
+        return self.now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return False
+
+    def create_future(self) -> asyncio.Future:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task:
+        return asyncio.Task(coro, loop=self, **options)
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+        self._ready.append((callback, args, context))
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: Context | None = None,
+        background: bool = False,
+    ) -> Any:
+        self._order += 1
+        timer = Timer(self, when, callback, args, context, background)
+        self.foreground += not background
+        heapq.heappush(self._timers, (when, self._order, timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return self.call_at(self.now + delay, callback, *args, **options)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if error := context.get("exception"):
+            self.failures.append(error)
+
+    @property
+    def next_time(self) -> float | None:
+        """When something happens next; None when nothing ever will."""
+        while self._timers and self._timers[0][2].cancelled:
+            heapq.heappop(self._timers)
+        if self._ready:
+            return self.now
+        return self._timers[0][0] if self._timers else None
+
+    @property
+    def idle(self) -> bool:
+        return not self._ready and not self.foreground
+
+    def run_one(self) -> None:
+        """Run the next callback, moving time forward to it if need be."""
+        if self._ready:
+            callback, args, context = self._ready.popleft()
+        else:
+            _, _, timer = heapq.heappop(self._timers)
+            if timer.cancelled:
+                return
+            self.now = max(self.now, timer.when)
+            self.foreground -= not timer.background
+            timer.cancelled = True
+            callback, args, context = timer.callback, timer.args, timer.context
+        if context is None:
+            callback(*args)
+        else:
+            context.run(callback, *args)
+
+    def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
+        """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`."""
+        before = asyncio._get_running_loop()
+        asyncio._set_running_loop(self)
+        try:
+            while not until():
+                if not self._ready:
+                    when = self.next_time
+                    if when is None or (deadline is not None and when > deadline):
+                        break
+                self.run_one()
+        finally:
+            asyncio._set_running_loop(before)
+        if self.failures:
+            raise self.failures.pop(0)
