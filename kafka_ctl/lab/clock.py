@@ -93,7 +93,7 @@ class VirtualClock(Clock):
 
     def __init__(self) -> None:
         super().__init__()
-        self.loop: VirtualLoop = VirtualLoop()
+        self.loop: VirtualLoop = VirtualLoop()  # type: ignore[abstract]
 
     def now(self) -> float:
         return self.loop.now
