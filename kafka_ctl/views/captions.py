@@ -32,6 +32,9 @@ def _event(records: Sequence[Record]) -> str:
     topic = subjects(records[:1])
     about = f" ({topic})" if topic else "" if first.broker is None else f" ({brokers([first.broker])})"
     name = brief(first.action)
+    if first.actor.startswith("controller") and first.target in ("queued", "dropped", "done"):
+        change = {"queued": "enters", "dropped": "is dropped from", "done": "is done and leaves"}[first.target]
+        return f"The event {name}{about} {change} the queue of {who(first.actor).lower()}."
     if first.actor.startswith("controller"):
         return f"{who(first.actor)} takes the event {name}{about} from its queue."
     done = " is done" if first.target == "done" else ""

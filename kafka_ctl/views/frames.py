@@ -85,6 +85,8 @@ VIEWS = {
     "replica": "kafka_ctl.views.machines:ReplicaView",
     "spacetime": "kafka_ctl.views.spacetime:SpaceTimeView",
     "zookeeper": "kafka_ctl.views.zookeeper:ZooKeeperView",
+    "queue": "kafka_ctl.views.eventqueue:EventQueueView",
+    "timeline": "kafka_ctl.views.timeline:TimelineView",
 }
 """View name -> module and class."""
 

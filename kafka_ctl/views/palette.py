@@ -163,6 +163,7 @@ STYLES: dict[str, Slots] = {
     "heading": {"body": {"fill": "$page", "stroke": "none"}},
     "band": {"body": {"fill": "$lag", "stroke": "none"}},
     "veil": {"body": {"fill": "$page", "stroke": "none", "opacity": "0.82"}},
+    "now": {"body": {"stroke": "$hot", "stroke-width": "2.5"}},
     "held": {"body": {"stroke": "$zoo_line"}},
     # What has just changed, and what is not there.
     "hot": {"body": {"stroke": "$hot", "stroke-width": "3"}},

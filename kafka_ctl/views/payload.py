@@ -73,10 +73,10 @@ def drawing(film: Film) -> str:
 
 def part_svg(part: Part) -> str:
     """One part: its outline, its sign and its words, to be dressed by class."""
-    pieces = [shape_svg(shape) for shape in part.shapes]
+    pieces = [shape_svg(shape, f' class="{shape.slot}"') for shape in part.shapes]
     if part.glyph:
-        pieces.append(glyph_svg(part.glyph, part.sign))
-    pieces += [text_svg(text, text.text) for text in part.texts]
+        pieces.append(glyph_svg(part.glyph, part.sign, ' class="glyph"'))
+    pieces += [text_svg(text, text.text, ' class="label"') for text in part.texts]
     classes = " ".join(f"s-{style}" for style in part.styles.split())
     of = f' data-of="{escape(printable(part.of))}"' if part.of else ""
     title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""

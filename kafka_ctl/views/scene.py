@@ -95,7 +95,7 @@ class Scene:
         self.parts[name] = replace(self.parts[name], **changes)  # type: ignore[arg-type]
 
 
-def box(x: float, y: float, width: float, height: float, radius: float = 6, slot: str = "body") -> Shape:
+def box(x: float, y: float, width: float, height: float, radius: float = 7, slot: str = "body") -> Shape:
     """A rounded rectangle."""
     values = {"x": x, "y": y, "width": width, "height": height, "rx": radius}
     return Shape(slot, "rect", tuple((k, f"{v:g}") for k, v in values.items()))
@@ -110,25 +110,25 @@ def shorten(text: str, longest: int) -> str:
     return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
 
 
-def text_svg(text: Text, words: str, attributes: str = "") -> str:
-    """One `<text>` element; `words` replaces what the drawing says."""
-    weight = ' font-weight="700"' if text.bold and "font-weight" not in attributes else ""
-    return (
-        f'<text class="label" x="{text.x:g}" y="{text.y:g}" '
-        f'text-anchor="{text.anchor}" font-size="{text.size:g}"'
-        f"{weight}{attributes}>{escape(printable(words))}</text>"
-    )
+def text_svg(text: Text, words: str, look: str = "") -> str:
+    """One `<text>` element; `words` replaces what the drawing says, `look` is a class or colours."""
+    weight = ' font-weight="700"' if text.bold and "font-weight" not in look else ""
+    anchor = f' text-anchor="{text.anchor}"' if text.anchor != "start" else ""
+    place = f'x="{text.x:g}" y="{text.y:g}" font-size="{text.size:g}"'
+    return f"<text {place}{anchor}{weight}{look}>{escape(printable(words))}</text>"
 
 
-def shape_svg(shape: Shape, attributes: str = "") -> str:
+def shape_svg(shape: Shape, look: str = "") -> str:
+    """One outline, with a class or colours."""
     geometry = "".join(f' {k}="{escape(v)}"' for k, v in shape.attributes)
-    return f'<{shape.tag} class="{shape.slot}"{geometry}{attributes}/>'
+    return f"<{shape.tag}{geometry}{look}/>"
 
 
-def glyph_svg(place: tuple[float, float, float], name: str, attributes: str = "") -> str:
+def glyph_svg(place: tuple[float, float, float], name: str, look: str = "") -> str:
+    """One sign of the palette, with a class or colours."""
     x, y, scale = place
     size = f" scale({scale:g})" if scale != 1 else ""
-    return f'<path class="glyph" transform="translate({x:g} {y:g}){size}" d="{GLYPHS[name]}"{attributes}/>'
+    return f'<path transform="translate({x:g} {y:g}){size}" d="{GLYPHS[name]}"{look}/>'
 
 
 @lru_cache(maxsize=32)
@@ -166,21 +166,27 @@ def _part(group: ElementTree.Element) -> tuple[str, Part]:
         elif tag in ("path", "polygon", "polyline", "ellipse"):
             geometry = {k: v for k, v in child.attrib.items() if k in ("d", "points", "cx", "cy", "rx", "ry")}
             slot = "head" if kind == "edge" and tag != "path" else "body"
-            shapes.append(Shape(slot, tag, tuple(geometry.items())))
             line = line or geometry.get("d", "")
-            corners += _corners(geometry)
+            mine = list(_corners(geometry))
+            corners += mine
+            rounded = kind == "node" and "C" in geometry.get("d", "")
+            shapes.append(box(*_bounds(mine)) if rounded else Shape(slot, tag, tuple(geometry.items())))
     corners = corners or [(t.x, t.y) for t in texts] or [(0.0, 0.0)]
-    left, top = min(x for x, _ in corners), min(y for _, y in corners)
-    right, bottom = max(x for x, _ in corners), max(y for _, y in corners)
     styles = {"cluster": "frame", "edge": "wire"}.get(kind, "plate")
     return kind, Part(
         read_id(group.get("id", "")),
-        Box(left, top, right - left, bottom - top),
+        _bounds(corners),
         tuple(shapes),
         tuple(texts),
         styles,
         line=line if kind == "edge" else "",
     )
+
+
+def _bounds(corners: list[Point]) -> Box:
+    left, top = min(x for x, _ in corners), min(y for _, y in corners)
+    right, bottom = max(x for x, _ in corners), max(y for _, y in corners)
+    return Box(left, top, round(right - left, 2), round(bottom - top, 2))
 
 
 def _corners(geometry: dict[str, str]) -> Iterable[Point]:

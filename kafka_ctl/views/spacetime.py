@@ -41,12 +41,12 @@ class SpaceTimeView:
         rows = max(len(self.steps), 1)
         scene = Scene(self.width, HEAD + ROW * min(rows + 1, WINDOW))
         ground = box(0, 0, self.width, ROW, 0)
-        scene.add(Part("band", Box(0, 0, self.width, ROW), (ground,), styles="band"))
+        scene.add(Part("band", Box(0, 0, self.width, ROW * (rows + WINDOW)), (ground,), styles="band"))
         scene.add(*self._lives(rows))
         for row, step in enumerate(self.steps):
             scene.add(*self._row(row, step))
         veil = box(0, ROW, self.width, ROW * (rows + WINDOW), 0)
-        scene.add(Part("veil", Box(0, 0, self.width, 0), (veil,), styles="veil"))
+        scene.add(Part("veil", Box(0, 0, self.width, ROW * (rows + WINDOW)), (veil,), styles="veil"))
         scene.add(Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True))
         for lane, x in self.place.items():
             name = "ZooKeeper" if lane == "zookeeper" else lane.replace("broker-", "Broker ")

@@ -99,6 +99,8 @@ def sameness(record: Record) -> tuple[object, ...]:
         return kind, record.target, _family(record.path)
     if kind == "broker" and (record.topic is not None or action == "start"):
         return kind, "told" if action in ("become-leader", "become-follower") else action, failed
+    if kind == "event" and record.target == "queued":
+        return kind, action, record.target, record.actor
     if kind in ("partition", "replica", "election"):
         return kind, action, record.source, record.target, failed is None
     if kind in ("request", "response"):

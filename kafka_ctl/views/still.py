@@ -12,7 +12,7 @@ from html import escape
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, Look, Token
 from kafka_ctl.views.palette import THEMES, inline
-from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
+from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, svg_head, text_svg
 
 CAPTION = 46
 
@@ -29,14 +29,16 @@ def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) 
     """The inside of a picture: ground, parts, what travels, caption."""
     scene, colours = film.scene, THEMES[theme]
     height, looks = scene.height + (CAPTION if caption else 0), film.looks(frame.index)
+    camera = looks["camera"].at if "camera" in looks else None
     parts: dict[bool, str] = {
         pinned: "".join(
-            part_svg(part, looks.get(part.id), theme) for part in scene.parts.values() if part.pinned is pinned
+            part_svg(part, looks.get(part.id), theme)
+            for part in scene.parts.values()
+            if part.pinned is pinned and (pinned or _in_sight(part, scene.height, camera))
         )
         for pinned in (False, True)
     }
     tokens = "".join(token_svg(token, theme) for token in frame.picture.tokens)
-    camera = looks["camera"].at if "camera" in looks else None
     x, y = scene.offset
     dx, dy = camera or (0.0, 0.0)
     inside = [
@@ -50,13 +52,21 @@ def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) 
     return "".join(inside)
 
 
+def _in_sight(part: Part, height: float, camera: Point | None) -> bool:
+    """Whether a part is in the window; without a camera everything is."""
+    if camera is None:
+        return True
+    top = part.box.y + camera[1]
+    return top < height + 40 and top + part.box.height > -40
+
+
 def caption_svg(film: Film, frame: Frame, theme: str) -> str:
     """The step's number and its sentence, in at most two lines under the picture."""
     colours, width, top = THEMES[theme], film.scene.width, film.scene.height
     lines = textwrap.wrap(frame.caption, max(int(width / 7.4) - 8, 20))[:2]
     number = f"{frame.index}/{len(film) - 1}"
     rows = "".join(
-        f'<text x="58" y="{top + 18 + 16 * i:g}" font-size="12.5" fill="{colours["ink"]}">'
+        f'<text x="66" y="{top + 18 + 16 * i:g}" font-size="12.5" fill="{colours["ink"]}">'
         f"{escape(printable(line))}</text>"
         for i, line in enumerate(lines)
     )
@@ -121,8 +131,9 @@ def key_frames(film: Film, most: int = 6) -> list[Frame]:
     return [film.frames[i] for i in sorted(picked)]
 
 
-def filmstrip(film: Film, most: int = 6, columns: int = 2, theme: str = "light") -> str:
-    """Small multiples of the frames that tell the story, as one SVG."""
+def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str = "light") -> str:
+    """Small multiples of the frames that tell the story, as one SVG: six, or four of large pictures."""
+    most = most or (6 if len(film.scene.parts) < 150 else 4)
     shown = key_frames(film, most)
     columns = max(1, min(columns, len(shown)))
     width, height, gap = film.scene.width, film.scene.height + CAPTION, 14

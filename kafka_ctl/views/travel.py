@@ -11,6 +11,8 @@ from kafka_ctl.views.scene import Scene, shorten
 
 GAP = 92
 """How high the bend of an arc between brokers is aimed; the arc itself rises half of it."""
+ROOM = 60
+"""How far from the edge the middle of a label must stay."""
 
 
 def tokens(scene: Scene, records: Sequence[Record]) -> tuple[Token, ...]:
@@ -66,6 +68,8 @@ def arc(scene: Scene, source: str, target: str) -> str:
     a, b = scene.parts[source].box, scene.parts[target].box
     (x0, _), (x1, _) = a.middle, b.middle
     if source == target:
-        left, top = x0 - 62, a.y - 52
-        return f"M{x0 - 8:.1f},{a.y:.1f}C{x0 - 8:.1f},{top:.1f} {left:.1f},{top:.1f} {left:.1f},{a.y:.1f}"
+        near, far, top = x0 - 8, x0 - 62, a.y - 52
+        if far < ROOM - scene.offset[0]:  # no room for the label at the left
+            near, far = x0 + 8, x0 + 62
+        return f"M{near:.1f},{a.y:.1f}C{near:.1f},{top:.1f} {far:.1f},{top:.1f} {far:.1f},{a.y:.1f}"
     return f"M{x0:.1f},{a.y:.1f}Q{(x0 + x1) / 2:.1f},{min(a.y, b.y) - GAP:.1f} {x1:.1f},{b.y:.1f}"

@@ -1,0 +1,129 @@
+"""The controllers' event queues: what waits, what is being worked on, one at a time.
+
+Every broker runs a controller, and each has a queue; only the acting one does the cluster's work. An event
+enters its queue at the right, moves up, is worked on at the left and is gone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from kafka_ctl.table import short
+from kafka_ctl.trace import Record
+from kafka_ctl.views.fold import Model, number_of
+from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten
+from kafka_ctl.views.standing import broker_state
+from kafka_ctl.views.steps import Step, newsworthy
+
+NAME, SLOT, GAP, ROW, HEAD = 150.0, 170.0, 10.0, 52.0, 30.0
+"""Pixels of a controller's name, of a place in the queue, between places, of a row, and above the rows."""
+PLACES = 5
+"""The place of work and the first waiting places; further events wait out of sight."""
+
+
+class EventQueueView:
+    """Draws one row for each controller; events glide through it."""
+
+    title = "Event queues"
+
+    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+        self.brokers = sorted(union.brokers)
+        self.events = {r.seq: r for r in records if _is(r, "queued")}
+        self.place = {f"controller-{broker}": HEAD + ROW * row for row, broker in enumerate(self.brokers)}
+        self.records = records
+        self.done = 0
+        self.waiting: dict[str, list[int]] = {actor: [] for actor in self.place}
+        self.working: dict[str, int] = {}
+
+    @staticmethod
+    def wants(record: Record) -> bool:
+        if record.kind == "event":
+            return record.target in ("queued", "started", "dropped") or newsworthy(record)
+        return record.kind in ("fault", "violation") or (record.kind == "controller" and newsworthy(record))
+
+    def scene(self) -> Scene:
+        """Names, places and every event that ever waits."""
+        width = NAME + PLACES * (SLOT + GAP)
+        scene = Scene(width, HEAD + ROW * len(self.brokers) + 62)
+        for place in range(PLACES):
+            words = "at work" if place == 0 else "next" if place == 1 else f"{place}."
+            text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, words, 11)
+            scene.add(Part(f"head:{place}", Box(0, 0, width, HEAD), (), (text,), "note"))
+        for broker in self.brokers:
+            scene.add(*self._row(broker))
+        for seq, record in self.events.items():
+            about = f" {record.broker}" if record.broker is not None else f" {record.topic}" if record.topic else ""
+            text = Text(SLOT / 2, 21, shorten(record.action + about, 23), 11.5)
+            shape = box(0, 0, SLOT, 34)
+            scene.add(
+                Part(f"event:{seq}", Box(0, 0, SLOT, 34), (shape,), (text,), "plate", title=record.action + about)
+            )
+        top = scene.height - 50
+        for number in range(2):
+            text = Text(12, top + 14 + 18 * number, "x", 12, "start")
+            scene.add(Part(f"context:{number}", Box(0, top, width, 40), (), (text,), "bare"))
+        return scene
+
+    def _row(self, broker: int) -> list[Part]:
+        top = HEAD + ROW * (self.brokers.index(broker))
+        texts = (Text(12, top + 16, f"Broker {broker}", 13, "start", bold=True), Text(12, top + 31, "x", 10.5, "start"))
+        row = box(4, top - 4, NAME + PLACES * (SLOT + GAP) - 8, ROW - 6, 8)
+        parts = [Part(f"broker:{broker}", Box(4, top - 4, NAME, ROW - 6), (row,), texts, "frame")]
+        for place in range(PLACES):
+            x = NAME + place * (SLOT + GAP)
+            parts.append(
+                Part(f"place:{broker}:{place}", Box(x, top, SLOT, 34), (box(x, top + 2, SLOT, 34),), (), "plate new")
+            )
+        return parts
+
+    def _follow(self, until: int) -> None:
+        """Bring the queues up to the record `until`, by the causes that link queued, started and done."""
+        while self.done < len(self.records) and self.records[self.done].seq <= until:
+            record = self.records[self.done]
+            self.done += 1
+            waiting = self.waiting.get(record.actor)
+            if record.kind != "event" or waiting is None:
+                continue
+            if _is(record, "queued"):
+                waiting.append(record.seq)
+            elif _is(record, "started") or _is(record, "dropped"):
+                first = record.cause if record.cause in waiting else None
+                if first is not None:
+                    waiting.remove(first)
+                    if record.target == "started":
+                        self.working[record.actor] = first
+            elif _is(record, "done"):
+                self.working.pop(record.actor, None)
+
+    def picture(self, model: Model, step: Step | None) -> Picture:
+        self._follow(model.seq)
+        looks = {f"event:{seq}": Look("plate gone") for seq in self.events}
+        for actor, top in self.place.items():
+            lines = [self.working.get(actor), *self.waiting[actor]]
+            for place, seq in enumerate(lines):
+                if seq is not None:
+                    x = NAME + min(place, PLACES) * (SLOT + GAP)
+                    style = "plate gone" if place >= PLACES else "plate active" if place == 0 else "plate insync"
+                    looks[f"event:{seq}"] = Look(style, at=(x, top + 2))
+            broker = number_of(actor)
+            assert broker is not None
+            style, said = broker_state(model, broker)
+            looks[f"broker:{broker}"] = Look(f"frame {style}", (f"Broker {broker}", said))
+        told = self._context(model)
+        for number, text in enumerate(told):
+            looks[f"context:{number}"] = Look("bare", (text,))
+        waits = sum(map(len, self.waiting.values()))
+        return Picture(looks, (), f"{waits} events wait. {' '.join(told)}")
+
+    def _context(self, model: Model) -> tuple[str, str]:
+        def counted(states: Counter[str]) -> str:
+            return ", ".join(f"{short(state)} {count}" for state, count in sorted(states.items())) or "none"
+
+        partitions = Counter(seen.state for seen in model.partitions.values())
+        return (f"Partitions: {counted(partitions)}.", f"Replicas: {counted(Counter(model.replicas.values()))}.")
+
+
+def _is(record: Record, target: str) -> bool:
+    return record.kind == "event" and record.target == target and record.actor.startswith("controller")

@@ -1,0 +1,150 @@
+"""Who led each partition when, and when nobody did: one bar a partition, time running to the right.
+
+Drawn once from all records; a line marks the present, a veil covers what is still to come. Time is to scale,
+so a session timeout looks as long as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from kafka_ctl.trace import Record
+from kafka_ctl.views.fold import Model
+from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.steps import Step, newsworthy
+
+LEFT, WIDTH, ROW, HEAD, MOST = 130.0, 860.0, 24.0, 14.0, 30
+"""Pixels of the names, the bars, a row and the space above; the most partitions that are drawn."""
+
+Key = tuple[str, int]
+
+
+class Span(NamedTuple):
+    """From `begin` to `end` (milliseconds) somebody led; `leader` is None when nobody could answer."""
+
+    begin: float
+    end: float
+    leader: int | None
+
+
+class TimelineView:
+    """Draws a row for the controller and for each partition, those that were unavailable longest first."""
+
+    title = "Who led when"
+
+    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+        begin = records[0].time_ms
+        if steps and len(records) > 1:
+            begin = min(begin, steps[0].time_ms)
+        self.begin, self.end = begin, max(records[-1].time_ms, begin + 1)
+        ruled, led = spans(records, self.end)
+        self.ruled = ruled
+        self.lost = {key: sum(s.end - s.begin for s in found if s.leader is None) for key, found in led.items()}
+        shown = sorted(led, key=lambda key: (-self.lost[key], key))[:MOST]
+        self.led = {key: led[key] for key in sorted(shown)}
+
+    @staticmethod
+    def wants(record: Record) -> bool:
+        return newsworthy(record) and record.kind in ("zk", "partition", "controller", "fault", "violation", "election")
+
+    def x(self, time_ms: float) -> float:
+        return LEFT + WIDTH * (time_ms - self.begin) / (self.end - self.begin)
+
+    def scene(self) -> Scene:
+        """All rows, the scale below them, and what marks the present."""
+        rows = len(self.led) + 1
+        bottom = HEAD + ROW * rows
+        scene = Scene(LEFT + WIDTH + 24, bottom + 34)
+        scene.add(*self._row("controller", "controller", self.ruled, 0))
+        for row, (key, found) in enumerate(self.led.items(), 1):
+            scene.add(*self._row(f"partition:{key[0]}-{key[1]}", shorten(f"{key[0]}-{key[1]}", 17), found, row))
+        veil = box(0, HEAD - 4, WIDTH + 40, ROW * rows + 4, 0)
+        scene.add(Part("veil", Box(0, 0, 0, 0), (veil,), styles="veil"))
+        line = Shape("body", "path", (("d", f"M0,{HEAD - 8:g}V{bottom + 6:g}"),))
+        scene.add(Part("now", Box(0, 0, 0, 0), (line,), styles="wire now"))
+        scene.add(*self._scale(bottom + 6))
+        return scene
+
+    def _row(self, name: str, words: str, found: Iterable[Span], row: int) -> Iterator[Part]:
+        top = HEAD + ROW * row
+        text = Text(LEFT - 10, top + 15, words, 11.5, "end", bold=name == "controller")
+        yield Part(f"name:{name}", Box(0, top, LEFT, ROW), (), (text,), "bare", of=name)
+        for number, span in enumerate(found):
+            x, width = self.x(span.begin), max(self.x(span.end) - self.x(span.begin), 1.2)
+            style = (
+                "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
+            )
+            words = "nobody" if span.leader is None else str(span.leader)
+            label = (Text(x + 6, top + 15, words, 10.5, "start"),) if width > 7.5 * len(words) + 8 else ()
+            seconds = f"{(span.end - span.begin) / 1000:.3f} s"
+            yield Part(
+                f"span:{row}:{number}",
+                Box(x, top + 2, width, ROW - 4),
+                (box(x, top + 2, width, ROW - 4, 3),),
+                label,
+                style,
+                title=f"{words} for {seconds}",
+                of=name,
+            )
+
+    def _scale(self, top: float) -> Iterator[Part]:
+        total = (self.end - self.begin) / 1000
+        step = next(s for s in _nice() if total / s <= 10)
+        tick, first = 0, -(-self.begin / 1000 // step) * step
+        while (seconds := first + tick * step) * 1000 <= self.end:
+            x = self.x(seconds * 1000)
+            line = Shape("body", "path", (("d", f"M{x:.1f},{top:g}v5"),))
+            yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (Text(x, top + 18, f"{seconds:g} s", 10),), "wire")
+            tick += 1
+
+    def picture(self, model: Model, step: Step | None) -> Picture:
+        x = self.x(min(max(step.time_ms if step else self.begin, self.begin), self.end))
+        looks = {"now": Look("wire now", at=(x, 0.0)), "veil": Look("veil", at=(x, 0.0))}
+        lost = [f"{t}-{p}" for t, p in model.leaderless()]
+        return Picture(looks, (), f"Without a leader now: {', '.join(lost[:6]) or 'none'}.")
+
+
+def _nice() -> Iterator[float]:
+    """1, 2, 5 times every power of ten, from a tenth of a millisecond on."""
+    size = 0.0001
+    while True:
+        yield from (size, 2 * size, 5 * size)
+        size *= 10
+
+
+def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, list[Span]]]:
+    """Who was controller, and who led each partition, from when to when.
+
+    A partition counts from its first leader on; under a leader whose process is dead, nobody leads.
+    """
+    model = Model()
+    ruled: list[Span] = []
+    led: dict[Key, list[Span]] = {}
+    for record in records:
+        model.apply(record)
+        alive = model.controller is not None and model.broker(model.controller).alive
+        _extend(ruled, record.time_ms, model.controller if alive else None)
+        if record.kind in ("zk", "partition", "fault", "broker"):
+            keys = list(model.partitions)
+            if record.kind == "partition" and record.topic is not None and record.partition is not None:
+                keys = [(record.topic, record.partition)]
+            for key in keys:
+                seen = model.partition(*key)
+                if seen.leader is not None:
+                    _extend(led.setdefault(key, []), record.time_ms, seen.leader if model.leads(seen) else None)
+    for found in (ruled, *led.values()):
+        if found:
+            found[-1] = found[-1]._replace(end=end)
+    return [s for s in ruled if s.end > s.begin], {
+        key: [s for s in found if s.end > s.begin] for key, found in led.items()
+    }
+
+
+def _extend(found: list[Span], now: float, leader: int | None) -> None:
+    if found and found[-1].leader == leader:
+        return
+    if found:
+        found[-1] = found[-1]._replace(end=now)
+    found.append(Span(now, now, leader))
