@@ -1,0 +1,126 @@
+"""The commands of a lab: calls that a story remembers, and what they have in common."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.lab import story
+from kafka_ctl.lab.admin import Admin
+from kafka_ctl.lab.looking import Looking
+from kafka_ctl.trace import CAUSE
+
+P = ParamSpec("P")
+T = TypeVar("T")
+L = TypeVar("L", bound="Commands")
+
+
+def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
+    """A call that changes the run: refused on a closed lab, remembered for the story when it was understood."""
+
+    @functools.wraps(method)
+    def remembered(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
+        if self.closed:
+            raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
+        place = len(self.commands)
+        self.commands.append(story.command(method, args, kwargs))
+        try:
+            return method(self, *args, **kwargs)
+        except BadInput:
+            del self.commands[place:]  # refused: nothing was done
+            raise
+
+    remembered.is_command = True  # type: ignore[attr-defined]
+    return remembered
+
+
+class Commands(Looking):
+    """What every part of a lab needs to carry out commands."""
+
+    closed: bool
+    commands: list[story.Command]
+    _admin: Admin
+    _racks: dict[int, str | None]
+
+    def _ask(self, work: Callable[[], Any], name: str, **words: Any) -> None:
+        async def asked() -> None:
+            self._admin.asks(name, **words)
+            await work()
+
+        self._world.run(asked())
+
+    def _broker(self, id: int, asked: str, running: bool) -> Broker:
+        process = self._world.brokers.get(id)
+        if process is None:
+            raise UnknownName("broker", id, sorted(self._world.brokers))
+        if (process.state == RUNNING) is not running and (running or process.state != DOWN):
+            wanted = "one that is running" if running else "one that is down"
+            raise BadInput(f"broker {id} is {process.state}; {asked} needs {wanted}")
+        return process
+
+    def _record_fault(self, name: str, broker: int, **columns: Any) -> int:
+        return self._world.trace.add("fault", "fault", name, broker=broker, **columns)
+
+    def _fault(self, name: str, broker: int, work: Callable[[], object], **columns: Any) -> None:
+        def broken() -> None:
+            token = CAUSE.set(self._record_fault(name, broker, **columns))
+            work()
+            CAUSE.reset(token)
+
+        self._world.clock.call(broken)
+
+
+class Topics(Commands):
+    """What an administrator asks for."""
+
+    @command
+    def create_topic(
+        self, topic: str, partitions: int | None = None, replication_factor: int | None = None,
+        assignment: Mapping[int, Sequence[int]] | None = None, config: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Ask for a topic: so many partitions and copies, spread as Kafka does, or exactly this assignment.
+
+        Raises BadInput with Kafka's own words where Kafka refuses.
+        """
+        if assignment is not None and (partitions is not None or replication_factor is not None):
+            raise BadInput("create_topic: give an assignment, or partitions and replication_factor, not both")
+        if assignment is None:
+            partitions, replication_factor = partitions or 1, replication_factor or 1
+        self._ask(
+            lambda: self._admin.create_topic(topic, partitions, replication_factor, assignment, config, self._racks),
+            "create_topic", topic=topic, partitions=partitions, replication_factor=replication_factor,
+        )
+
+    @command
+    def add_partitions(self, topic: str, total: int) -> None:
+        """Ask for more partitions, `total` altogether."""
+        self._ask(lambda: self._admin.add_partitions(topic, total), "add_partitions", topic=topic, total=total)
+
+    @command
+    def delete_topic(self, topic: str) -> None:
+        """Ask for a topic's deletion."""
+        self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
+
+    @command
+    def reassign(self, targets: Mapping[Any, Sequence[int]]) -> None:
+        """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader."""
+        wanted = {topic_partition(tp): tuple(replicas) for tp, replicas in targets.items()}
+        self._ask(lambda: self._admin.reassign(wanted), "reassign", partitions=",".join(map(str, wanted)))
+
+    @command
+    def elect_preferred(self, partitions: Iterable[Any] | None = None) -> None:
+        """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions."""
+        wanted = None if partitions is None else [topic_partition(tp) for tp in partitions]
+        self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")
+
+
+def topic_partition(given: Any) -> TopicPartition:
+    """A topic-partition given as a pair or as text, `orders-0`."""
+    topic, number = given.rsplit("-", 1) if isinstance(given, str) and "-" in given else given
+    if not isinstance(topic, str) or not str(number).isdigit():
+        raise BadInput(f"{given!r} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
+    return TopicPartition(topic, int(number))
