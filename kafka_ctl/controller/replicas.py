@@ -15,6 +15,7 @@ from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Callback
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
+from kafka_ctl.scala import group_order
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -65,7 +66,7 @@ class ReplicaStateMachine:
         by_broker: dict[int, list[Replica]] = {}
         for replica in replicas:
             by_broker.setdefault(replica.broker, []).append(replica)
-        return list(by_broker.items())
+        return [(broker, by_broker[broker]) for broker in group_order(by_broker)]
 
     async def _move(
         self, broker: int, replicas: list[Replica], target: ReplicaState, callback: Callback | None

@@ -74,9 +74,8 @@ class Admin:
             )
         else:
             chosen = check_assignment(assignment)
-        if values:
-            path = znodes.ConfigEntityZNode.path("topics", topic)
-            await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
+        path = znodes.ConfigEntityZNode.path("topics", topic)
+        await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
         data = znodes.TopicZNode.encode({p: tuple(r) for p, r in chosen.items()})
         (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
 
