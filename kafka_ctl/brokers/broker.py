@@ -102,6 +102,7 @@ class Broker:
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
         await self.register()
+        await self.world.arrived(self.id)
         self.state = RUNNING
         self.spawn(self.replication.expire_laggards())
         self.controller.startup()

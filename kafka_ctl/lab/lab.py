@@ -13,11 +13,12 @@ from typing import Any
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import story, world
+from kafka_ctl.lab import described, story, world
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.clock import LIMIT, VirtualClock
 from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.costs import Costs
+from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
 
 
@@ -26,14 +27,15 @@ class Lab(Topics, Faults):
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
     for the same `seed`), `embedded` (a real one, started for this lab) or `host:port/chroot`. `config`: Kafka's own
-    keys. With `settle=False` the brokers have only just been started when the lab is returned.
+    keys. With `settle=False` the brokers have only just been started when the lab is returned. `described`: what the
+    cluster begins as, see `from_description`.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
     def __init__(
         self, brokers: int | Iterable[int] | Mapping[int, str | None] = 3, generation: str | Generation = "2.0",
         seed: int = 0, zookeeper: str = world.MEMORY, config: Mapping[str, Any] | None = None,
-        costs: Costs | None = None, settle: bool = True, history: str = "lab",
+        costs: Costs | None = None, settle: bool = True, history: str = "lab", described: Description | None = None,
     ) -> None:
         self.closed = True
         self.generation = Generation(generation)
@@ -45,7 +47,7 @@ class Lab(Topics, Faults):
         self.closed = False
         self.commands: list[story.Command] = []
         self._admin = Admin(self._world.store, self._world.trace, self._world.random)
-        self._settled_first = settle
+        self._settled_first, self._described = settle, described
         try:
             for broker, rack in self._racks.items():
                 self._world.add_broker(broker, rack)
@@ -56,8 +58,25 @@ class Lab(Topics, Faults):
             self.close()
             raise
 
+    @classmethod
+    def from_description(cls, path_or_text: str | Path, **options: Any) -> Lab:
+        """A lab that begins as somebody's cluster: with those brokers, assignments, leaders and ISRs.
+
+        `path_or_text` is what `kafka-topics --describe` printed (any Kafka from 0.10 to 3.x), or the JSON of
+        `kafka-reassign-partitions`. `options` are those of `Lab`; `brokers` may add racks, or brokers that hold nothing.
+        Who must be dead for the description to be true is down. Raises BadInput for what cannot be read or cannot be.
+        """
+        description = parse_description(path_or_text)
+        brokers = world.parse_brokers(options.pop("brokers", description.brokers))
+        if missing := sorted(set(description.brokers) - brokers.keys()):
+            raise BadInput(f"brokers={sorted(brokers)}: the description also has {', '.join(map(str, missing))}")
+        return cls(brokers, described=description, **options)
+
     def _open(self) -> None:
         """Start every broker, in a random order of arrival."""
+        if self._described is not None:
+            described.open_cluster(self._world, self._admin, self._described)
+            return
         for broker in self._world.brokers.values():
             self._world.clock.call(functools.partial(broker.start, self._world.boot_delay()))
 
@@ -112,6 +131,7 @@ class Lab(Topics, Faults):
         opening: dict[str, Any] = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}
+        opening |= {"description": described.compact(self._described)} if self._described else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return "\n".join(map(str, [story.Command("lab", (), opening), *self.commands])) + "\n"
 
@@ -119,16 +139,21 @@ class Lab(Topics, Faults):
     def replay(cls, text: str | Path, zookeeper: str = world.MEMORY) -> Lab:
         """Open a story (text or file) and run its commands; BadInput names the line that cannot be run."""
         lab: Lab | None = None
-        for line in story.parse(story.read(text)):
-            if lab is None:
-                lab = cls(**story.opening(line), zookeeper=zookeeper)
-            else:
-                lab.do(line)
+        try:
+            for line in story.parse(story.read(text)):
+                if lab is None:
+                    lab = cls(**story.opening(line), zookeeper=zookeeper)
+                else:
+                    lab.do(line)
+        except BaseException:
+            if lab is not None:
+                lab.close()
+            raise
         if lab is None:
             raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
         return lab
 
-    def do(self, line: story.Command) -> object:
+    def do(self, line: Command) -> object:
         """Run one command of a story."""
         method = getattr(type(self), line.name, None)
         if not getattr(method, "is_command", False):

@@ -116,8 +116,9 @@ def read(text: str | Any) -> str:
 def opening(line: Command) -> dict[str, Any]:
     """The arguments of `Lab` from a story's first command."""
     from kafka_ctl.generation import Generation
+    from kafka_ctl.lab.described import expand
 
-    known = ("brokers", "generation", "seed", "config", "settle", "changes")
+    known = ("brokers", "generation", "seed", "config", "settle", "changes", "description")
     if line.name != "lab" or line.args or set(line.kwargs) - set(known):
         raise BadInput(
             f"line {line.line}: a story begins with 'lab' and {', '.join(known)} by name; this begins with {str(line)!r}"
@@ -125,5 +126,7 @@ def opening(line: Command) -> dict[str, Any]:
     given = dict(line.kwargs)
     if isinstance(given.get("brokers"), dict):
         given["brokers"] = {int(id): rack for id, rack in given["brokers"].items()}
+    if "description" in given:
+        given["described"] = expand(given.pop("description"))
     changes = given.pop("changes", {})
     return given | {"generation": Generation(str(given.get("generation", "2.0")), **changes)}

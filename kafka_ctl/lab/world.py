@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -87,6 +88,16 @@ class World:
         self.trace = Trace(clock.now, history=history)
         self.network = Network(clock, costs.request)
         self.brokers: dict[int, Broker] = self.network.brokers
+        self.awaited: set[int] = set()
+        """Brokers that must be there before any competes to be controller; none but in a described cluster."""
+        self._all_there = asyncio.Event()
+
+    async def arrived(self, broker: int) -> None:
+        """Told by a broker that has registered itself; returns when all that are awaited have."""
+        self.awaited.discard(broker)
+        if not self.awaited:
+            self._all_there.set()
+        await self._all_there.wait()
 
     def add_broker(self, id: int, rack: str | None) -> Broker:
         """A broker that is not started yet."""
