@@ -1,0 +1,124 @@
+"""The transition tables: sound, the same as Kafka's own relation, and readable in three formats."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kafka_ctl.errors import BadInput, InvalidTransition, UnknownName
+from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.partition import PARTITION, PartitionState
+from kafka_ctl.replica import INELIGIBLE, REPLICA, ReplicaState
+from kafka_ctl.table import Move, TransitionTable, short
+
+ROWS = (Move("Shut", "Open", "open", "one may go in"), Move("Open", "Shut", "shut", "nobody may"))
+DOOR = TransitionTable("door", "Shut", "none", ROWS)
+
+PREVIOUS = {
+    # State machines of Kafka 0.10.2.2 and 2.0.1, validPreviousStates; 2.4.1 adds Offline before Ineligible.
+    "NewPartition": "NonExistentPartition",
+    "OnlinePartition": "NewPartition OnlinePartition OfflinePartition",
+    "OfflinePartition": "NewPartition OnlinePartition OfflinePartition",
+    "NonExistentPartition": "OfflinePartition",
+    "NewReplica": "NonExistentReplica",
+    "OnlineReplica": "NewReplica OnlineReplica OfflineReplica ReplicaDeletionIneligible",
+    "OfflineReplica": "NewReplica OnlineReplica OfflineReplica ReplicaDeletionIneligible",
+    "ReplicaDeletionStarted": "OfflineReplica",
+    "ReplicaDeletionSuccessful": "ReplicaDeletionStarted",
+    "ReplicaDeletionIneligible": "ReplicaDeletionStarted",
+    "NonExistentReplica": "ReplicaDeletionSuccessful",
+}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_the_relation_is_kafkas(generation: str) -> None:
+    """Every set of previous states, for every generation."""
+    wanted = {state: set(previous.split()) for state, previous in PREVIOUS.items()}
+    if generation == "2.4":
+        wanted["ReplicaDeletionIneligible"].add("OfflineReplica")
+    tables = (PARTITION[generation], REPLICA[generation])
+    assert {state: set(table.previous(state)) for table in tables for state in table.states} == wanted
+    assert [len(table.rows) for table in tables] == [8, 14 if generation == "2.4" else 13]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_all_states_are_in_their_table(generation: str) -> None:
+    assert set(PARTITION[generation].states) == set(PartitionState)
+    assert set(REPLICA[generation].states) == set(ReplicaState)
+
+
+def test_looking_up_moves() -> None:
+    assert DOOR.previous("Open") == ("Shut",)
+    assert DOOR.following("Open") == ("Shut",)
+    assert DOOR.find("the door", "Shut", "Open").action == "open"
+    assert DOOR.allows("Open", "Shut")
+    assert not DOOR.allows("Open", "Open")
+    assert repr(DOOR) == "TransitionTable(door: 2 moves among 2 states)"
+
+
+def test_an_illegal_move_says_from_where_it_is_legal() -> None:
+    with pytest.raises(InvalidTransition, match="the door cannot move Open -> Open; Open is entered from Shut") as told:
+        DOOR.find("the door", "Open", "Open")
+    assert (told.value.subject, told.value.source, told.value.target, told.value.allowed) == (
+        "the door",
+        "Open",
+        "Open",
+        ("Shut",),
+    )
+
+
+@pytest.mark.parametrize("look", [DOOR.previous, DOOR.following])
+def test_an_unknown_state_lists_the_known_ones(look: object) -> None:
+    with pytest.raises(UnknownName, match="unknown door state 'Ajar'; known: Shut, Open"):
+        look("Ajar")  # type: ignore[operator]
+
+
+def test_an_unsound_table_is_refused() -> None:
+    """A move that stands twice, a state that nothing leads to."""
+    with pytest.raises(BadInput, match="the door table is unsound: Shut -> Open stands there twice"):
+        TransitionTable("door", "Shut", "none", (*ROWS, ROWS[0]))
+    with pytest.raises(BadInput, match="Gone cannot be reached from Shut"):
+        TransitionTable("door", "Shut", "none", (*ROWS, Move("Gone", "Shut", "mend", "it is back")))
+
+
+def test_a_machine_needs_a_method_for_each_action() -> None:
+    class Porter:
+        def _open(self) -> None:
+            """Opens."""
+
+    assert DOOR.problems(Porter) == ["Porter has no method shut"]
+
+
+def test_as_a_grid() -> None:
+    assert f"{DOOR:text}" == "      Shut  Open\nShut  .     open\nOpen  shut  ."
+
+
+def test_as_markdown() -> None:
+    assert f"{DOOR:md}".splitlines()[2] == "| Shut | Open | `open` | one may go in |"
+    assert len(f"{REPLICA['2.0']:md}".splitlines()) == 2 + 13
+
+
+def test_as_a_digraph() -> None:
+    drawn = f"{PARTITION['2.0']:dot}"
+    assert drawn.startswith('digraph "partition" {')
+    assert len(re.findall(r" -> ", drawn)) == 8
+    assert '"NonExistentPartition" [label="NonExistent" peripheries=2]' in drawn
+
+
+def test_other_formats() -> None:
+    assert f"{DOOR}" == repr(DOOR)
+    with pytest.raises(UnknownName, match="unknown table format 'svg'; known: text, md, dot"):
+        f"{DOOR:svg}"
+
+
+def test_tables_by_generation() -> None:
+    """By name, by value, and for a hybrid by what it was made from."""
+    assert PARTITION[Generation("2.0").but(pipelined=False)] is PARTITION["2.0"]  # type: ignore[index]
+    with pytest.raises(UnknownName, match="unknown generation '9'; known: "):
+        PARTITION["9"]
+
+
+def test_states_without_their_noun() -> None:
+    assert [short(state) for state in PartitionState] == ["NonExistent", "New", "Online", "Offline"]
+    assert short(INELIGIBLE) == "ReplicaDeletionIneligible"
