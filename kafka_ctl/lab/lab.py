@@ -20,6 +20,7 @@ from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
+from kafka_ctl.lab.story import Command
 
 
 class Lab(Topics, Faults):
@@ -63,8 +64,9 @@ class Lab(Topics, Faults):
         """A lab that begins as somebody's cluster: with those brokers, assignments, leaders and ISRs.
 
         `path_or_text` is what `kafka-topics --describe` printed (any Kafka from 0.10 to 3.x), or the JSON of
-        `kafka-reassign-partitions`. `options` are those of `Lab`; `brokers` may add racks, or brokers that hold nothing.
-        Who must be dead for the description to be true is down. Raises BadInput for what cannot be read or cannot be.
+        `kafka-reassign-partitions`. `options` are those of `Lab`; `brokers` may add racks, or brokers that hold
+        nothing. Who must be dead for the description to be true is down; what a controller of that generation would
+        change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput for what cannot be read or be.
         """
         description = parse_description(path_or_text)
         brokers = world.parse_brokers(options.pop("brokers", description.brokers))
