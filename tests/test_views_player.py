@@ -74,3 +74,16 @@ def test_wrong_calls_are_told() -> None:
         player(failover(), "film")
     with pytest.raises(BadInput, match="needs a view"):
         player(failover(), ())
+
+
+def test_a_page_made_by_nbconvert_has_the_picture() -> None:
+    """From a saved notebook whose widget views have been stripped, with no script to run."""
+    nbformat = pytest.importorskip("nbformat")
+    nbconvert = pytest.importorskip("nbconvert")
+    data = bundle(player(failover()))
+    del data["application/vnd.jupyter.widget-view+json"]
+    output = nbformat.v4.new_output("execute_result", data, execution_count=1)
+    cell = nbformat.v4.new_code_cell("lab.player()", outputs=[output], execution_count=1)
+    text, _ = nbconvert.HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[cell]))
+    coded = base64.b64encode(data["image/svg+xml"].encode()).decode()
+    assert coded in text

@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Token
+from kafka_ctl.views.frames import Film, Look, Token
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
 from kafka_ctl.views.still import pill_width
@@ -30,23 +30,26 @@ def payload(films: Sequence[Film]) -> dict[str, Any]:
 
 
 def _view(film: Film) -> dict[str, Any]:
-    tracks = {
-        printable(name): [
-            [index, look.styles, list(look.texts) or 0, look.glyph or 0, *(_place(look.at))] for index, look in track
-        ]
-        for name, track in film.tracks.items()
-    }
-    return {
-        "view": film.view,
-        "title": film.title,
-        "svg": drawing(film),
-        "tracks": tracks,
-        "tokens": [[_token(token) for token in frame.picture.tokens] for frame in film.frames],
-    }
+    tracks = {printable(name): _track(track) for name, track in film.tracks.items()}
+    tokens = [[_token(token) for token in frame.picture.tokens] for frame in film.frames]
+    return {"view": film.view, "title": film.title, "svg": drawing(film), "tracks": tracks, "tokens": tokens}
 
 
-def _place(at: tuple[float, float] | None) -> list[float]:
-    return [round(at[0], 1), round(at[1], 1)] if at else []
+def _track(track: Sequence[tuple[int, Look]]) -> list[list[Any]]:
+    """Frame, styles, words, sign and place of each change; 0 stands for what stays as it was."""
+    rows: list[list[Any]] = []
+    before = Look("")
+    for index, look in track:
+        words = 0 if look.texts == before.texts else list(look.texts)
+        sign = 0 if look.glyph == before.glyph else look.glyph
+        moved = look.at is not None and look.at != before.at
+        place = [round(v, 1) for v in look.at] if look.at is not None and moved else 0
+        row = [index, look.styles, words, sign, place]
+        while row[-1] == 0 and len(row) > 2:
+            row.pop()
+        rows.append(row)
+        before = look
+    return rows
 
 
 def _token(token: Token) -> list[Any]:

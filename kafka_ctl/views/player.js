@@ -39,6 +39,7 @@ function classes(styles) {
 class Stage {
   constructor(view, glyphs, choose) {
     this.view = view; this.glyphs = glyphs; this.shown = {};
+    for (const track of Object.values(view.tracks)) fill(track);
     const parsed = new DOMParser().parseFromString(view.svg, "image/svg+xml").documentElement;
     this.svg = document.importNode(parsed, true);
     this.svg.querySelectorAll("script").forEach((element) => element.remove());
@@ -62,9 +63,9 @@ class Stage {
   }
   dress(part, look) {
     if (!part || !look) return;
-    const [, styles, texts, glyph, x, y] = look;
+    const [, styles, texts, glyph, at] = look;
     part.setAttribute("class", "part " + classes(styles));
-    if (x != null) part.style.transform = `translate(${x}px,${y}px)`;
+    if (at) part.style.transform = `translate(${at[0]}px,${at[1]}px)`;
     const sign = part.querySelector(":scope > .glyph");
     if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
     if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => { if (label.textContent !== texts[i]) label.textContent = texts[i] ?? ""; });
@@ -93,6 +94,12 @@ class Stage {
     this.parts.forEach((part, id) => part.classList.toggle("chosen", name !== "" && (id === name || part.dataset.of === name)));
     this.svg.classList.toggle("choosing", name !== "");
   }
+}
+// What a change leaves out stays as it was.
+function fill(track) {
+  track.forEach((look, i) => {
+    for (const column of [2, 3, 4]) look[column] = look[column] || (i > 0 ? track[i - 1][column] : 0);
+  });
 }
 function lookAt(track, index) {
   let low = 0, high = track.length - 1;

@@ -1,0 +1,68 @@
+"""Who led when, and what the controllers' queues hold."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from filmed import failover
+
+from kafka_ctl.trace import Record
+from kafka_ctl.views.frames import film
+from kafka_ctl.views.timeline import Span, spans
+
+
+def one(seq: int, time_ms: float, **columns: object) -> Record:
+    return Record(**{"seq": seq, "time_ms": time_ms, "actor": "controller-2", **columns})  # type: ignore[arg-type]
+
+
+def test_a_partition_is_without_leader_from_the_kill_to_the_election() -> None:
+    """Not from when the controller notices: clients are turned away before."""
+    led = {"kind": "partition", "action": "elect", "topic": "a", "partition": 0, "target": "OnlinePartition"}
+    records = [
+        one(0, 0.0, kind="broker", action="start", actor="broker-1", broker=1),
+        one(1, 0.0, kind="broker", action="start", actor="broker-2", broker=2),
+        one(2, 100.0, leader=1, isr=(1, 2), **led),
+        one(3, 500.0, kind="fault", action="kill", actor="fault", broker=1),
+        one(4, 6500.0, leader=2, isr=(2,), **led),
+        one(5, 9000.0, kind="event", action="x", actor="admin"),
+    ]
+    _, found = spans(records, 9000.0)
+    assert found == {("a", 0): [Span(100.0, 500.0, 1), Span(500.0, 6500.0, None), Span(6500.0, 9000.0, 2)]}
+
+
+def test_the_controllers_reign_ends_with_its_life() -> None:
+    trace = list(failover())
+    kill = next(r for r in trace if r.kind == "fault")
+    ruled, _ = spans(trace, trace[-1].time_ms)
+    reigns = [span for span in ruled if span.leader is not None]
+    assert reigns[0].leader == kill.broker and reigns[0].end == kill.time_ms
+    assert reigns[-1].end == trace[-1].time_ms
+    assert all(before.end == after.begin for before, after in pairwise(ruled))
+
+
+def test_the_timeline_is_to_scale() -> None:
+    """The gap of orders-1 is as wide, in pixels, as it was long."""
+    trace = list(failover())
+    made = film(trace, "timeline")
+    gap = max(
+        (part for part in made.scene.parts.values() if part.title.startswith("nobody")), key=lambda p: p.box.width
+    )
+    seconds = float(gap.title.split()[2])
+    whole = (trace[-1].time_ms - trace[0].time_ms) / 1000
+    assert abs(gap.box.width / 860 - seconds / whole) < 0.01
+    assert seconds > 5.9, "a session times out after six seconds"
+
+
+def test_an_event_waits_is_worked_on_and_is_gone() -> None:
+    """At the right, then at the left, then nowhere; one at a time."""
+    trace = list(failover())
+    made = film(trace, "queue")
+    event = next(r for r in trace if r.kind == "event" and r.action == "TopicChange" and r.target == "queued")
+    frames = {f.index: made.looks(f.index)[f"event:{event.seq}"] for f in made.frames}
+    seen = {index: look for index, look in frames.items() if "gone" not in look.styles}
+    places = [look.at[0] for look in seen.values() if look.at]
+    assert places == sorted(places, reverse=True) and len(set(places)) > 1
+    assert "active" in list(seen.values())[-1].styles
+    for frame in made.frames:
+        busy = [n for n, k in made.looks(frame.index).items() if n.startswith("event:") and "active" in k.styles]
+        assert len(busy) <= 3, "each of three controllers works on one event at a time"
