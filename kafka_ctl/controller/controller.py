@@ -158,7 +158,7 @@ class Controller:
         self.trace.add(self.actor, "event", event.name, source="started", target="done", error=error, **about)
 
     async def process(self, event: events.Event) -> None:
-        """Do what an event asks for; most are for the active controller only."""
+        """Do what an event asks for."""
         match event:
             case events.Startup():
                 await leadership.startup(self)
@@ -177,8 +177,12 @@ class Controller:
                 await shutdown.controlled_shutdown(self, broker, broker_epoch, reply)
             case events.ApiPartitionReassignment(targets, reply):
                 await kip455.api_partition_reassignment(self, targets, reply)
-            case _ if not self.is_active:
-                return
+            case _ if self.is_active:
+                await self._process_active(event)
+
+    async def _process_active(self, event: events.Event) -> None:
+        """What only the acting controller does; any other drops these events."""
+        match event:
             case events.BrokerChange():
                 await membership.broker_change(self)
             case events.BrokerModifications(broker):
