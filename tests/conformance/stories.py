@@ -1,0 +1,235 @@
+"""The stories that are compared: commands of `kafka_ctl.Lab`, one a line, with the first line left open.
+
+Brokers start in ascending order, and after every command the cluster is left alone until it is quiet. When the
+controller goes, the broker that has run longest follows it: in the kit by the order of its watches; a recording in
+which another one was quicker is made again.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+SEED = 18883
+"""The seed under which the brokers of a lab come up in ascending order, well apart."""
+
+
+class Story(NamedTuple):
+    """A story's name, what happens in it, its first line without generation and seed, and its commands."""
+
+    name: str
+    about: str
+    lab: str
+    commands: str
+
+    generations: tuple[str, ...] = ("0.10", "2.0", "2.4")
+
+    def text(self, generation: str) -> str:
+        """The story as the lab reads it."""
+        head, *settings = self.lab.split(" config=")
+        inside = settings[0].strip("{}") if settings else ""
+        config = (
+            "{"
+            + ",".join(filter(None, ['"auto.leader.rebalance.enable":false' * ("auto" not in inside), inside]))
+            + "}"
+        )
+        lines = [f"{head} generation={generation} seed={SEED} config={config}", *self.commands.strip().splitlines()]
+        return "".join(" ".join(map(_quoted, line.split())) + "\n" for line in lines)
+
+
+def _quoted(word: str) -> str:
+    """A word of a command, its JSON within quotation marks of the story's language."""
+    name, equals, value = word.partition("=")
+    return f"{name}={shlex.quote(value)}" if equals and name.isidentifier() else shlex.quote(word)
+
+
+UNCLEAN = 'config={"unclean.leader.election.enable":true}'
+CLEAN = 'config={"unclean.leader.election.enable":false}'
+
+STORIES = {s.name: s for s in (
+    Story("first_election", "Three brokers start, the first becomes controller, and a topic gets leaders.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}
+"""),
+    Story("controller_killed", "The controller dies, and leaderships with it; it returns as an ordinary broker.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}
+kill 1
+start 1
+"""),
+    Story("broker_killed", "A broker dies that leads some partitions and follows in others, and returns.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1,2],"1":[1,2,3],"2":[2,3,1],"3":[3,2,1]}
+kill 3
+start 3
+"""),
+    Story("all_replicas_killed_clean", "Both replicas die; the one out of sync returns first, and must wait.",
+          "lab brokers=3", f"""
+create_topic orders assignment={{"0":[2,3]}} {CLEAN}
+kill 2
+kill 3
+start 2
+start 3
+"""),
+    Story("all_replicas_killed_clean_last_first", "Both replicas die; the last one in sync returns first, and leads.",
+          "lab brokers=3", f"""
+create_topic orders assignment={{"0":[2,3]}} {CLEAN}
+kill 2
+kill 3
+start 3
+start 2
+"""),
+    Story("all_replicas_killed_unclean", "With unclean election the replica out of sync leads as soon as it is back.",
+          "lab brokers=3", f"""
+create_topic orders assignment={{"0":[2,3]}} {UNCLEAN}
+kill 2
+kill 3
+start 2
+start 3
+"""),
+    Story("all_replicas_killed_unclean_last_first", "With unclean election, but the last one in sync returns first.",
+          "lab brokers=3", f"""
+create_topic orders assignment={{"0":[2,3]}} {UNCLEAN}
+kill 2
+kill 3
+start 3
+start 2
+"""),
+    Story("shutdown_follower", "Controlled shutdown of a broker that only follows.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,3],"1":[2,3]}
+shutdown 3
+start 3
+"""),
+    Story("shutdown_leader", "Controlled shutdown of a broker that leads and follows.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1,2],"1":[1,2,3],"2":[3,2,1]}
+shutdown 3
+start 3
+"""),
+    Story("shutdown_controller", "Controlled shutdown of the controller, which leads a partition too.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,2,3],"1":[2,3,1]}
+shutdown 1
+start 1
+"""),
+    Story("shutdown_single_replica", "Controlled shutdown of a broker that holds the only replica of a partition.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3],"1":[1]}
+shutdown 3
+start 3
+"""),
+    Story("rolling_restart", "One broker after the other is shut down and started again, the controller last.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}
+shutdown 2
+start 2
+shutdown 3
+start 3
+shutdown 1
+start 1
+"""),
+    Story("create_with_dead_replica", "Topics are created while one of their brokers, or all of them, are dead.",
+          "lab brokers=3", """
+kill 3
+create_topic orders assignment={"0":[3,1],"1":[1,3]}
+create_topic alone assignment={"0":[3]}
+start 3
+"""),
+    Story("partitions_added", "A topic gets more partitions.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,2]}
+add_partitions orders 4
+"""),
+    Story("slow_follower", "A follower falls behind, leaves the ISR, catches up and returns into it.",
+          'lab brokers=3 config={"replica.lag.time.max.ms":4000,"zookeeper.session.timeout.ms":60000}', """
+create_topic orders assignment={"0":[1,2,3]}
+lag 3 orders 0
+catch_up 3
+"""),
+    Story("delete_topic", "A topic is deleted while all its brokers are alive.",
+          'lab brokers=3 config={"delete.topic.enable":true}', """
+create_topic orders assignment={"0":[1,2,3],"1":[2,3,1]}
+create_topic other assignment={"0":[1,2]}
+delete_topic orders
+"""),
+    Story("delete_topic_broker_down", "A topic is deleted while a broker of it is down, and goes when that is back.",
+          'lab brokers=3 config={"delete.topic.enable":true}', """
+create_topic orders assignment={"0":[1,2,3],"1":[3,2,1]}
+kill 3
+delete_topic orders
+start 3
+"""),
+    Story("delete_topic_failover", "The controller dies while a deletion waits; the next one completes it.",
+          'lab brokers=4 config={"delete.topic.enable":true}', """
+create_topic orders assignment={"0":[2,3,4],"1":[4,3,2]}
+kill 4
+delete_topic orders
+kill 1
+start 4
+"""),
+    Story("reassign_disjoint", "A partition moves to other brokers altogether.",
+          "lab brokers=4", """
+create_topic orders assignment={"0":[1,2]}
+reassign {"orders-0":[3,4]}
+"""),
+    Story("reassign_overlapping", "A partition keeps one replica and its leader goes.",
+          "lab brokers=4", """
+create_topic orders assignment={"0":[1,2],"1":[2,1]}
+reassign {"orders-0":[2,3],"orders-1":[2,4]}
+"""),
+    Story("reassign_reordered", "Only the order of the replicas changes, and with it the preferred leader.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[1,2,3]}
+reassign {"orders-0":[2,1,3]}
+"""),
+    Story("reassign_dead_target", "One of the new brokers is down; the move waits for it.",
+          "lab brokers=4", """
+create_topic orders assignment={"0":[1,2]}
+kill 4
+reassign {"orders-0":[3,4]}
+start 4
+"""),
+    Story("reassign_cancelled", "A move that waits for a dead broker is cancelled.",
+          "lab brokers=4", """
+create_topic orders assignment={"0":[1,2]}
+kill 4
+reassign {"orders-0":[3,4]}
+cancel_reassignment ["orders-0"]
+start 4
+""", ("2.4",)),
+    Story("reassign_failover", "The controller dies while a move waits; the next one completes it.",
+          "lab brokers=5", """
+create_topic orders assignment={"0":[2,3]}
+kill 5
+reassign {"orders-0":[4,5]}
+kill 1
+start 5
+"""),
+    Story("preferred_wanted", "A broker returns and gets its leaderships back on demand.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1,2],"1":[1,2,3]}
+kill 3
+start 3
+elect_preferred ["orders-0"]
+"""),
+    Story("preferred_not_needed", "A preferred election where the preferred replica leads already.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1,2],"1":[1,2,3]}
+elect_preferred ["orders-0"]
+"""),
+    Story("preferred_dead", "A preferred election for a replica that is down.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1,2],"1":[1,2,3]}
+kill 3
+elect_preferred ["orders-0"]
+"""),
+    Story("automatic_rebalance", "A broker returns and the controller gives its leaderships back by itself.",
+          'lab brokers=3 config={"auto.leader.rebalance.enable":true,"leader.imbalance.check.interval.seconds":15}', """
+create_topic orders assignment={"0":[3,1,2],"1":[1,2,3],"2":[3,2,1]}
+kill 3
+start 3
+run_for 20
+"""),
+)}  # fmt: skip
+"""By name, in the order in which the mechanisms are met."""

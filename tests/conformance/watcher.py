@@ -1,0 +1,174 @@
+"""What a real cluster has written since the last look, and whether it is quiet."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from kafka_ctl.history.logline import Line, parse_lines
+from kafka_ctl.zookeeper.znodes import ControllerZNode, ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
+from tests.conformance.cluster import Cluster, wait
+
+STILL = 1.0
+"""Seconds without a new line in any log that count as quiet."""
+
+ANNOUNCED = 8.0
+"""Seconds after which a leader has told the controller of a changed ISR: it looks every 2.5 s, and waits for 5 s."""
+
+CONTROL = {
+    "4": "LeaderAndIsr",
+    "5": "StopReplica",
+    "6": "UpdateMetadata",
+    "LEADER_AND_ISR": "LeaderAndIsr",
+    "STOP_REPLICA": "StopReplica",
+    "UPDATE_METADATA": "UpdateMetadata",
+}
+"""The controller's requests, as Kafka 0.10 and later ones name them in a request header."""
+
+COMPLETED = re.compile(r"Completed request:(?:RequestHeader\(apiKey=(\w+)|\{api_key=(\d+))")
+
+
+class Watcher:
+    """Reads the logs of a cluster piece by piece."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._read: dict[tuple[int, str], int] = {}
+        self.announced: dict[tuple[str, int], tuple[int, tuple[int, ...]]] = {}
+        """What the controllers last told of each partition: leader and ISR."""
+        self._isr_changed = -ANNOUNCED
+        self._seen: list[Line] = []
+
+    def lines(self) -> list[Line]:
+        """The controllers' lines since the last call, each controller's in order, controllers by their first line."""
+        self._look()
+        lines, self._seen = self._seen, []
+        by_controller: dict[str | None, list[Line]] = {}
+        for line in lines:
+            by_controller.setdefault(line.actor, []).append(line)
+        runs = sorted(by_controller.values(), key=lambda run: run[0].time)
+        return [line for run in runs for line in run]
+
+    def answered(self) -> dict[int, list[str]]:
+        """By broker, the controller's requests it has answered since the last call."""
+        found = {}
+        for id in self.cluster.brokers:
+            names = []
+            for text in self._new_text(id, "wire.log"):
+                header = COMPLETED.match(text)
+                if header and (name := CONTROL.get(header[1] or header[2])):
+                    names.append(name)
+            found[id] = names
+        return found
+
+    def _new_text(self, id: int, name: str) -> list[str]:
+        """The complete lines a log has got since the last call."""
+        path = self.cluster.brokers[id].folder / name
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(self._read.get((id, name), 0))
+            new = file.read()
+        new = new[: new.rfind(b"\n") + 1]
+        self._read[id, name] = self._read.get((id, name), 0) + len(new)
+        return new.decode("utf-8", "replace").splitlines()
+
+    def _look(self) -> bool:
+        """Take in what is new; whether anything was."""
+        news = False
+        for id in self.cluster.brokers:
+            for line in parse_lines(self._new_text(id, "control.log")):
+                news = True
+                if line.kind == "broker" or line.actor not in (None, f"controller-{id}"):
+                    continue
+                self._seen.append(line._replace(actor=f"controller-{id}"))
+                if line.leader is not None and line.kind == "request":
+                    self.announced[line.topic or "", line.partition or 0] = (line.leader, line.isr or ())
+            if any("ing ISR" in text for text in self._new_text(id, "server.log")):
+                self._isr_changed = time.monotonic()
+        return news
+
+    # Quiet
+
+    def settle(self, lagging: tuple[int, ...] = ()) -> None:
+        """Return when nothing is under way any more: no new lines, and ZooKeeper as it must become."""
+        last = time.monotonic()
+        problem = ""
+
+        def quiet() -> bool:
+            nonlocal last, problem
+            if self._look():
+                last = time.monotonic()
+            if time.monotonic() - last < STILL or time.monotonic() - self._isr_changed < ANNOUNCED:
+                return False
+            problem = self._problem(set(self.cluster.up) - set(lagging))
+            return not problem
+
+        try:
+            wait(quiet, "quiet")
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}: {problem}") from None
+
+    def _problem(self, up: set[int]) -> str:
+        """What is not as it must become; empty when all is well."""
+        cluster = self.cluster
+        for broker in cluster.brokers.values():
+            if broker.died:
+                raise RuntimeError(f"broker {broker.id} has died: {broker.log('server.log')[-2000:]}")
+        tree = cluster.tree()
+        if (there := cluster.registered()) != sorted(i for i, b in cluster.brokers.items() if b.running):
+            return f"/brokers/ids has {there}"
+        controller = tree.get("/controller")
+        if controller is None or ControllerZNode.decode(controller[0]) not in up:
+            return f"/controller has {controller}"
+        if any(path.startswith("/isr_change_notification/") for path in tree):
+            return "an ISR change is being announced"
+        if "/admin/preferred_replica_election" in tree:
+            return "a preferred election is under way"
+        return self._unfinished_deletion(tree, up) or self._unfinished_move(tree, up) or self._unsettled(tree, up)
+
+    def _assignments(self, tree: Mapping[str, tuple[bytes, int]]) -> dict[tuple[str, int], Any]:
+        found = {}
+        for path, (data, _) in tree.items():
+            topic = path.removeprefix("/brokers/topics/")
+            if path != topic and "/" not in topic and f"/admin/delete_topics/{topic}" not in tree:
+                found |= {(topic, p): a for p, a in TopicZNode.decode(data, topic).items()}
+        return found
+
+    def _unfinished_deletion(self, tree: Mapping[str, tuple[bytes, int]], up: set[int]) -> str:
+        for path in tree:
+            topic = path.removeprefix("/admin/delete_topics/")
+            if path != topic:
+                data = tree.get(f"/brokers/topics/{topic}")
+                replicas = TopicZNode.decode(data[0], topic).values() if data else []
+                if all(r in up for a in replicas for r in a.replicas):
+                    return f"{topic} is being deleted"
+        return ""
+
+    def _unfinished_move(self, tree: Mapping[str, tuple[bytes, int]], up: set[int]) -> str:
+        moves = tree.get("/admin/reassign_partitions")
+        for tp, target in ReassignPartitionsZNode.decode(moves[0]).items() if moves else ():
+            if set(target) <= up:
+                return f"{tp} is being moved to {target}"
+        for tp, a in self._assignments(tree).items():
+            if a.is_being_reassigned and set(a.target) <= up:
+                return f"{tp} is being moved to {a.target}"
+        return ""
+
+    def _unsettled(self, tree: Mapping[str, tuple[bytes, int]], up: set[int]) -> str:
+        for tp, assignment in self._assignments(tree).items():
+            stored = tree.get(TopicPartitionStateZNode.path(tp))
+            if stored is None:
+                if set(assignment.replicas) & up:
+                    return f"{tp} has no state yet"
+                continue
+            state = TopicPartitionStateZNode.decode(*stored, tp)
+            told = self.announced.get(tp)
+            if told != (state.leader, state.isr):
+                return f"{tp} is {state}, but the controller told {told}"
+            wanted = set(assignment.replicas) & up
+            if state.leader >= 0 and (state.leader not in up or set(state.isr) != wanted):
+                return f"{tp} is {state}; its ISR should become {sorted(wanted)}"
+        return ""

@@ -1,0 +1,45 @@
+"""Every recording of real Kafka, replayed by the kit in memory: the same transitions, requests, states and znodes."""
+
+import difflib
+
+import pytest
+
+from tests.conformance import fidelity
+from tests.conformance.stories import STORIES
+
+RECORDINGS = fidelity.golden_files()
+
+
+@pytest.mark.parametrize(("generation", "story"), RECORDINGS, ids=lambda word: word)
+def test_kit_does_what_kafka_did(generation, story):
+    if lacks := fidelity.missing(generation, story):
+        pytest.skip(lacks)
+    kafka, kit = fidelity.golden(generation, story), fidelity.replayed(generation, story)
+    difference = difflib.unified_diff(kafka.splitlines(), kit.splitlines(), "Kafka", "the kit", lineterm="")
+    assert kafka == kit, "\n".join(difference)
+
+
+@pytest.mark.parametrize(("generation", "story"), RECORDINGS, ids=lambda word: word)
+def test_recording_is_of_the_story(generation, story):
+    recorded = [line for block in fidelity.golden(generation, story).split("\n\n") for line in _commands(block)]
+    assert recorded == [*STORIES[story].text(generation).splitlines(), "settle"]
+
+
+def _commands(block):
+    return [line for line in block.partition("\n----\n")[0].splitlines() if not line.startswith("#")]
+
+
+def test_every_story_is_recorded():
+    wanted = {(g, name) for name, story in STORIES.items() for g in story.generations}
+    assert set(RECORDINGS) == wanted
+
+
+def test_a_changed_recording_is_noticed():
+    """The comparison can fail: a recording in which Kafka had chosen another leader is not what the kit does."""
+    text = fidelity.golden("2.0", "broker_killed")
+    assert "leader=1" in text
+    assert fidelity.replay(text) != text.replace("leader=1", "leader=2")
+
+
+def test_the_table_in_the_docs_is_fresh():
+    assert fidelity.page() == fidelity.PAGE.read_text(encoding="utf-8"), "run: python -m tests.conformance.fidelity"
