@@ -25,10 +25,10 @@ SHAPES = {
     "zk": ("cylinder", "zoo", "zoo_line"),
     "watch": ("note", "zoo", "zoo_line"),
     "fault": ("octagon", "off", "off_line"),
-    "election": ("diamond", "insync", "leader"),
+    "election": ('box style="filled,bold"', "insync", "leader"),
     "partition": ("box", "insync", "leader"),
     "replica": ("box", "insync", "leader"),
-    "request": ("cds", "good_fill", "good"),
+    "request": ('box style="filled,rounded"', "good_fill", "good"),
     "broker": ("component", "panel", "line"),
     "controller": ("house", "lag", "lag_line"),
 }
@@ -50,12 +50,8 @@ def cause_dot(records: Sequence[Record], start: int = 0, wants: Callable[[Record
     for number, step in enumerate(found):
         shape, fill, line = SHAPES.get(step.kind, ("box", "panel", "line"))
         words = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records)}", 34))
-        shown = "box" if shape == "diamond" else shape
-        outline = ' style="filled,bold"' if shape == "diamond" else ""
-        lines.append(
-            f'  s{number} [shape={shown} fillcolor="{LIGHT[fill]}" color="{LIGHT[line]}"{outline} '
-            f"label={quote(words)}];"
-        )
+        colours = f'fillcolor="{LIGHT[fill]}" color="{LIGHT[line]}"'
+        lines.append(f"  s{number} [shape={shape} {colours} label={quote(words)}];")
     last_child: dict[int | None, int] = {}
     for number, step in enumerate(found):
         before = last_child.get(step.cause)
