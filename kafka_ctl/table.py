@@ -97,7 +97,7 @@ class Tables(dict[str, TransitionTable]):
 
     def __getitem__(self, generation: object) -> TransitionTable:
         name = getattr(generation, "name", generation)
-        if name not in self:
+        if not isinstance(name, str) or name not in self:
             raise UnknownName("generation", str(generation), self)
         return super().__getitem__(name)
 

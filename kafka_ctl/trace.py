@@ -73,26 +73,13 @@ class Trace(Sequence[Record]):
         self.listeners: list[Callable[[Record], None]] = []
         """Called with every new record: invariants, live views."""
 
+    # fmt: off
     def add(
-        self,
-        actor: str,
-        kind: str,
-        action: str,
-        topic: str | None = None,
-        partition: int | None = None,
-        broker: int | None = None,
-        source: str | None = None,
-        target: str | None = None,
-        leader: int | None = None,
-        isr: tuple[int, ...] | None = None,
-        leader_epoch: int | None = None,
-        zk_version: int | None = None,
-        controller_epoch: int | None = None,
-        path: str | None = None,
-        error: str | None = None,
-        cause: int | None = None,
-        replicas: tuple[int, ...] | None = None,
-        detail: str | None = None,
+        self, actor: str, kind: str, action: str, topic: str | None = None, partition: int | None = None,
+        broker: int | None = None, source: str | None = None, target: str | None = None, leader: int | None = None,
+        isr: tuple[int, ...] | None = None, leader_epoch: int | None = None, zk_version: int | None = None,
+        controller_epoch: int | None = None, path: str | None = None, error: str | None = None,
+        cause: int | None = None, replicas: tuple[int, ...] | None = None, detail: str | None = None,
     ) -> int:
         """Append one record at the present time and return its `seq`; the cause defaults to `CAUSE`."""
         now = self._now()
@@ -101,31 +88,14 @@ class Trace(Sequence[Record]):
         records = self.records
         seq = len(records)
         record = Record(
-            seq,
-            self._time_ms,
-            actor,
-            kind,
-            action,
-            topic,
-            partition,
-            broker,
-            source,
-            target,
-            leader,
-            isr,
-            leader_epoch,
-            zk_version,
-            controller_epoch,
-            path,
-            error,
-            CAUSE.get() if cause is None else cause,
-            replicas,
-            detail,
+            seq, self._time_ms, actor, kind, action, topic, partition, broker, source, target, leader, isr,
+            leader_epoch, zk_version, controller_epoch, path, error, CAUSE.get() if cause is None else cause, replicas, detail,
         )
         records.append(record)
         for listener in self.listeners:
             listener(record)
         return seq
+    # fmt: on
 
     def about(
         self,

@@ -23,9 +23,9 @@ NOTEBOOKS = sorted(
 
 ORDER = """
     errors
-    cluster table assignment
+    cluster table assignment scala
     partition replica election generation trace describe java
-    lab.clock lab.costs
+    lab.clock lab.costs lab.loop
     zookeeper
     brokers
     controller
@@ -34,7 +34,7 @@ ORDER = """
     __init__
     installing
     bootstrap
-    environment gate jupyter
+    environment gate jupyter demo
     cli
     __main__
 """
@@ -44,7 +44,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 """
 
 CORE = """
-    errors cluster table partition replica election assignment generation trace describe
+    errors cluster table partition replica election assignment generation trace describe scala
     controller brokers lab zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def no_live_replica(c: Controller, tp: TopicPartition) -> StateChangeFailed:
+    """New -> Online, but no assigned replica is alive."""
     assigned = ",".join(map(str, c.context.assigned(tp)))
     live = ", ".join(map(str, sorted(c.context.live)))
     return StateChangeFailed(
@@ -21,11 +22,13 @@ def no_live_replica(c: Controller, tp: TopicPartition) -> StateChangeFailed:
 
 
 def no_state(c: Controller, tp: TopicPartition) -> StateChangeFailed:
+    """An election where no leader was ever written."""
     state = c.context.partitions[tp]
     return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {tp} in {state} state")
 
 
 def newer_controller_elected(c: Controller, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+    """An election where a newer controller has already elected."""
     return StateChangeFailed(
         f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by another "
         f"controller. This probably means that the current controller {c.id} went through a soft failure and another "
@@ -34,6 +37,7 @@ def newer_controller_elected(c: Controller, tp: TopicPartition, state: LeaderAnd
 
 
 def newer_controller_wrote(c: Controller, state: LeaderAndIsr) -> StateChangeFailed:
+    """A change of what a newer controller has already written."""
     return StateChangeFailed(
         "Leader and isr path written by another controller. This probably means the current controller with epoch "
         f"{c.context.epoch} went through a soft failure and another controller was elected with epoch "
@@ -42,6 +46,7 @@ def newer_controller_wrote(c: Controller, state: LeaderAndIsr) -> StateChangeFai
 
 
 def would_lead(replica: Replica) -> StateChangeFailed:
+    """A replica to be started as follower leads already."""
     return StateChangeFailed(
         f"Replica {replica.broker} for partition {replica.topic_partition} cannot be moved to NewReplica state as it "
         "is being requested to become leader"
@@ -49,6 +54,7 @@ def would_lead(replica: Replica) -> StateChangeFailed:
 
 
 def nothing_stored(replica: Replica) -> StateChangeFailed:
+    """A replica goes offline where no leader was ever written."""
     return StateChangeFailed(
         f"Failed to change state of replica {replica.broker} for partition {replica.topic_partition} since the leader "
         "and isr path in zookeeper is empty"

@@ -45,6 +45,7 @@ async def register(c: Controller) -> None:
 
 
 def unregister(c: Controller) -> None:
+    """What a controller that resigns no longer listens to; that of brokers and topics is forgotten one by one."""
     for path, _ in CHILDREN:
         c.zk.forget_children(path)
     c.zk.forget_node(znodes.ReassignPartitionsZNode.path())

@@ -20,10 +20,11 @@ from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
+from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.story import Command
 
 
-class Lab(Topics, Faults):
+class Lab(Topics, Faults, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -164,6 +165,9 @@ class Lab(Topics, Faults):
             return method(self, *line.args, **line.kwargs)  # type: ignore[misc]
         except TypeError as error:
             raise BadInput(f"line {line.line}: {line}: {error}") from None
+        except BadInput as error:
+            error.args = (f"line {line.line}: {error}",)
+            raise
 
     # The end
 

@@ -4,6 +4,7 @@ It runs plain asyncio code. Equal times run in the order they were asked for, so
 what it was asked to do.
 """
 
+# mypy: disable-error-code=override
 from __future__ import annotations
 
 import asyncio

@@ -112,6 +112,7 @@ def replicas(acting: Controller | None) -> list[ReplicaView]:
 
 
 def broker(process: Broker) -> BrokerView:
+    """What a broker process does, knows, leads and follows at this moment."""
     hosted = process.replicas.hosted if process.state != "down" else {}
     return BrokerView(
         process.id,

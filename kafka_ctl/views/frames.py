@@ -127,6 +127,10 @@ class Film:
         return f"{self.title}, {len(self)} steps\n" + "\n".join(lines)
 
 
+MACHINES = ("partition", "replica")
+"""The views that draw a transition table, which differs between generations: the option `generation` is theirs."""
+
+
 def film(
     records: Sequence[Record],
     view: str = "cluster",
@@ -152,6 +156,8 @@ def film(
     if start is not None:
         first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
     found = steps(records, wants or kind.wants, limit, first)
+    if view not in MACHINES:
+        options.pop("generation", None)  # only the machines differ in their looks
     drawing: View = kind(union(records), records, found, **options)
     made = _frames(drawing, records, found, first)
     _place_movers(made)

@@ -112,7 +112,7 @@ class MemorySession(Session):
 
     def abandon(self) -> None:
         self.listening = False
-        self.server.clock.later(self.timeout, self.server.end, self, "expired")
+        self.server.clock.later(self.timeout, self.server.end, self, "expired", CAUSE.get())
 
 
 class MemoryStore(Store):
@@ -150,7 +150,7 @@ class MemoryStore(Store):
         """The server forgets a session whose client is alive: its ephemerals go and the client is told."""
         self.end(session, "expired")
 
-    def end(self, session: MemorySession, how: str) -> None:
+    def end(self, session: MemorySession, how: str, cause: int | None = None) -> None:
         """Remove a session and its ephemeral znodes; `how` is `closed` or `expired`."""
         if not session.alive:
             return
@@ -159,7 +159,7 @@ class MemoryStore(Store):
         for watches in (self._data_watches, self._child_watches):
             for path in [p for p, holders in watches.items() if session.id in holders]:
                 del watches[path][session.id]
-        seq = self.trace.add("zookeeper", "zk", how, detail=f"session={session.id:#x} of {session.actor}")
+        seq = self.trace.add("zookeeper", "zk", how, cause=cause, detail=f"session={session.id:#x} of {session.actor}")
         for path in list(self.tree.ephemerals.pop(session.id, ())):
             self._write("zookeeper", session, Delete(path), seq)
         if how == "expired":

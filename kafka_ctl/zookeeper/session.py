@@ -231,8 +231,8 @@ class RemoteSession(Session):
 
     def _settle(self, call: _Call, result: Result | None) -> None:
         if call.future.done():
-            return
-        if result is not None:
+            pass
+        elif result is not None:
             call.future.set_result(result)
         elif self.over:
             call.future.set_exception(SessionExpired(call.op.path))

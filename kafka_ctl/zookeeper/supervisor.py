@@ -57,6 +57,7 @@ class Supervisor:
 
 
 def main(folder: str, log: str, *command: str) -> None:
+    """Obey orders from standard input until it ends; then nothing of the server is left."""
     supervisor = Supervisor(Path(folder), Path(log), list(command))
     orders = {"start": supervisor.start, "state": supervisor.state, "kill": supervisor.kill}
     try:
