@@ -61,7 +61,6 @@ def dispatch(argv: list[str]) -> int:
     from kafka_ctl import cli
 
     cli.main(args=argv, prog_name="kafka-ctl")
-    return 0
 
 
 def at_home(root: Path) -> bool:

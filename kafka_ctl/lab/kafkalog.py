@@ -128,7 +128,9 @@ class _Writer:
         known = words | {"id": r.broker, "epoch": r.controller_epoch}
         printed = [self.book.say("{tp}={told}", _columns(s) | state_words(s)) for s in states]
         leaders = [
-            self.book.say("{node}", self.node(b)) for b in dict.fromkeys(s.leader for s in states) if (b or 0) >= 0
+            self.book.say("{node}", self.node(b))
+            for b in dict.fromkeys(s.leader for s in states)
+            if b is not None and b >= 0
         ]
         return self.book.say(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
 
