@@ -16,6 +16,7 @@ from typing import NoReturn
 
 import click
 
+from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, KafkaCtlError
 
 SECTIONS = {
@@ -35,6 +36,7 @@ Examples:
   kafka-ctl run my-story.txt              everything that happens in a story, one fact a line
   kafka-ctl run my-story.txt --log state-change
                                           ... as Kafka's own log would tell it
+  kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
 """
 
@@ -69,6 +71,8 @@ def app() -> None:
 
 FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 """Settings of a command whose arguments, `--help` included, another program reads."""
+LOGS = ("state-change", "controller")
+VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
 
 
@@ -109,28 +113,43 @@ def demo(zookeeper: str, generation: str, fast: bool) -> None:
 @click.argument("story")
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
 @click.option("--all", "everything", is_flag=True, help="Reads, answers and cached metadata as well.")
-@click.option(
-    "--log", type=click.Choice(["state-change", "controller"]), help="The lines Kafka writes to that log."
-)
-def run(story: str, zookeeper: str, everything: bool, log: str | None) -> None:
+@click.option("--log", type=click.Choice(LOGS), help="The lines Kafka writes to that log instead.")
+@click.option("--broker", type=int, help="With --log: only what this broker's process writes.")
+def run(story: str, zookeeper: str, everything: bool, log: str | None, broker: int | None) -> None:
     """Run the story in the file STORY and print its trace, one fact a line.
 
     \b
-    A story is a cluster and what is done to it, for example:
-      lab brokers=3 generation=2.0 seed=7
-      create_topic orders partitions=6 replication_factor=3
-      settle
-      kill 1
-      settle
+    # A story is a cluster and what is done to it, for example:
+    lab brokers=3 generation=2.0 seed=7
+    create_topic orders partitions=6 replication_factor=3
+    settle
+    kill 1
+    settle
     """
+    from kafka_ctl.lab.kafkalog import kafka_log
     from kafka_ctl.lab.lab import Lab
 
+    if broker is not None and log is None:
+        raise click.UsageError("--broker goes with --log")
     with Lab.replay(story, zookeeper=zookeeper) as played:
         if log:
-            text = played.trace.kafka_log(log, played.generation.name)
+            text = kafka_log(played.trace, log, played.generation.name, broker)
         else:
-            text = played.trace.text("all") if everything else played.trace.text()
+            text = played.trace.text("all" if everything else "story")
         click.echo(text.rstrip("\n"))
+
+
+@app.command()
+@click.argument("story")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Ends in .svg, .html, .png or .gif.")
+@click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
+def render(story: str, output: str, views: tuple[str, ...]) -> None:
+    """Draw the story in the file STORY as a film, into one file that plays by itself."""
+    from kafka_ctl.lab.lab import Lab
+    from kafka_ctl.views.export import export
+
+    with Lab.replay(story) as played:
+        click.echo(export(played.trace, output, views or "cluster"))
 
 
 @app.command()
@@ -141,6 +160,38 @@ def zookeeper(port: int | None, data: str | None) -> None:
     from kafka_ctl.zookeeper.server import serve
 
     serve(port, data)
+
+
+@app.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 when a picture is missing or stale.")
+def diagrams(check: bool) -> int:
+    """Draw the pictures in diagrams/ anew, from the transition tables and from recorded runs."""
+    from kafka_ctl.views import diagrams
+
+    folder = ROOT / "diagrams"
+    if check:
+        return _stale(diagrams.check(folder), "kafka-ctl diagrams")
+    click.echo(f"wrote {len(diagrams.write(folder))} files to {folder}")
+    return 0
+
+
+@app.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
+def docs(check: bool) -> int:
+    """Write docs/reference.md anew: commands, the lab, generations, configuration, costs, tables."""
+    from kafka_ctl import reference
+
+    if check:
+        return _stale(reference.check(ROOT / "docs"), "kafka-ctl docs")
+    click.echo(f"wrote {reference.write(ROOT / 'docs')}")
+    return 0
+
+
+def _stale(problems: Sequence[str], cure: str) -> int:
+    """Say what is stale and how to mend it; the exit status."""
+    for problem in problems:
+        click.echo(f"kafka-ctl: {problem}; `{cure}` makes it anew", err=True)
+    return int(bool(problems))
 
 
 def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
@@ -164,3 +215,8 @@ def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> i
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as trouble:
+        if trouble.filename is None:
+            raise
+        click.echo(f"kafka-ctl: {trouble.filename}: {trouble.strerror}", err=True)
+        return 2

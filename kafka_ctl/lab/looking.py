@@ -28,6 +28,7 @@ class Looking:
 
     @property
     def trace(self) -> Trace:
+        """Everything that has happened so far, as records."""
         return self._world.trace
 
     @property

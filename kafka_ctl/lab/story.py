@@ -7,7 +7,7 @@
 
 One command a line: a method of `Lab`, its first arguments bare, the others by name, values as JSON without spaces.
 Lines with `#` are prose. A golden story also has `----` and recorded output after each command, up to the next blank
-line; a reader of commands skips both.
+line, and commands that only look; a reader of commands skips these.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput
+
+QUIET, SHOWN = "quiet", ("show", "check")
+"""What golden stories put before a command whose output is not wanted, and their commands that only look."""
 
 
 class Command(NamedTuple):
@@ -51,7 +54,9 @@ def command(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Comma
 
 
 def _write(value: Any) -> str:
-    text = value if isinstance(value, str) and _read(value) == value else json.dumps(plain(value), separators=(",", ":"))
+    text = (
+        value if isinstance(value, str) and _read(value) == value else json.dumps(plain(value), separators=(",", ":"))
+    )
     return shlex.quote(text) if text == "" or any(c.isspace() or c in "'\"\\#" for c in text) else text
 
 
@@ -89,6 +94,9 @@ def parse(text: str) -> Iterator[Command]:
             words = shlex.split(stripped, comments=True)
         except ValueError as error:
             raise BadInput(f"line {number}: {stripped!r} is no command: {error}") from None
+        words = words[1:] if words[0] == QUIET and len(words) > 1 else words
+        if words[0] in SHOWN:
+            continue
         args, kwargs = [], {}
         for word in words[1:]:
             name, equals, value = word.partition("=")
@@ -121,7 +129,8 @@ def opening(line: Command) -> dict[str, Any]:
     known = ("brokers", "generation", "seed", "config", "settle", "changes", "description")
     if line.name != "lab" or line.args or set(line.kwargs) - set(known):
         raise BadInput(
-            f"line {line.line}: a story begins with 'lab' and {', '.join(known)} by name; this begins with {str(line)!r}"
+            f"line {line.line}: a story begins with 'lab' and {', '.join(known)} by name; "
+            f"this begins with {str(line)[:200]!r}"
         )
     given = dict(line.kwargs)
     if isinstance(given.get("brokers"), dict):
