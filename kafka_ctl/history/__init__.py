@@ -3,6 +3,7 @@
     spark()        a Spark session on this machine                     session
     generate()     simulate many clusters, write what happened         dataset, workload, layout
     load()         read that again, as a DataFrame                     reading
+    import_logs()  the logs of real clusters, in the same columns      importlog, logfile, logline
     simulate()     one of these clusters, as a trace                   workload
     [questions]    one function, one question, one answer
     [plots]        answers to look at
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from kafka_ctl.history import plots, questions
     from kafka_ctl.history.dataset import Dataset, generate
+    from kafka_ctl.history.importlog import Logs, import_logs
     from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import TROUBLES, Workload, simulate
@@ -28,6 +30,8 @@ _HOMES = {
     "Dataset": "dataset",
     "load": "reading",
     "load_arrow": "reading",
+    "import_logs": "importlog",
+    "Logs": "importlog",
     "simulate": "workload",
     "Workload": "workload",
     "TROUBLES": "workload",
@@ -35,8 +39,8 @@ _HOMES = {
     "plots": "",
 }
 __all__ = [
-    "TROUBLES", "Dataset", "Workload", "generate", "load", "load_arrow", "plots", "questions", "simulate",
-    "spark",
+    "TROUBLES", "Dataset", "Logs", "Workload", "generate", "import_logs", "load", "load_arrow", "plots",
+    "questions", "simulate", "spark",
 ]  # fmt: skip
 
 

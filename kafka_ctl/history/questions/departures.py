@@ -11,9 +11,11 @@ CAUSES = {
     ("fault", "bounce"): "quick restart",
     ("fault", "expire_session"): "session expiry",
     ("broker", "controlled-shutdown"): "controlled shutdown",
+    ("broker", "lost"): "broker loss",
 }
 """The records that say why a broker leaves, by kind and action, and what we call it. A crash of the broker
-that was the controller at the time is told apart as `controller crash`."""
+that was the controller at the time is told apart as `controller crash`. Real logs know of no faults: there a
+controller finds that a broker is gone (`broker loss`), unless it has asked to leave."""
 
 _CASES = " ".join(
     f"WHEN kind = '{kind}' AND action = '{action}' THEN '{cause}'" for (kind, action), cause in CAUSES.items()
@@ -27,8 +29,9 @@ WITH said AS (
     SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history ORDER BY seq) AS controller
     FROM said WHERE cause IS NOT NULL OR elected IS NOT NULL
 ), tries AS (  -- each attempt of a controlled shutdown is a record; the last one is the departure
-    SELECT *, lead(cause) OVER later = cause AND lead(detail) OVER later NOT LIKE 'attempt=1 %' AS again
-    FROM known WHERE cause IS NOT NULL WINDOW later AS (PARTITION BY history, broker ORDER BY seq)
+    SELECT *, lag(cause) OVER its AS before, lead(cause) OVER its AS next,
+           coalesce(lead(detail) OVER its NOT LIKE 'attempt=1 %', true) AS again
+    FROM known WHERE cause IS NOT NULL WINDOW its AS (PARTITION BY history, broker ORDER BY seq)
 )
 SELECT history, broker,
        CASE WHEN cause = 'broker crash' AND broker = controller THEN 'controller crash'
@@ -37,7 +40,9 @@ SELECT history, broker,
        CAST(nullif(regexp_extract(detail, 'attempt=([0-9]+)', 1), '') AS INT) AS attempts,
        CASE WHEN detail LIKE '%remaining=' THEN 0
             WHEN detail LIKE '%remaining=%' THEN size(split(detail, ',')) END AS remaining
-FROM tries WHERE NOT (cause = 'controlled shutdown' AND coalesce(again, false))
+FROM tries
+WHERE NOT (cause = 'controlled shutdown' AND again AND coalesce(next = cause, false))
+  AND NOT (cause = 'broker loss' AND coalesce(before = 'controlled shutdown', false))
 """
 
 

@@ -8,16 +8,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.history.importlog import Logs
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.trace import Trace
 
 Records: TypeAlias = Any
-"""What may be asked: a Spark DataFrame (`load`, `import_logs`), an Arrow table, or a lab's `Trace`."""
+"""What may be asked: a Spark DataFrame (`load`), `Logs` (`import_logs`), an Arrow table, or a lab's `Trace`."""
 
 
 def frame(records: Records) -> DataFrame:
     """Records as a DataFrame of the trace schema; BadInput when they are something else."""
+    if isinstance(records, Logs):
+        return records.records
     if isinstance(records, Trace):
         records = to_arrow(records)
     if isinstance(records, pa.Table):
