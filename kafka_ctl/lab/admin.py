@@ -13,6 +13,7 @@ from typing import Any
 from kafka_ctl.assignment import add_partitions, assign
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.generation import Generation
 from kafka_ctl.trace import CAUSE, Trace
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
@@ -27,8 +28,10 @@ TOPIC_KEYS = ("unclean.leader.election.enable", "min.insync.replicas", "retentio
 class Admin:
     """One administrator with a session of its own."""
 
-    def __init__(self, store: Any, trace: Trace, random: Random) -> None:
+    def __init__(self, store: Any, trace: Trace, random: Random, generation: Generation) -> None:
         self.store, self.trace, self.random = store, trace, random
+        self.topic_version = 2 if generation.incremental_reassignment else 1
+        """The version of the topic znodes that this generation's tools write."""
         self._zk: KafkaZk | None = None
 
     async def zk(self) -> KafkaZk:
@@ -76,7 +79,7 @@ class Admin:
             chosen = check_assignment(assignment)
         path = znodes.ConfigEntityZNode.path("topics", topic)
         await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
-        data = znodes.TopicZNode.encode({p: tuple(r) for p, r in chosen.items()})
+        data = znodes.TopicZNode.encode({p: tuple(r) for p, r in chosen.items()}, self.topic_version)
         (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
 
     async def add_partitions(self, topic: str, total: int) -> None:
@@ -88,7 +91,7 @@ class Admin:
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
         existing = {number: a.replicas for number, a in known.items()}
         new = add_partitions(existing, total, registered)
-        data = znodes.TopicZNode.encode(existing | {n: tuple(r) for n, r in new.items()})
+        data = znodes.TopicZNode.encode(existing | {n: tuple(r) for n, r in new.items()}, self.topic_version)
         (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
 
     async def delete_topic(self, topic: str) -> None:
@@ -171,14 +174,16 @@ def check_targets(targets: Mapping[TopicPartition, Sequence[int]]) -> None:
         if twice:
             listed = ",".join(map(str, twice))
             raise BadInput(
-                f"Partition replica lists may not contain duplicate entries: {tp} contains multiple entries for {listed}"
+                "Partition replica lists may not contain duplicate entries: "
+                f"{tp} contains multiple entries for {listed}"
             )
 
 
 def _check_name(topic: str) -> None:
     if not isinstance(topic, str) or not LEGAL_NAME.match(topic) or topic in (".", ".."):
         raise BadInput(
-            f"topic name {topic!r} is illegal: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', not '.' or '..'"
+            f"topic name {topic!r} is illegal: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', "
+            "not '.' or '..'"
         )
 
 

@@ -48,7 +48,7 @@ class Lab(Topics, Faults, Pictures):
         self._world = world.open_world(zookeeper, self.generation, settings, seed, costs, history)
         self.closed = False
         self.commands: list[story.Command] = []
-        self._admin = Admin(self._world.store, self._world.trace, self._world.random)
+        self._admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
         self._settled_first, self._described = settle, described
         try:
             for broker, rack in self._racks.items():
