@@ -106,11 +106,17 @@ class Replication:
         limit = broker.config["replica.lag.time.max.ms"] / 1000
         while True:
             await broker.clock.sleep(limit / 2, background=True)
-            for tp, hosted in list(broker.replicas.hosted.items()):
-                if hosted.state.leader == broker.id and len(hosted.state.isr) > 1:
-                    late = tuple(f for f in hosted.state.isr if self._is_late(tp, f, broker.clock.now() - limit))
-                    if late:
-                        await self._change_isr(tp, "shrink-isr", remove=late)
+            for tp, late in self.late_followers(broker.clock.now() - limit).items():
+                await self._change_isr(tp, "shrink-isr", remove=late)
+
+    def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
+        """By partition led here: members of the ISR that have not been in step since then."""
+        late: dict[TopicPartition, tuple[int, ...]] = {}
+        for tp, hosted in self.broker.replicas.hosted.items():
+            if hosted.state.leader == self.broker.id and len(hosted.state.isr) > 1:
+                if followers := tuple(f for f in hosted.state.isr if self._is_late(tp, f, since)):
+                    late[tp] = followers
+        return late
 
     def _is_late(self, tp: TopicPartition, follower: int, since: float) -> bool:
         """Whether a follower has not been in step since then: it lags, or, where that counts, its process is down."""

@@ -174,7 +174,20 @@ class MemoryWorld(World):
         self.store.expire(session)
 
     def settle(self, limit: float | None = None) -> None:
-        self.clock.settle(LIMIT if limit is None else limit)
+        limit = LIMIT if limit is None else limit
+        self.clock.settle(limit)
+        patience = self.config["replica.lag.time.max.ms"] / 1000
+        for _ in range(4):  # leaders look every half of that time whether a follower is late
+            if not self._somebody_is_late():
+                break
+            self.clock.drive(lambda: False, self.clock.now() + patience / 2)
+            self.clock.settle(limit)
+
+    def _somebody_is_late(self) -> bool:
+        """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
+        up = [broker for broker in self.brokers.values() if broker.listening]
+        suspects = len(up) < len(self.brokers) or any(broker.replication.lagging for broker in up)
+        return suspects and any(broker.replication.late_followers(self.clock.now()) for broker in up)
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
         self.clock.drive(holds, self.clock.now() + (LIMIT if limit is None else limit))
