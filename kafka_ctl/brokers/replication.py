@@ -111,12 +111,12 @@ class Replication:
 
     def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
         """By partition led here: members of the ISR that have not been in step since then."""
-        late: dict[TopicPartition, tuple[int, ...]] = {}
-        for tp, hosted in self.broker.replicas.hosted.items():
-            if hosted.state.leader == self.broker.id and len(hosted.state.isr) > 1:
-                if followers := tuple(f for f in hosted.state.isr if self._is_late(tp, f, since)):
-                    late[tp] = followers
-        return late
+        late = {
+            tp: tuple(f for f in hosted.state.isr if self._is_late(tp, f, since))
+            for tp, hosted in self.broker.replicas.hosted.items()
+            if hosted.state.leader == self.broker.id and len(hosted.state.isr) > 1
+        }
+        return {tp: followers for tp, followers in late.items() if followers}
 
     def _is_late(self, tp: TopicPartition, follower: int, since: float) -> bool:
         """Whether a follower has not been in step since then: it lags, or, where that counts, its process is down."""
