@@ -60,6 +60,12 @@ class Generation:
         doc="one thread works through a queue of events; before, listeners and other threads share a lock")
     pipelined: bool = _field("KAFKA-5642", False, True, True,
         doc="ZooKeeper operations go out in a window, and partitions change in batches; before, one at a time")
+    ends_with_session: bool = _field("KAFKA-5642", False, True, True,
+        doc="what waits for ZooKeeper fails when the session expires; before, it was done in the next session")
+    registers_first: bool = _field("KAFKA-5473", False, True, True,
+        doc="a broker registers itself before it competes to be controller, and again after a lost session")
+    watches_endpoints: bool = _field("KAFKA-6246", False, True, True,
+        doc="the controller notices when a broker's address changes")
     marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
         doc="LeaderAndIsr says which replicas are new, and offline log directories are known")
     follows_missing_leaders: bool = _field("KAFKA-4763", False, True, True,
@@ -110,6 +116,10 @@ class Generation:
         doc="a replica that goes offline is announced also where no leader was ever elected")
     expels_silent_followers: bool = _field("KAFKA-7152", True, True, False,
         doc="a follower that stopped fetching leaves the ISR in time also when nothing was written")
+    wishes_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
+        doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
+    drops_wishes_together: bool = _field("KAFKA-6617", False, True, True,
+        doc="partitions leave the znode of the reassignment together, and it is not read again for each")
     incremental_reassignment: bool = _field("KIP-455", False, False, True,
         doc="a reassignment stands in the topic's znode and can be changed and cancelled")
     caches_bumped_epoch: bool = _field("KAFKA-9212", False, False, True,
@@ -140,6 +150,11 @@ class Generation:
     def kafka(self) -> str:
         """The release whose source is followed."""
         return GENERATIONS[self.name]
+
+    @property
+    def topic_version(self) -> int:
+        """The version of a topic's znode: 2 has a place for what is being added and removed (KIP-455)."""
+        return 2 if self.incremental_reassignment else 1
 
     def but(self, **changes: bool) -> Generation:
         """The same generation with some fields changed: a hybrid for lessons and exhibits."""

@@ -58,8 +58,9 @@ class Broker:
 
     def _reset(self) -> None:
         """What a process has in memory when it starts."""
-        pipelined = self.world.generation.pipelined
-        self.zk = ZkClient(self.config["zookeeper.max.in.flight.requests"] if pipelined else 1)
+        generation = self.world.generation
+        window = self.config["zookeeper.max.in.flight.requests"] if generation.pipelined else 1
+        self.zk = ZkClient(window, generation.ends_with_session)
         self.epoch = UNKNOWN_EPOCH
         """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.replicas = ReplicaManager(self)
@@ -101,11 +102,17 @@ class Broker:
         await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
-        await self.register()
-        await self.world.arrived(self.id)
+        registers_first = self.world.generation.registers_first or self.id in self.world.awaited
+        if registers_first:
+            await self.register()
+            await self.world.arrived(self.id)
+        else:
+            await self.controller.startup()
+            await self.register()
         self.state = RUNNING
         self.spawn(self.replication.expire_laggards())
-        self.controller.startup()
+        if registers_first:
+            await self.controller.startup()
 
     async def _connect(self) -> None:
         timeout = self.config["zookeeper.session.timeout.ms"] / 1000
@@ -133,7 +140,7 @@ class Broker:
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
-        if state == store.DISCONNECTED:
+        if state == store.DISCONNECTED or (state == store.EXPIRED and not self.zk.ends_with_session):
             self.zk.connected.clear()
         else:
             self.zk.connected.set()  # also when expired: who waits for an answer must learn that none will come
@@ -166,7 +173,7 @@ class Broker:
     async def stop(self) -> None:
         """Close the session and end."""
         if self.controller.is_active:
-            self.controller.resign()
+            await self.controller.resign()
         self.controller.stop()
         if self.zk.session is not None:
             await self.zk.session.close()

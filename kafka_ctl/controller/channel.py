@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.requests import ControlRequest, Response, StopReplicaRequest
@@ -91,7 +91,15 @@ class Channels:
 
     def __init__(self, controller: Controller) -> None:
         self.controller = controller
+        self.open = False
         self._by_broker: dict[int, Channel] = {}
+
+    def start(self, brokers: Iterable[int]) -> None:
+        """Open a channel to each of these brokers; those of an earlier time in office are given up."""
+        self.close()
+        self.open = True
+        for broker in brokers:
+            self.add(broker)
 
     def add(self, broker: int) -> None:
         if broker not in self._by_broker:
@@ -118,6 +126,8 @@ class Channels:
             channel.put(request, callback)
 
     def close(self) -> None:
+        """Close all channels; what they held is lost."""
+        self.open = False
         for broker in list(self._by_broker):
             self.remove(broker)
 

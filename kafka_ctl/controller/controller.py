@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from kafka_ctl.brokers.requests import Response
@@ -32,6 +33,7 @@ from kafka_ctl.controller.context import Context
 from kafka_ctl.controller.partitions import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.controller.threads import Lock, Thread
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import CAUSE, Trace
@@ -65,14 +67,13 @@ class Controller:
         """The broker this one believes to be the controller; -1 for none."""
         self.state = "Idle"
         self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
-        self.shutdown_lock = asyncio.Lock()
-        """Where controlled shutdowns have threads of their own, one runs at a time (Kafka's brokerShutdownLock)."""
+        self.lock, self.shutdown_lock = Lock(clock), Lock(clock)
+        """Where several threads share the context, whoever works on it holds the first (Kafka's controllerLock), and
+        only one controlled shutdown runs at a time (brokerShutdownLock)."""
         self.deletion_wanted = asyncio.Event()
-        self.threads: list[asyncio.Task] = []
+        self.threads: list[Thread] = []
         """What runs beside the events while this controller is active."""
         self._tasks: set[asyncio.Task] = set()
-        self.lock = asyncio.Lock()
-        """Where several threads share the context, whoever works on it holds this (Kafka's controllerLock)."""
         self.channels = Channels(self)
         self.partition_machine = PartitionStateMachine(self)
         self.replica_machine = ReplicaStateMachine(self)
@@ -80,14 +81,22 @@ class Controller:
 
     @property
     def is_active(self) -> bool:
-        return self.active_id == self.id
+        """Whether this broker acts as controller; in 0.10, whether it has channels, whoever is elected (KAFKA-4447)."""
+        return self.active_id == self.id if self.generation.single_threaded else self.channels.open
+
+    def locked(self) -> AbstractAsyncContextManager[Any]:
+        """What one thread may do at a time; where there is one only, that goes without saying."""
+        return nullcontext() if self.generation.single_threaded else self.lock
 
     # Life
 
-    def startup(self) -> None:
-        """Begin to compete for `/controller`."""
-        self.queue.put(events.Startup())
+    async def startup(self) -> None:
+        """Begin to compete for `/controller`; in 0.10 the broker goes on only when that is decided."""
         self.spawn(self._run())
+        if self.generation.single_threaded:
+            self.queue.put(events.Startup())
+        else:
+            await self.work(events.Startup(), CAUSE.get())
 
     def stop(self) -> None:
         """Stop at once, in the middle of whatever it does."""
@@ -117,29 +126,19 @@ class Controller:
 
     async def _run(self) -> None:
         while True:
-            event, queued = await self.queue.get()
-            if self.generation.single_threaded:
-                await self._work(event, queued)
-            else:
-                async with self.lock:
-                    await self._work(event, queued)
+            await self.work(*await self.queue.get())
 
     def hand_over(self, event: events.Event) -> None:
         """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
         if self.generation.single_threaded:
             self.queue.put(event)
         else:
-            self.spawn(self._alone(event))
+            self.spawn(self.work(event, self.queue.record(event)))
 
-    async def _alone(self, event: events.Event) -> None:
-        if isinstance(event, events.ControlledShutdown):
-            await self._work(event, CAUSE.get())  # it takes the lock for each partition anew
-        else:
-            async with self.lock:
-                await self._work(event, CAUSE.get())
-
-    async def _work(self, event: events.Event, cause: int | None) -> None:
+    async def work(self, event: events.Event, cause: int | None) -> None:
+        """Process an event in this task; `cause` is the record of its arrival."""
         CAUSE.set(cause)
+        waited = Lock.count()
         about = events.subject(event)
         started = self.trace.add(self.actor, "event", event.name, source="queued", target="started", **about)
         CAUSE.set(started)
@@ -147,15 +146,17 @@ class Controller:
         error = None
         try:
             await self.process(event)
-        except ControllerMoved as problem:
-            error = type(problem).__name__
-            self.say("controller_moved", event=event.name, error=str(problem))
-            await leadership.controller_change(self)
         except KafkaCtlError as problem:
             error = type(problem).__name__
-            self.say("error_processing", event=event.name, error=str(problem))
+            moved = isinstance(problem, ControllerMoved) and self.generation.fences_writes
+            self.say("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
+            if moved:
+                await leadership.controller_change(self)
         self.state = "Idle"
-        self.trace.add(self.actor, "event", event.name, source="started", target="done", error=error, **about)
+        detail = f"waited={waited.seconds * 1000:.3g}ms" if waited.seconds else None
+        self.trace.add(
+            self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
+        )
 
     async def process(self, event: events.Event) -> None:
         """Do what an event asks for."""
@@ -166,13 +167,16 @@ class Controller:
                 await leadership.controller_change(self)
             case events.Reelect():
                 await leadership.reelect(self)
-            case events.RegisterBrokerAndReelect():
+            case events.RegisterBrokerAndReelect() if self.generation.registers_first:
                 await self.register()
                 await leadership.new_session(self)
+            case events.RegisterBrokerAndReelect():
+                await leadership.new_session(self)
+                await self.register()
             case events.Expire(started):
                 started.set()
                 self.active_id = -1
-                self.resign()
+                await self.resign()
             case events.ControlledShutdown(broker, broker_epoch, reply):
                 await shutdown.controlled_shutdown(self, broker, broker_epoch, reply)
             case events.ApiPartitionReassignment(targets, reply):
@@ -228,8 +232,8 @@ class Controller:
     async def take_over(self) -> None:
         await failover.become_controller(self)
 
-    def resign(self) -> None:
-        failover.resign(self)
+    async def resign(self) -> None:
+        await failover.resign(self)
 
     async def move(self) -> None:
         """Give the controllership up: resign and delete `/controller`, so that all compete again."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
+from kafka_ctl.controller.threads import Thread
 from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA
@@ -57,6 +58,11 @@ async def initialize(c: Controller) -> None:
 async def topic_deletion(c: Controller) -> None:
     """The children of `/admin/delete_topics` changed."""
     wanted = await c.zk.read_children(DeleteTopicsZNode.path())
+    async with c.locked():
+        await _wished(c, wanted)
+
+
+async def _wished(c: Controller, wanted: list[str]) -> None:
     unknown = [t for t in wanted if t not in c.context.topics]
     if unknown:
         c.say("deleting_unknown_topics", topics=unknown)
@@ -110,16 +116,25 @@ async def resume_deletions(c: Controller) -> None:
         c.deletion_wanted.set()
 
 
-async def delete_topics_thread(c: Controller) -> None:
-    """0.10's thread: looks whenever it is woken, under the lock.
+def start_thread(c: Controller) -> None:
+    """0.10's delete-topics thread: looks whenever it is woken, under the lock.
 
     Kafka 0.10.2.2: controller/TopicDeletionManager.scala, DeleteTopicsThread
     """
-    while True:
+
+    async def wait() -> None:
         await c.deletion_wanted.wait()
         c.deletion_wanted.clear()
-        async with c.lock:
+
+    async def work() -> None:
+        async with c.locked():
             await look(c)
+
+    c.deletion_wanted.clear()
+    if enabled(c):
+        c.threads.append(Thread(c, wait, work))
+        if c.context.topics_to_be_deleted:
+            c.deletion_wanted.set()
 
 
 async def look(c: Controller) -> None:
@@ -184,6 +199,11 @@ async def stop_replica_response(
     c: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """A broker has deleted its copies, or could not."""
+    async with c.locked():
+        await _stopped(c, broker, error, errors)
+
+
+async def _stopped(c: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
     if c.generation.partitions_leave_first:
         errors = {tp: e for tp, e in errors.items() if tp.topic in c.context.deletion_started}
     failed = [tp for tp, e in errors.items() if error is not None or e is not None]

@@ -34,26 +34,31 @@ async def become_controller(c: Controller) -> None:
         await _clear(c, znodes.IsrChangeNotificationZNode.path())
     c.say("initializing_context")
     await initialize_context(c)
-    c.say("fetching_deletions")
-    await deletion.initialize(c)
     c.say("sending_update_metadata")
     await c.announce_brokers()
     await c.replica_machine.startup()
     await c.partition_machine.startup()
+    if not c.generation.single_threaded:
+        await listeners.subscribe_topics(c, c.context.topics)
     c.say("ready", epoch=c.context.epoch)
+    await _resume(c)
+
+
+async def _resume(c: Controller) -> None:
+    """Go on with what the last controller left unfinished, then look after the balance."""
     if c.generation.incremental_reassignment:
         await kip455.initialize(c)
     else:
-        await reassignment.trigger(c, list(c.context.reassigning))
+        await reassignment.resume(c)
     if c.generation.single_threaded:
         await deletion.resume_deletions(c)
-        await rebalance.initialize(c)
+        await rebalance.elect(c, await rebalance.pending(c), rebalance.MANUAL)
+        c.say("starting_scheduler")
+        rebalance.schedule(c, rebalance.FIRST_CHECK)
     else:
-        await rebalance.initialize(c)
-        c.threads.append(c.spawn(deletion.delete_topics_thread(c)))
-        await deletion.resume_deletions(c)
-    c.say("starting_scheduler")
-    rebalance.schedule(c, rebalance.FIRST_CHECK)
+        await rebalance.elect(c, c.context.preferred_elections, rebalance.MANUAL)
+        rebalance.start_thread(c)
+        deletion.start_thread(c)
 
 
 async def _clear(c: Controller, path: str) -> None:
@@ -63,24 +68,32 @@ async def _clear(c: Controller, path: str) -> None:
 async def initialize_context(c: Controller) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
     context = c.context
-    context.brokers = await c.zk.brokers()
+    context.brokers = await c.zk.brokers(await c.zk.broker_ids())
     names = await c.zk.read_children(znodes.TopicsZNode.path())
-    listeners.watch_topics(c, names)
+    if c.generation.single_threaded:
+        listeners.watch_topics(c, names)
     context.topics = {name: {} for name in names} | await c.zk.assignments(names)
     context.leadership.clear()
     context.shutting_down.clear()
-    await listeners.watch_brokers(c, context.brokers)
+    if c.generation.watches_endpoints:
+        await listeners.watch_brokers(c, context.brokers)
     await refresh_leadership(c, context.all_partitions())
-    for broker in context.brokers:
-        c.channels.add(broker)
+    c.channels.start(context.brokers)
+    if not c.generation.single_threaded:
+        context.preferred_elections |= dict.fromkeys(await rebalance.pending(c))
     if c.generation.incremental_reassignment:
         moving = ((tp, context.assignment(tp)) for tp in context.all_partitions())
         context.reassigning = {tp: a.target for tp, a in moving if a.is_being_reassigned}
     else:
         await reassignment.initialize(c)
+    if not c.generation.single_threaded:
+        await deletion.initialize(c)
     c.say("active_brokers", brokers=sorted(context.brokers))
     c.say("shutting_brokers", brokers=sorted(context.shutting_down))
     c.say("topics", topics=sorted(context.topics))
+    if c.generation.single_threaded:
+        c.say("fetching_deletions")
+        await deletion.initialize(c)
 
 
 async def refresh_leadership(c: Controller, partitions: object) -> None:
@@ -90,21 +103,26 @@ async def refresh_leadership(c: Controller, partitions: object) -> None:
             c.context.leadership[tp] = state
 
 
-def resign(c: Controller) -> None:
-    """Stop listening, stop sending, forget everything."""
-    context = c.context
-    listeners.unregister(c)
-    listeners.forget_brokers(c, context.brokers)
-    listeners.forget_topics(c, context.topics)
-    for thread in c.threads:
-        thread.cancel()
-    c.threads.clear()
-    c.channels.close()
-    c.zk.fence = None
-    for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
-        batch.clear()
-    kept = {} if c.generation.forgets_on_resignation else dict(context.reassigning)
-    for name, value in vars(Context()).items():
-        setattr(context, name, value)
-    context.reassigning = kept
-    c.say("resigned")
+async def resign(c: Controller) -> None:
+    """Stop listening, stop sending, forget everything.
+
+    In 0.10 only after its threads have finished what they are at, and what it was told to do is not forgotten: when
+    it is elected again, it does that too, whatever has happened meanwhile (KAFKA-5310).
+    """
+    listeners.unregister_wishes(c)
+    while c.threads:
+        await c.threads.pop().end()
+    async with c.locked():
+        listeners.unregister(c)
+        c.channels.close()
+        c.zk.fence = None
+        for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
+            batch.clear()
+        fresh, kept = vars(Context()), () if c.generation.forgets_on_resignation else SURVIVORS
+        for name in fresh.keys() - set(kept):
+            setattr(c.context, name, fresh[name])
+        c.say("resigned")
+
+
+SURVIVORS = ("reassigning", "preferred_elections")
+"""What of the context outlived a resignation and was not read anew at the next election."""

@@ -28,17 +28,18 @@ async def isr_change_notification(c: Controller) -> None:
     """Read the partitions named by the notifications again, tell all brokers, delete the notifications."""
     parent = IsrChangeNotificationZNode.path()
     names = await c.zk.read_children(parent)
-    try:
-        partitions: dict[TopicPartition, None] = {}
-        for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
-            if answer.error is None and isinstance(answer.value, bytes):
-                decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
-                partitions |= dict.fromkeys(decoded)
-        if partitions:
-            await failover.refresh_leadership(c, partitions)
-            await c.send_update_metadata(partitions)
-    finally:
-        await c.zk.delete_children(parent, names)
+    async with c.locked():
+        try:
+            partitions: dict[TopicPartition, None] = {}
+            for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+                if answer.error is None and isinstance(answer.value, bytes):
+                    decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
+                    partitions |= dict.fromkeys(decoded)
+            if partitions:
+                await failover.refresh_leadership(c, partitions)
+                await c.send_update_metadata(partitions)
+        finally:
+            await c.zk.delete_children(parent, names)
 
 
 async def log_dir_event_notification(c: Controller) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, listeners, reassignment
+from kafka_ctl.controller import deletion, listeners, reassignment, wishes
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -44,7 +44,7 @@ async def zk_partition_reassignment(c: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(c):
         return set()
-    results = await _apply(c, await reassignment.read_wishes(c))
+    results = await _apply(c, await wishes.read(c))
     failed = {tp for tp, error in results.items() if error is not None}
     if failed:
         c.say("zk_reassignment_failed", partitions={str(tp): results[tp] for tp in sorted(failed)})
@@ -167,8 +167,8 @@ async def _forget(c: Controller, tp: TopicPartition, done: ReplicaAssignment) ->
 
 async def _drop_wishes(c: Controller, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
     """Take partitions out of `/admin/reassign_partitions`, if it is there."""
-    wishes = await reassignment.read_wishes(c)
-    if wishes:
-        rest = {tp: replicas for tp, replicas in wishes.items() if not unwanted(tp, replicas)}
-        c.say("reassignment_removed", partitions=[str(tp) for tp in wishes if tp not in rest])
-        await reassignment.write_wishes(c, rest)
+    wished = await wishes.read(c)
+    if wished:
+        rest = {tp: replicas for tp, replicas in wished.items() if not unwanted(tp, replicas)}
+        c.say("reassignment_removed", partitions=[str(tp) for tp in wished if tp not in rest])
+        await wishes.write(c, rest)

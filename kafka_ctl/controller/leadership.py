@@ -29,11 +29,11 @@ async def startup(c: Controller) -> None:
 
 async def controller_change(c: Controller) -> None:
     """`/controller` appeared or changed: note who it is, and resign if it is somebody else now."""
-    was_active = c.is_active
+    was_elected = c.active_id == c.id
     await listeners.watch_controller(c)
     c.active_id = await c.zk.controller_id()
-    if was_active and not c.is_active:
-        c.resign()
+    if was_elected and c.active_id != c.id:
+        await c.resign()
 
 
 async def reelect(c: Controller) -> None:
@@ -51,12 +51,17 @@ async def new_session(c: Controller) -> None:
     else:
         await listeners.watch_controller(c)
         c.active_id = -1
-        c.resign()
+        await c.resign()
         await elect(c)
 
 
 async def elect(c: Controller) -> None:
     """Try to become controller; whoever finds one elected already stops."""
+    async with c.locked():
+        await _elect(c)
+
+
+async def _elect(c: Controller) -> None:
     c.active_id = await c.zk.controller_id()
     if c.active_id != -1:
         c.say("already_elected", elected=c.active_id)
@@ -92,9 +97,13 @@ async def elect(c: Controller) -> None:
 
 
 async def trigger_move(c: Controller) -> None:
-    """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours."""
+    """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours.
+
+    In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
+    """
     if not c.generation.fences_writes:
-        c.resign()
+        if c.generation.single_threaded:
+            await c.resign()
         c.active_id = -1
         await c.zk.write(Delete(ControllerZNode.path()))
         return
@@ -104,7 +113,7 @@ async def trigger_move(c: Controller) -> None:
         return
     fence = c.zk.fence
     c.active_id = -1
-    c.resign()
+    await c.resign()
     c.zk.fence = fence
     try:
         await c.zk.write(Delete(ControllerZNode.path()))

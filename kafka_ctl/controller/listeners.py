@@ -5,7 +5,7 @@ Kafka 2.0.1: controller/KafkaController.scala, BrokerChangeHandler and its neigh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
@@ -25,6 +25,7 @@ CHILDREN: tuple[tuple[str, Callable[[], events.Event]], ...] = (
     (znodes.IsrChangeNotificationZNode.path(), events.IsrChangeNotification),
 )
 """Parents whose children are watched, and the event a change of them makes."""
+EVENTS = dict(CHILDREN)
 
 
 async def watch_controller(c: Controller) -> None:
@@ -38,39 +39,67 @@ async def watch_controller(c: Controller) -> None:
 
 async def register(c: Controller) -> None:
     """What a new controller listens to; a watch on children is armed by the first read of them."""
+    if not c.generation.single_threaded:
+        await _subscribe(c)
+        return
     for path, event in CHILDREN:
         c.zk.handle_children(path, _enqueue(c, event))
     await watch_preferred(c)
     await watch_reassignment(c)
 
 
-def unregister(c: Controller) -> None:
-    """What a controller that resigns no longer listens to; that of brokers and topics is forgotten one by one."""
-    for path, _ in CHILDREN:
-        c.zk.forget_children(path)
+async def _subscribe(c: Controller) -> None:
+    """The same in 0.10: there a listener is armed when it is registered, and none listens for log directories."""
+    await watch_reassignment(c)
+    await _subscribe_children(c, znodes.IsrChangeNotificationZNode.path())
+    await watch_preferred(c)
+    await _subscribe_children(c, znodes.TopicsZNode.path())
+    await _subscribe_children(c, znodes.DeleteTopicsZNode.path())
+    await _subscribe_children(c, znodes.BrokerIdsZNode.path())
+
+
+async def _subscribe_children(c: Controller, path: str) -> None:
+    c.zk.handle_children(path, _enqueue(c, EVENTS[path]))
+    await c.zk.read_children(path)
+
+
+def unregister_wishes(c: Controller) -> None:
+    """What a controller that resigns stops listening to first: followers' news and administrators' wishes."""
+    c.zk.forget_children(znodes.IsrChangeNotificationZNode.path())
     c.zk.forget_node(znodes.ReassignPartitionsZNode.path())
     c.zk.forget_node(znodes.PreferredReplicaElectionZNode.path())
+
+
+def unregister(c: Controller) -> None:
+    """Everything else it listened to."""
+    for path, _ in CHILDREN:
+        c.zk.forget_children(path)
     for tp in c.context.reassigning:
         forget_state(c, tp)
+    forget_brokers(c, c.context.brokers)
+    forget_topics(c, c.context.topics)
 
 
 async def watch_reassignment(c: Controller) -> bool:
     """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
-    return await c.zk.handle_node_and_check(
-        znodes.ReassignPartitionsZNode.path(), _on(c, CREATED, events.PartitionReassignment())
-    )
+    return await _watch_wish(c, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
 
 
 async def watch_preferred(c: Controller) -> bool:
     """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
-    event = events.PreferredReplicaLeaderElection()
-    return await c.zk.handle_node_and_check(znodes.PreferredReplicaElectionZNode.path(), _on(c, CREATED, event))
+    return await _watch_wish(c, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection())
+
+
+async def _watch_wish(c: Controller, path: str, event: events.Event) -> bool:
+    """A wish is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
+    kinds = (CREATED,) if c.generation.wishes_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
+    return await c.zk.handle_node_and_check(path, _on(c, kinds, event))
 
 
 def watch_state(c: Controller, tp: TopicPartition) -> None:
     """Listen to the ISR of a partition on the move; the next read of its state arms the watch."""
     event = events.PartitionReassignmentIsrChange(tp)
-    c.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(c, DATA_CHANGED, event))
+    c.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(c, (DATA_CHANGED,), event))
 
 
 def forget_state(c: Controller, tp: TopicPartition) -> None:
@@ -80,7 +109,14 @@ def forget_state(c: Controller, tp: TopicPartition) -> None:
 def watch_topics(c: Controller, topics: Iterable[str]) -> None:
     """Listen to the assignments of these topics; the next read of each arms its watch."""
     for topic in topics:
-        c.zk.handle_node(znodes.TopicZNode.path(topic), _on(c, DATA_CHANGED, events.PartitionModifications(topic)))
+        c.zk.handle_node(znodes.TopicZNode.path(topic), _on(c, (DATA_CHANGED,), events.PartitionModifications(topic)))
+
+
+async def subscribe_topics(c: Controller, topics: Iterable[str]) -> None:
+    """The same in 0.10, where the watch is armed at once."""
+    for topic in topics:
+        event = events.PartitionModifications(topic)
+        await c.zk.handle_node_and_check(znodes.TopicZNode.path(topic), _on(c, (DATA_CHANGED,), event))
 
 
 def forget_topics(c: Controller, topics: Iterable[str]) -> None:
@@ -92,7 +128,7 @@ async def watch_brokers(c: Controller, brokers: Iterable[int]) -> None:
     """Listen to changes of the endpoints of these brokers."""
     for broker in brokers:
         path = znodes.BrokerIdZNode.path(broker)
-        await c.zk.handle_node_and_check(path, _on(c, DATA_CHANGED, events.BrokerModifications(broker)))
+        await c.zk.handle_node_and_check(path, _on(c, (DATA_CHANGED,), events.BrokerModifications(broker)))
 
 
 def forget_brokers(c: Controller, brokers: Iterable[int]) -> None:
@@ -104,9 +140,9 @@ def _enqueue(c: Controller, event: Callable[[], events.Event]) -> Handler:
     return lambda kind: c.queue.put(event())
 
 
-def _on(c: Controller, wanted: str, event: events.Event) -> Handler:
+def _on(c: Controller, kinds: Collection[str], event: events.Event) -> Handler:
     def changed(kind: str) -> None:
-        if kind == wanted:
+        if kind in kinds:
             c.queue.put(event)
 
     return changed

@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
 async def broker_change(c: Controller) -> None:
     """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
-    before, now = c.context.brokers, await c.zk.brokers()
+    ids = await c.zk.broker_ids()
+    async with c.locked():
+        await _brokers_are(c, await c.zk.brokers(ids))
+
+
+async def _brokers_are(c: Controller, now: dict[int, Broker]) -> None:
+    before = c.context.brokers
     new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - now.keys())
     bounced: list[int] = []
     if c.generation.broker_epochs:
@@ -90,7 +96,8 @@ async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
         topics = list(c.context.topics_to_be_deleted)
         c.say("deletion_can_resume", replicas=[list(r) for r in doomed], topics=topics, brokers=list(brokers))
         await deletion.resume(c, {r.topic for r in doomed})
-    await listeners.watch_brokers(c, brokers)
+    if c.generation.watches_endpoints:
+        await listeners.watch_brokers(c, brokers)
 
 
 async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:

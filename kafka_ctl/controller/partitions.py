@@ -57,13 +57,18 @@ class PartitionStateMachine:
         waiting = [
             tp for tp, state in self.context.partitions.items() if state in (OFFLINE, NEW) and tp.topic not in doomed
         ]
-        await self.handle(waiting, ONLINE, Strategy.OFFLINE)
+        await self._together(waiting, ONLINE, Strategy.OFFLINE)
 
     async def handle(
         self, partitions: Iterable[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
     ) -> None:
         """Move these partitions to `target` and send what follows from it, in one batch."""
         wanted = list(partitions)
+        if not self.controller.generation.single_threaded:
+            self.controller.say("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
+        await self._together(wanted, target, strategy)
+
+    async def _together(self, wanted: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
         if not wanted:
             return
         try:

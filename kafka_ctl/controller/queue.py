@@ -26,9 +26,12 @@ class EventQueue:
 
     def put(self, event: Event) -> None:
         if not self.closed:
-            seq = self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
-            self._items.append((event, seq))
+            self._items.append((event, self.record(event)))
             self._arrived.set()
+
+    def record(self, event: Event) -> int:
+        """Record that an event has arrived, and waits for somebody to process it."""
+        return self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
 
     def clear_and_put(self, event: Event) -> None:
         """Forget everything that waits, then put; since 2.2 those who wait for a reply are told so."""

@@ -12,45 +12,63 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, events, failures, listeners
+from kafka_ctl.controller import deletion, failures, listeners, wishes
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.scala import set_order
-from kafka_ctl.zookeeper.store import Delete, Set
-from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicZNode
+from kafka_ctl.zookeeper.store import Set
+from kafka_ctl.zookeeper.znodes import TopicZNode
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
 
-Wishes = dict[TopicPartition, tuple[int, ...]]
-
-
-async def read_wishes(c: Controller) -> Wishes:
-    """What `/admin/reassign_partitions` asks for; nothing if it is missing."""
-    answer = await c.zk.read(ReassignPartitionsZNode.path())
-    return ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
-
 
 async def initialize(c: Controller) -> None:
-    """At failover: remember the reassignments that are under way."""
-    wishes = await read_wishes(c)
-    c.say("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wishes.items()})
-    c.context.reassigning |= wishes
+    """At failover: remember the reassignments that are under way; in 0.10 also take out those that are none."""
+    wished = await wishes.read(c)
+    c.say("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wished.items()})
+    if not c.generation.single_threaded:
+        assigned = c.context.assigned
+        done = [tp for tp, target in wished.items() if not assigned(tp) or assigned(tp) == target]
+        await wishes.forget(c, done)
+        wished = {tp: target for tp, target in wished.items() if tp not in done}
+        c.say("partitions_already_reassigned", partitions=[str(tp) for tp in done])
+        c.say("reassignment_resuming", partitions={str(tp): list(r) for tp, r in wished.items()})
+    c.context.reassigning |= wished
+
+
+async def resume(c: Controller) -> None:
+    """At failover, once ready: go on with them."""
+    if c.generation.drops_wishes_together:
+        await trigger(c, list(c.context.reassigning))
+    else:
+        for tp, target in list(c.context.reassigning.items()):
+            await initiate(c, tp, target)
 
 
 async def partition_reassignment(c: Controller) -> None:
-    """`/admin/reassign_partitions` was created."""
-    if await listeners.watch_reassignment(c):
-        wishes = await read_wishes(c)
-        c.context.reassigning |= wishes
-        await trigger(c, wishes)
+    """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
+    if not await listeners.watch_reassignment(c):
+        return
+    wished = await wishes.read(c)
+    if c.generation.drops_wishes_together:
+        c.context.reassigning |= wished
+        await trigger(c, wished)
+        return
+    for tp, target in [item for item in wished.items() if item[0] not in c.context.reassigning]:
+        async with c.locked():
+            if tp.topic in c.context.topics_to_be_deleted:
+                c.say("reassignment_skipped", partition=str(tp))
+                await wishes.forget(c, [tp])
+            else:
+                await initiate(c, tp, target)
 
 
 async def trigger(c: Controller, partitions: Iterable[TopicPartition]) -> None:
-    """Start these reassignments; those that cannot be are taken out of the znode."""
+    """Start these reassignments; those that cannot be are taken out of the znode together."""
     dropped: list[TopicPartition] = []
     for tp in partitions:
         target, assigned = c.context.reassigning[tp], c.context.assigned(tp)
@@ -61,25 +79,52 @@ async def trigger(c: Controller, partitions: Iterable[TopicPartition]) -> None:
         elif assigned == target:
             c.say("reassignment_not_needed", partition=str(tp), replicas=list(target))
         else:
-            c.say("handling_reassignment", partition=str(tp), replicas=list(target))
-            listeners.watch_state(c, tp)
-            deletion.halt(c, [tp.topic], deletion.REASSIGNING)
             try:
-                await on_reassignment(c, tp, target)
+                await _start(c, tp, target)
                 continue
             except ControllerMoved:
                 raise
             except KafkaCtlError as error:
                 c.say("reassignment_failed", partition=str(tp), error=str(error))
         dropped.append(tp)
-    await forget(c, dropped)
+    await wishes.forget(c, dropped)
+
+
+async def initiate(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    """0.10: start one reassignment, and take it out of the znode if anything goes wrong.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, initiateReassignReplicasForTopicPartition
+    """
+    try:
+        if tp.partition not in c.context.topics.get(tp.topic, {}):
+            raise StateChangeFailed(f"Attempt to reassign partition [{tp.topic},{tp.partition}] that doesn't exist")
+        if c.context.assigned(tp) == target:
+            raise StateChangeFailed(
+                f"Partition [{tp.topic},{tp.partition}] to be reassigned is already assigned to replicas "
+                f"{','.join(map(str, target))}. Ignoring request for partition reassignment"
+            )
+        await _start(c, tp, target)
+    except KafkaCtlError as error:
+        c.say("reassignment_failed", partition=str(tp), error=str(error))
+        await wishes.forget(c, [tp])
+
+
+async def _start(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    c.say("handling_reassignment", partition=str(tp), replicas=list(target))
+    listeners.watch_state(c, tp)
+    c.context.reassigning[tp] = target
+    deletion.halt(c, [tp.topic], deletion.REASSIGNING)
+    await on_reassignment(c, tp, target)
 
 
 async def isr_change(c: Controller, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
-    target = c.context.reassigning.get(tp)
-    if target is None:
-        return
+    async with c.locked():
+        if (target := c.context.reassigning.get(tp)) is not None:
+            await _isr_changed(c, tp, target)
+
+
+async def _isr_changed(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
     state = await c.zk.state(tp)
     if state is None:
         c.say("reassignment_never_created", partition=str(tp), replicas=list(target))
@@ -112,7 +157,7 @@ async def _begin(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> 
     both = set_order((*target, *before))
     await _assign(c, tp, both)
     await bump_leader_epoch(c, tp, both, both)
-    for broker in [r for r in target if r not in before]:
+    for broker in [r for r in set_order(target) if r not in before]:
         await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
     c.say("reassignment_waiting", partition=str(tp), replicas=list(target))
 
@@ -127,7 +172,9 @@ async def _finish(c: Controller, tp: TopicPartition, target: tuple[int, ...]) ->
     await move_leader(c, tp, before, target)
     await stop_replicas(c, tp, set_order(old))
     await _assign(c, tp, target)
-    await forget(c, [tp])
+    await wishes.forget(c, [tp])
+    if not c.generation.drops_wishes_together:
+        c.say("reassignment_removed", partitions=[str(tp)])
     await c.send_update_metadata([tp])
     await deletion.resume(c, [tp.topic])
 
@@ -168,7 +215,7 @@ async def bump_leader_epoch(
         if state.controller_epoch > c.context.epoch:
             raise failures.newer_controller_wrote(c, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=c.context.epoch)
-        updated = await c.zk.update_states({tp: new})
+        updated = await c.zk.update_states({tp: new}, c.generation.accepts_own_lost_write)
         for error in updated.failed.values():
             raise error
         if tp in updated.done:
@@ -212,27 +259,5 @@ async def _assign(c: Controller, tp: TopicPartition, replicas: tuple[int, ...]) 
 
 async def write_assignment(c: Controller, topic: str) -> None:
     known: dict[int, ReplicaAssignment] = c.context.topics[topic]
-    version = 2 if c.generation.incremental_reassignment else 1
-    (await c.zk.write(Set(TopicZNode.path(topic), TopicZNode.encode(known, version)))).checked()
-
-
-async def forget(c: Controller, partitions: Iterable[TopicPartition]) -> None:
-    """Step 11: take these partitions out of the znode; the last one takes the znode with it."""
-    gone = list(partitions)
-    for tp in gone:
-        listeners.forget_state(c, tp)
-    rest = {tp: target for tp, target in c.context.reassigning.items() if tp not in gone}
-    c.say("reassignment_removed", partitions=[str(tp) for tp in gone])
-    await write_wishes(c, rest)
-    for tp in gone:
-        c.context.reassigning.pop(tp, None)
-
-
-async def write_wishes(c: Controller, rest: Wishes) -> None:
-    path = ReassignPartitionsZNode.path()
-    if rest:
-        await c.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))
-    else:
-        c.say("reassignment_done")
-        await c.zk.write(Delete(path))
-        c.queue.put(events.PartitionReassignment())  # the watch is armed again by looking
+    data = TopicZNode.encode(known, c.generation.topic_version)
+    (await c.zk.write(Set(TopicZNode.path(topic), data))).checked()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.controller.threads import Thread
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.zookeeper.store import Delete
@@ -29,20 +30,20 @@ async def _wished(c: Controller) -> list[TopicPartition]:
     return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
 
 
-async def initialize(c: Controller) -> None:
-    """At failover: run the elections that the last controller did not get to."""
+async def pending(c: Controller) -> list[TopicPartition]:
+    """At failover: the elections that the last controller did not get to and that are still wanted."""
     context, wished = c.context, await _wished(c)
     done = [tp for tp in wished if not context.assigned(tp) or _leads(c, tp)]
     doomed = [tp for tp in wished if tp not in done and tp.topic in context.topics_to_be_deleted]
-    pending = [tp for tp in wished if tp not in done and tp not in doomed]
+    rest = [tp for tp in wished if tp not in done and tp not in doomed]
     for message, partitions in (
         ("preferred_undergoing", wished),
         ("preferred_completed", done),
         ("preferred_skipped", doomed),
-        ("preferred_resuming", pending),
+        ("preferred_resuming", rest),
     ):
         c.say(message, partitions=[str(tp) for tp in partitions])
-    await elect(c, pending, MANUAL)
+    return rest
 
 
 def _leads(c: Controller, tp: TopicPartition) -> bool:
@@ -56,6 +57,13 @@ async def preferred_election(c: Controller) -> None:
     if not await listeners.watch_preferred(c):
         return
     wished = await _wished(c)
+    async with c.locked():
+        if running := c.context.preferred_elections:
+            c.say("preferred_running", partitions=[str(tp) for tp in running])
+        await _elect_wished(c, [tp for tp in wished if tp not in running])
+
+
+async def _elect_wished(c: Controller, wished: list[TopicPartition]) -> None:
     doomed = [tp for tp in wished if tp.topic in c.context.topics_to_be_deleted]
     unknown = []
     if c.generation.skips_needless_elections:
@@ -86,7 +94,8 @@ async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: st
         c.say("preferred_done" if leader == preferred else "preferred_failed", **words)
     if trigger == MANUAL:
         await c.zk.write(Delete(PreferredReplicaElectionZNode.path()))
-        c.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
+        if c.generation.wishes_begin_when_created:
+            c.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
     if c.generation.halts_deletions_for_elections:
         c.context.preferred_elections = {tp: None for tp in c.context.preferred_elections if tp not in wanted}
         await deletion.resume(c, {tp.topic for tp in wanted})
@@ -97,33 +106,73 @@ def schedule(c: Controller, seconds: float) -> None:
 
     async def wait() -> None:
         await c.clock.sleep(seconds, background=True)
-        c.hand_over(events.AutoPreferredReplicaLeaderElection())
+
+    async def work() -> None:
+        thread.ending = True
+        c.queue.put(events.AutoPreferredReplicaLeaderElection())
 
     if c.config["auto.leader.rebalance.enable"]:
-        c.threads.append(c.spawn(wait()))
+        thread = Thread(c, wait, work)
+        c.threads = [t for t in c.threads if not t.ending] + [thread]
+
+
+def start_thread(c: Controller) -> None:
+    """0.10's rebalance thread: looks at fixed times, however long a look takes."""
+    due, every = c.clock.now() + FIRST_CHECK, c.config["leader.imbalance.check.interval.seconds"]
+
+    async def wait() -> None:
+        nonlocal due
+        await c.clock.sleep(max(0.0, due - c.clock.now()), background=True)
+        due += every
+
+    async def work() -> None:
+        event = events.AutoPreferredReplicaLeaderElection()
+        await c.work(event, c.queue.record(event))
+
+    if c.config["auto.leader.rebalance.enable"]:
+        c.say("starting_scheduler")
+        c.threads.append(Thread(c, wait, work))
 
 
 async def auto_rebalance(c: Controller) -> None:
-    """Elect preferred replicas of brokers that should lead more, then look again after the interval."""
+    """Elect preferred replicas of brokers that should lead more; with a queue, look again when so much time is over."""
     try:
         await _check(c)
     finally:
-        schedule(c, c.config["leader.imbalance.check.interval.seconds"])
+        if c.generation.single_threaded:
+            schedule(c, c.config["leader.imbalance.check.interval.seconds"])
 
 
 async def _check(c: Controller) -> None:
     context = c.context
     c.say("checking_balance")
     by_preferred: dict[int, list[TopicPartition]] = {}
-    for tp in context.all_partitions():
-        if tp.topic not in context.topics_to_be_deleted and context.assigned(tp):
-            by_preferred.setdefault(context.assigned(tp)[0], []).append(tp)
+    async with c.locked():
+        for tp in context.all_partitions():
+            if tp.topic not in context.topics_to_be_deleted and context.assigned(tp):
+                by_preferred.setdefault(context.assigned(tp)[0], []).append(tp)
     for broker, partitions in sorted(by_preferred.items()):
-        astray = [tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker]
-        ratio = len(astray) / len(partitions)
-        c.say("imbalance", broker=broker, ratio=ratio)
+        async with c.locked():
+            astray = [tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker]
+            ratio = len(astray) / len(partitions)
+            c.say("imbalance", broker=broker, ratio=ratio)
         if ratio > c.config["leader.imbalance.per.broker.percentage"] / 100:
-            busy = context.reassigning or context.preferred_elections
-            electable = [tp for tp in astray if context.online(broker, tp) and not busy]
-            for batch in [electable] if c.generation.rebalances_in_batches else [[tp] for tp in electable]:
-                await elect(c, batch, AUTOMATIC)
+            await _rebalance(c, broker, astray)
+
+
+async def _rebalance(c: Controller, broker: int, astray: list[TopicPartition]) -> None:
+    """Give a broker the leaderships it is preferred for: all at once, or one by one as far as that still can be."""
+    if c.generation.rebalances_in_batches:
+        await elect(c, [tp for tp in astray if _electable(c, tp, broker)], AUTOMATIC)
+        return
+    for tp in astray:
+        async with c.locked():
+            if _electable(c, tp, broker):
+                await elect(c, [tp], AUTOMATIC)
+
+
+def _electable(c: Controller, tp: TopicPartition, broker: int) -> bool:
+    context = c.context
+    busy = context.reassigning or context.preferred_elections
+    known = tp.topic in context.topics and tp.topic not in context.topics_to_be_deleted
+    return known and not busy and context.online(broker, tp)

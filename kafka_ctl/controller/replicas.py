@@ -48,12 +48,14 @@ class ReplicaStateMachine:
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        together = self._together(replicas)
-        if not together:
+        wanted = list(replicas)
+        if not wanted:
             return
+        if not self.controller.generation.single_threaded:
+            self.controller.say("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
         try:
             self.batch.open()
-            for broker, there in together:
+            for broker, there in self._together(wanted):
                 await self._move(broker, there, target, callback)
             self.batch.send()
         except BatchNotEmpty as error:

@@ -8,6 +8,8 @@ Kafka 2.0.1: controller/KafkaController.scala, ControlledShutdown
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH
@@ -24,11 +26,10 @@ if TYPE_CHECKING:
 async def controlled_shutdown(c: Controller, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
     try:
-        if c.generation.single_threaded:
+        if not c.is_active:
+            raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
+        async with nullcontext() if c.generation.single_threaded else c.shutdown_lock:
             remaining = await _move_away(c, broker, broker_epoch)
-        else:
-            async with c.shutdown_lock:
-                remaining = await _move_away(c, broker, broker_epoch)
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)
@@ -38,9 +39,23 @@ async def controlled_shutdown(c: Controller, broker: int, broker_epoch: int, rep
 
 
 async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
+    async with c.locked():
+        _begin(c, broker, broker_epoch)
+    if c.generation.pipelined:
+        await _move_together(c, broker)
+    else:
+        await _move_one_by_one(c, broker)
+    async with c.locked():
+        return tuple(
+            tp
+            for tp, state in c.context.leadership.items()
+            if state.leader == broker and len(c.context.assigned(tp)) > 1 and tp.topic not in _skipped(c)
+        )
+
+
+def _begin(c: Controller, broker: int, broker_epoch: int) -> None:
+    """From now on this broker leads nothing new."""
     context = c.context
-    if not c.is_active:
-        raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
     known = context.brokers.get(broker)
     if broker_epoch != UNKNOWN_EPOCH and known is not None and broker_epoch < known.epoch:
         text = (
@@ -55,7 +70,15 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
     context.shutting_down.add(broker)
     c.say("all_shutting_down", brokers=sorted(context.shutting_down))
     c.say("live_brokers", brokers=sorted(context.live))
-    skipped = context.topics_to_be_deleted if c.generation.shutdown_skips_deletions else {}
+
+
+def _skipped(c: Controller) -> Collection[str]:
+    return c.context.topics_to_be_deleted if c.generation.shutdown_skips_deletions else ()
+
+
+async def _move_together(c: Controller, broker: int) -> None:
+    """First all that it leads, then all that it follows."""
+    context, skipped = c.context, _skipped(c)
     movable = [
         tp
         for tp in context.partitions_on(broker)
@@ -63,21 +86,23 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
     ]
     led = [tp for tp in movable if context.leadership[tp].leader == broker]
     followed = [tp for tp in movable if context.leadership[tp].leader != broker]
-    if c.generation.pipelined:
-        await _move_leadership(c, led)
-        await _stop_following(c, broker, followed)
-    else:
-        for tp in movable:
-            async with c.lock:
+    await _move_leadership(c, led)
+    await _stop_following(c, broker, followed)
+
+
+async def _move_one_by_one(c: Controller, broker: int) -> None:
+    """Each partition by itself, and between two of them others may have the lock; who has how many replicas was
+    looked up at the beginning, who leads is not."""
+    context = c.context
+    async with c.locked():
+        found = {tp: len(context.assigned(tp)) for tp in context.partitions_on(broker)}
+    for tp, replicas in found.items():
+        async with c.locked():
+            if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(c):
                 if context.leadership[tp].leader == broker:
                     await _move_leadership(c, [tp])
                 else:
                     await _stop_following(c, broker, [tp])
-    return tuple(
-        tp
-        for tp, state in context.leadership.items()
-        if state.leader == broker and len(context.assigned(tp)) > 1 and tp.topic not in skipped
-    )
 
 
 async def _move_leadership(c: Controller, partitions: list[TopicPartition]) -> None:

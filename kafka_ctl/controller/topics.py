@@ -23,22 +23,38 @@ if TYPE_CHECKING:
 
 async def topic_change(c: Controller) -> None:
     """The children of `/brokers/topics` changed: forget the deleted topics, bring the new ones online."""
-    context = c.context
     now = await c.zk.read_children(TopicsZNode.path())
+    async with c.locked():
+        await _topics_are(c, now)
+
+
+async def _topics_are(c: Controller, now: list[str]) -> None:
+    context = c.context
     new = [t for t in now if t not in context.topics]
     deleted = [t for t in context.topics if t not in now]
-    listeners.watch_topics(c, new)
+    if c.generation.single_threaded:
+        listeners.watch_topics(c, new)
     assignments = await c.zk.assignments(new)
     for topic in deleted:
         context.remove_topic(topic)
     for topic in new:
         context.topics[topic] = {}
-    await _created(c, assignments, "topics_changed", new=new, deleted=deleted)
+    partitions = _take(c, assignments, "topics_changed", new=new, deleted=deleted)
+    if new and not c.generation.single_threaded:
+        c.say("topic_creation", partitions=[str(tp) for tp in partitions])
+        await listeners.subscribe_topics(c, new)
+        await on_new_partitions(c, partitions)
+    elif partitions:
+        await on_new_partitions(c, partitions)
 
 
 async def partition_modifications(c: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
-    assignment = (await c.zk.assignments([topic])).get(topic, {})
+    async with c.locked():
+        await _partitions_are(c, topic, (await c.zk.assignments([topic])).get(topic, {}))
+
+
+async def _partitions_are(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
     added = {n: a for n, a in assignment.items() if not c.context.assigned(TopicPartition(topic, n))}
     if topic in c.context.topics_to_be_deleted:
         if added and not c.generation.restores_assignments:
@@ -48,7 +64,7 @@ async def partition_modifications(c: Controller, topic: str) -> None:
         else:
             c.say("partition_change_ignored")
     elif added:
-        await _created(c, {topic: added}, "partitions_added")
+        await on_new_partitions(c, _take(c, {topic: added}, "partitions_added"))
 
 
 async def _restore(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
@@ -57,21 +73,21 @@ async def _restore(c: Controller, topic: str, assignment: dict[int, ReplicaAssig
     c.say("restoring_assignment", topic=topic)
     existing = await c.zk.read_children(TopicPartitionsZNode.path(topic))
     kept = {n: a for n, a in assignment.items() if str(n) in existing}
-    (await c.zk.write(Set(TopicZNode.path(topic), TopicZNode.encode(kept)))).checked()
+    data = TopicZNode.encode(kept, c.generation.topic_version)
+    (await c.zk.write(Set(TopicZNode.path(topic), data))).checked()
 
 
-async def _created(
+def _take(
     c: Controller, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
-) -> None:
-    """Take new partitions into the context and through New to Online."""
+) -> list[TopicPartition]:
+    """Take new partitions into the context."""
     partitions = []
     for topic, added in assignments.items():
         c.context.topics.setdefault(topic, {}).update(added)
         partitions += [TopicPartition(topic, number) for number in added]
     named = {str(tp): list(c.context.assigned(tp)) for tp in partitions}
     c.say(message, **words, assignment=named)
-    if partitions:
-        await on_new_partitions(c, partitions)
+    return partitions
 
 
 async def on_new_partitions(c: Controller, partitions: list[TopicPartition]) -> None:

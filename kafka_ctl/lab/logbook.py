@@ -61,6 +61,7 @@ SHAPES: dict[str, Callable[[Any], str]] = {
     "List": _collection("List"),
     "Map": _map,
     "PairMap": lambda entries: _map(entries, _pair),
+    "PairSet": lambda values: f"Set({', '.join(map(_pair, values))})",
     "Replicas": _replicas,
     "Set": _collection("Set"),
     "count": lambda values: str(len(list(values))),

@@ -35,11 +35,12 @@ Handler = Callable[[str], None]
 class ZkClient:
     """One broker's way to ZooKeeper, shared by its controller and its replica manager.
 
-    `window` operations are in flight at most.
+    `window` operations are in flight at most. Those that meet an expired session fail; before Kafka 1.1 they waited
+    for the next session and were done in it, as if nothing had happened (`ends_with_session=False`).
     """
 
-    def __init__(self, window: int) -> None:
-        self.window = window
+    def __init__(self, window: int, ends_with_session: bool = True) -> None:
+        self.window, self.ends_with_session = window, ends_with_session
         self.session: Session | None = None
         self.connected = asyncio.Event()
         self._nodes: dict[str, Handler] = {}
@@ -74,12 +75,17 @@ class ZkClient:
         while ops:
             await self.connected.wait()
             assert self.session is not None
+            session = self.session
             try:
-                return await self.session.send(ops, self.window)
+                return await session.send(ops, self.window)
             except ConnectionLoss:
                 await asyncio.sleep(0)  # whoever owns the session clears `connected` while there is no connection
             except SessionExpired:
-                return [Result(op, "SESSIONEXPIRED") for op in ops]
+                if self.ends_with_session:
+                    return [Result(op, "SESSIONEXPIRED") for op in ops]
+                if self.session is session:
+                    self.connected.clear()
+                await asyncio.sleep(0)
         return []
 
     async def read(self, path: str) -> Result:

@@ -66,9 +66,12 @@ class KafkaZk:
     async def write(self, op: Write) -> Result:
         return (await self.write_all([op]))[0]
 
-    async def brokers(self) -> dict[int, Broker]:
-        """Every registered broker; one that vanished between the two reads is left out."""
-        ids = znodes.BrokerIdsZNode.ids(await self.read_children(znodes.BrokerIdsZNode.path()))
+    async def broker_ids(self) -> list[int]:
+        """The ids of the registered brokers, ascending."""
+        return znodes.BrokerIdsZNode.ids(await self.read_children(znodes.BrokerIdsZNode.path()))
+
+    async def brokers(self, ids: Sequence[int]) -> dict[int, Broker]:
+        """What these brokers told of themselves; one that has vanished is left out."""
         answers = await self.read_all(znodes.BrokerIdZNode.path(b) for b in ids)
         return {
             b: znodes.BrokerIdZNode.decode(a.value, b, a.stat.czxid)  # type: ignore[arg-type, union-attr]

@@ -1,0 +1,79 @@
+"""What 0.10 had instead of a queue: a lock, and threads that take it by turns.
+
+The listeners share one thread; the deletion of topics, the rebalance and every controlled shutdown have their own. A
+thread that is told to end finishes what it is at.
+Kafka 0.10.2.2: controller/KafkaController.scala, controllerLock; utils/ShutdownableThread.scala, ShutdownableThread
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from kafka_ctl.errors import KafkaCtlError
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+class Waited:
+    """How long the work of one event has waited for locks, in seconds."""
+
+    seconds = 0.0
+
+
+_waited: ContextVar[Waited | None] = ContextVar("waited", default=None)
+
+
+class Lock(asyncio.Lock):
+    """A lock that tells the work in hand how long it had to wait: `async with lock: ...`."""
+
+    def __init__(self, clock: Any) -> None:
+        super().__init__()
+        self.clock = clock
+
+    @staticmethod
+    def count() -> Waited:
+        """Begin to count the waiting of this task."""
+        waited = Waited()
+        _waited.set(waited)
+        return waited
+
+    async def __aenter__(self) -> None:
+        asked, waited = self.clock.now(), _waited.get()
+        await self.acquire()
+        if waited is not None:
+            waited.seconds += self.clock.now() - asked
+
+
+class Thread:
+    """Waits for `wait()`, does `work()`, and begins again; an error in its work is its end."""
+
+    def __init__(
+        self, c: Controller, wait: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]
+    ) -> None:
+        self.controller, self.wait, self.work = c, wait, work
+        self.busy = self.ending = False
+        self.task = c.spawn(self._run())
+
+    async def _run(self) -> None:
+        while not self.ending:
+            await self.wait()
+            self.busy = True
+            try:
+                await self.work()
+            except KafkaCtlError as error:
+                self.controller.say("thread_died", error=str(error))
+                return
+            finally:
+                self.busy = False
+
+    async def end(self) -> None:
+        """Tell it to end, and wait until it has finished what it is at."""
+        self.ending = True
+        if not self.busy:
+            self.task.cancel()
+        elif self.task is not asyncio.current_task():
+            await self.task
