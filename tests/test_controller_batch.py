@@ -1,0 +1,180 @@
+"""The request batch and the channels: what leaves, in which order, to whom, and what becomes of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from machines import Bench, bench, requests
+
+from kafka_ctl import Lab, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr
+from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
+from kafka_ctl.generation import Generation
+
+ONE, TWO = TopicPartition("orders", 0), TopicPartition("orders", 1)
+LED = LeaderAndIsr(1, (1, 2, 3), 4, 4, 1)
+
+
+def filled(stage: Bench) -> RequestBatch:
+    """An open batch of the controller."""
+    batch = stage.controller.batch
+    batch.open()
+    return batch
+
+
+def sent(stage: Bench, since: int) -> list[tuple[str, int | None, str]]:
+    """The requests that left: (name, receiver, how many partitions)."""
+    return [
+        (r.action, r.broker, (r.detail or "").split()[0].removeprefix("partitions="))
+        for r in stage.lab.trace[since:]
+        if r.kind == "request" and r.target == "sent"
+    ]
+
+
+def test_the_order_on_the_wire() -> None:
+    """LeaderAndIsr first, StopReplica last, whatever was added first (Kafka's trap 4)."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.stop_replica(3, ONE, False, None)
+        batch.update_metadata([3], [ONE])
+        batch.leader_and_isr([3], ONE, LED, (1, 2, 3), is_new=False)
+        batch.send()
+        batched = [name for name, _, _ in requests(list(stage.lab.trace[seen:]))]
+        assert batched == ["LeaderAndIsr", "UpdateMetadata", "StopReplica"]
+        stage.lab.settle()
+        assert [name for name, broker, _ in sent(stage, seen) if broker == 3] == [
+            "LeaderAndIsr",
+            "UpdateMetadata",
+            "StopReplica",
+            "StopReplica",
+        ]
+
+
+def test_who_leads_is_news_for_everybody() -> None:
+    """A LeaderAndIsr for one broker is metadata for all live ones, those that leave included."""
+    with bench() as stage:
+        stage.controller.context.shutting_down.add(2)
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+        batch.send()
+        (metadata,) = [r for r in stage.lab.trace[seen:] if r.action == "UpdateMetadata" and r.topic]
+        assert metadata.detail == "brokers=1,2,3 offline=2"
+
+
+def test_metadata_is_the_controllers_own_picture() -> None:
+    """Not what the LeaderAndIsr of the same batch says: that is how epochs grow stale (KAFKA-9212)."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([1], ONE, LED, (1, 2, 3), is_new=False)
+        batch.send()
+        told = {r.action: r.leader_epoch for r in stage.lab.trace[seen:] if r.topic}
+        assert told == {"LeaderAndIsr": 4, "UpdateMetadata": 0}
+
+
+def test_the_last_word_about_a_partition_holds_but_new_stays_new() -> None:
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([2], ONE, LED, (1, 2, 3), is_new=True)
+        batch.leader_and_isr([2], ONE, LED._replace(leader=3, leader_epoch=5), (1, 2, 3), is_new=False)
+        batch.send()
+        (told,) = [r for r in stage.lab.trace[seen:] if r.action == "LeaderAndIsr" and r.topic]
+        assert (told.leader, told.leader_epoch, told.detail) == (3, 5, "is_new")
+
+
+def test_nobody_is_told_nothing() -> None:
+    """Broker -1 is nobody."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([-1], ONE, LED, (1, 2, 3), is_new=False)
+        batch.stop_replica(-1, ONE, False, None)
+        batch.send()
+        assert {r.action for r in stage.lab.trace[seen:]} == {"UpdateMetadata"}
+
+
+def test_a_partition_without_leader_is_no_metadata() -> None:
+    with bench() as stage:
+        tp = stage.plan("parcels")
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.update_metadata([1], [tp])
+        batch.send()
+        assert [r.action for r in stage.lab.trace[seen:]] == ["leader_not_assigned"]
+
+
+def test_a_dead_broker_gets_nothing_and_the_log_says_so() -> None:
+    """2.0 sends to whom it may concern; a broker without channel is a warning."""
+    with bench() as stage:
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.leader_and_isr([9], ONE, LED, (9, 1), is_new=False)
+        batch.send()
+        (warning,) = [r for r in stage.lab.trace[seen:] if r.kind == "controller"]
+        assert (warning.action, json.loads(warning.detail or "")["broker"]) == ("not_sending", 9)
+
+
+@pytest.mark.parametrize(
+    ("groups", "wanted"),
+    [(False, ["0", "1", "1", "1"]), (True, ["1", "2"])],
+    ids=["one by one", "grouped"],
+)
+def test_stop_replica_requests(groups: bool, wanted: list[str]) -> None:
+    """One each and an empty one first in 2.0; where they are grouped, two: first what is deleted (KAFKA-8294)."""
+    with bench(Generation("2.0").but(groups_stop_replica=groups)) as stage:  # type: ignore[arg-type]
+        batch, seen = filled(stage), len(stage.lab.trace)
+        batch.stop_replica(3, ONE, False, None)
+        batch.stop_replica(3, TWO, False, None)
+        batch.stop_replica(3, TopicPartition("orders", 2), True, None)
+        batch.send()
+        stage.lab.settle()
+        assert [partitions for name, _, partitions in sent(stage, seen) if name == "StopReplica"] == wanted
+
+
+def test_a_batch_left_behind_makes_the_controller_resign() -> None:
+    """Nothing can be trusted then: another controller shall start afresh (KAFKA-2300)."""
+    with bench() as stage:
+        controller = stage.controller
+        filled(stage).stop_replica(3, ONE, False, None)
+        with pytest.raises(BatchNotEmpty, match=r"batch is not empty while creating a new one\. Some StopReplica"):
+            controller.batch.open()
+        with pytest.raises(ControllerMoved, match="might be lost"):
+            stage._did(controller.send_update_metadata())
+        said = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
+        assert said[-2:] == ["forcing_resignation", "resigned"]
+        stage.lab.settle()
+        assert stage.lab.controller is not None
+        assert stage.lab.controller.epoch == 2
+
+
+def test_a_channel_delivers_in_order_one_at_a_time() -> None:
+    """The next request leaves when the last was answered; correlation ids count up."""
+    with bench() as stage:
+        seen = len(stage.lab.trace)
+        for _ in range(4):
+            stage._did(stage.controller.send_update_metadata())
+        stage.lab.settle()
+        for broker in (1, 2, 3):
+            told = [
+                (r.kind, r.detail)
+                for r in stage.lab.trace[seen:]
+                if r.kind in ("request", "response") and r.topic is None and r.broker == broker
+            ]
+            assert [kind for kind, _ in told] == ["request", "response"] * 4
+            ids = [int((detail or "").split("correlation_id=")[1]) for kind, detail in told if kind == "request"]
+            assert ids == list(range(ids[0], ids[0] + 4))
+
+
+def test_a_channel_tries_until_its_broker_is_gone() -> None:
+    """Then it is closed, and what it held is lost."""
+    with Lab(brokers=3, seed=1) as lab:
+        controller = lab.controller
+        assert controller is not None
+        victim = next(b for b in (1, 2, 3) if b != controller.id)
+        lab.kill(victim)
+        lab.create_topic("orders", assignment={0: [victim, controller.id]})
+        lab.run_for(3)
+        acting = lab._world.acting()
+        assert acting is not None
+        assert acting.channels.waiting == 2
+        lab.settle()
+        assert acting.channels.waiting == 0
+        assert lab.partition("orders", 0).leader == controller.id
