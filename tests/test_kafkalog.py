@@ -60,7 +60,7 @@ def test_a_partition_comes_to_life_in_kafkas_words(trace: Trace) -> None:
         *[
             f"TRACE [Controller id=2 epoch=1] Changed state of replica {broker} for partition orders-0 from "
             "NonExistentReplica to NewReplica (state.change.logger)"
-            for broker in (1, 2, 3)
+            for broker in (2, 1, 3)  # the order in which Scala walks through groups
         ],
         "TRACE [Controller id=2 epoch=1] Changed partition orders-0 from NewPartition to OnlinePartition with state "
         "LeaderAndIsr(leader=1, leaderEpoch=0, isr=List(1, 2, 3), zkVersion=0) (state.change.logger)",

@@ -47,8 +47,9 @@ class Write(Protocol):
 def state_words(r: Record) -> dict[str, Any]:
     """The words of a partition state in a request."""
     told = dict(w.split("=", 1) for w in (r.detail or "").split() if "=" in w)
-    listed = {name: [int(b) for b in told.get(name, "").split(",") if b] for name in ("brokers", "offline")}
-    return {**listed, "is_new": "is_new" in (r.detail or ""), "adding": (), "removing": ()}
+    names = ("brokers", "offline", "adding", "removing")
+    listed = {name: [int(b) for b in told.get(name, "").split(",") if b] for name in names}
+    return {**listed, "is_new": "is_new" in (r.detail or "")}
 
 
 class BrokerLines:
