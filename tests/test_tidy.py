@@ -34,7 +34,7 @@ ORDER = """
     __init__
     installing
     bootstrap
-    environment gate jupyter demo
+    environment gate jupyter notebooks demo
     cli
     __main__
 """
