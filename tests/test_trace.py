@@ -114,7 +114,12 @@ def test_every_event_that_is_started_was_queued(trace: Trace) -> None:
     """Its cause says so; only what 0.10 does in threads of their own is never queued."""
     by_seq = {r.seq: r for r in trace}
     started = [r for r in trace if r.kind == "event" and (r.source, r.target) == ("queued", "started")]
-    alone = {"ControlledShutdown", "AutoPreferredReplicaLeaderElection", "TopicDeletionStopReplicaResponseReceived"}
+    alone = {
+        "Startup",
+        "ControlledShutdown",
+        "AutoPreferredReplicaLeaderElection",
+        "TopicDeletionStopReplicaResponseReceived",
+    }
     for r in started:
         queued = by_seq[r.cause or 0]
         if queued.target == "queued" or r.action not in alone:
