@@ -91,7 +91,7 @@ class Stage:
         """The output of a command."""
         quiet, _, rest = block.command.partition(" ")
         asked = rest if quiet == "quiet" else block.command
-        (line,) = story.parse(asked)
+        (line,) = story.parse(asked, looks=True)
         line = line._replace(line=block.line)
         if quiet == "quiet":
             self._do(line)

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
-from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.lab import story
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
+from kafka_ctl.lab import checks, story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.looking import Looking
 from kafka_ctl.trace import CAUSE
@@ -27,10 +26,13 @@ def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P
         if self.closed:
             raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
         place = len(self.commands)
-        self.commands.append(story.command(method, args, kwargs))
+        given = story.command(method, args, kwargs)
+        self.commands.append(given._replace(seq=len(self.trace), time=self.now))
         try:
             return method(self, *args, **kwargs)
-        except BadInput:
+        except (NotReached, Unavailable):
+            raise  # understood, but it did not come to an end
+        except BaseException:
             del self.commands[place:]  # refused: nothing was done
             raise
 
@@ -54,7 +56,7 @@ class Commands(Looking):
         self._world.run(asked())
 
     def _broker(self, id: int, asked: str, running: bool) -> Broker:
-        process = self._world.brokers.get(id)
+        process = self._world.brokers.get(checks.whole("a broker id", id))
         if process is None:
             raise UnknownName("broker", id, sorted(self._world.brokers))
         if (process.state == RUNNING) is not running and (running or process.state != DOWN):
@@ -88,8 +90,14 @@ class Topics(Commands):
         """
         if assignment is not None and (partitions is not None or replication_factor is not None):
             raise BadInput("create_topic: give an assignment, or partitions and replication_factor, not both")
+        checks.text("a topic", topic)
         if assignment is None:
-            partitions, replication_factor = partitions or 1, replication_factor or 1
+            partitions = checks.whole("the number of partitions", 1 if partitions is None else partitions)
+            given = 1 if replication_factor is None else replication_factor
+            replication_factor = checks.whole("the replication factor", given)
+        else:
+            assignment = checks.assignment("an assignment", assignment)
+        config = checks.mapping("a topic's config", config or {})
         self._ask(
             lambda: self._admin.create_topic(topic, partitions, replication_factor, assignment, config, self._racks),
             "create_topic", topic=topic, partitions=partitions, replication_factor=replication_factor,
@@ -98,29 +106,27 @@ class Topics(Commands):
     @command
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
+        checks.text("a topic", topic)
+        checks.whole("the number of partitions", total, 1)
         self._ask(lambda: self._admin.add_partitions(topic, total), "add_partitions", topic=topic, total=total)
 
     @command
     def delete_topic(self, topic: str) -> None:
         """Ask for a topic's deletion."""
+        checks.text("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
 
     @command
     def reassign(self, targets: Mapping[Any, Sequence[int]]) -> None:
         """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader."""
-        wanted = {topic_partition(tp): tuple(replicas) for tp, replicas in targets.items()}
+        wanted = {
+            checks.topic_partition(tp): checks.replicas(f"the replicas of {tp}", replicas)
+            for tp, replicas in checks.mapping("a reassignment", targets).items()
+        }
         self._ask(lambda: self._admin.reassign(wanted), "reassign", partitions=",".join(map(str, wanted)))
 
     @command
     def elect_preferred(self, partitions: Iterable[Any] | None = None) -> None:
         """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions."""
-        wanted = None if partitions is None else [topic_partition(tp) for tp in partitions]
+        wanted = None if partitions is None else checks.topic_partitions("partitions", partitions)
         self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")
-
-
-def topic_partition(given: Any) -> TopicPartition:
-    """A topic-partition given as a pair or as text, `orders-0`."""
-    topic, number = given.rsplit("-", 1) if isinstance(given, str) and "-" in given else given
-    if not isinstance(topic, str) or not str(number).isdigit():
-        raise BadInput(f"{given!r} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
-    return TopicPartition(topic, int(number))

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, NotReached, Unavailable
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import described, story, world
+from kafka_ctl.lab import checks, described, story, world
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.clock import LIMIT, VirtualClock
 from kafka_ctl.lab.commands import Topics, command
@@ -21,10 +21,10 @@ from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.pictures import Pictures
-from kafka_ctl.lab.story import Command
+from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Faults, Pictures):
+class Lab(Topics, Faults, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -41,9 +41,9 @@ class Lab(Topics, Faults, Pictures):
     ) -> None:
         self.closed = True
         self.generation = Generation(generation)
-        self.seed, self.zookeeper = seed, zookeeper
+        self.seed, self.zookeeper = checks.whole("a seed", seed), checks.text("zookeeper", zookeeper)
         self._racks = world.parse_brokers(brokers)
-        self._given_config = dict(config or {})
+        self._given_config = dict(checks.mapping("a config", config or {}))
         settings = world.parse_config(self.generation, config)
         self._world = world.open_world(zookeeper, self.generation, settings, seed, costs, history)
         self.closed = False
@@ -88,14 +88,12 @@ class Lab(Topics, Faults, Pictures):
     @command
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
-        self._world.settle(None if limit == LIMIT else limit)
+        self._world.settle(None if checks.seconds("a limit", limit) == LIMIT else limit)
 
     @command
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
-        if not seconds >= 0:
-            raise BadInput(f"run_for(seconds={seconds}): a number of seconds, 0 or more")
-        self._world.clock.run_for(seconds)  # type: ignore[attr-defined]
+        self._world.clock.run_for(checks.seconds("a time", seconds))  # type: ignore[attr-defined]
 
     @command
     def step(self, n: int = 1) -> None:
@@ -103,16 +101,17 @@ class Lab(Topics, Faults, Pictures):
         clock = self._world.clock
         if not isinstance(clock, VirtualClock):
             raise BadInput("step needs the memory world; real time cannot be stopped")
-        for _ in range(n):
+        for _ in range(checks.whole("a number of steps", n)):
             size = len(self.trace)
             clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle)  # type: ignore[misc]
 
     def run_until(self, holds: Callable[[Lab], bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)` is true; NotReached when it is not within `limit` seconds."""
-        start = self._world.clock.now()
+        start, size = self._world.clock.now(), len(self.trace)
         reached = self._world.run_until(lambda: holds(self), None if limit == LIMIT else limit)
         if self._world.is_memory:  # in the story, that much time passed
-            self.commands.append(story.Command("run_for", (), {"seconds": self._world.clock.now() - start}))
+            seconds = self._world.clock.now() - start
+            self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
         if not reached:
             raise NotReached(f"the condition did not hold within {self._world.clock.now() - start:.3g} s")
 
@@ -125,49 +124,15 @@ class Lab(Topics, Faults, Pictures):
             who = "ZooKeeper does not answer"
         return f"Lab of Kafka {self.generation}: brokers {up} of {sorted(self._world.brokers)} up, {who}, {self.trace}"
 
-    # Stories
-
-    @property
-    def story(self) -> str:
-        """The run as text: `Lab.replay(lab.story)` opens it again, in memory exactly."""
+    def _opening(self) -> dict[str, Any]:
+        """What the first line of our story says."""
         racks = self._racks if any(self._racks.values()) else list(self._racks)
         opening: dict[str, Any] = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}
         opening |= {"description": described.compact(self._described)} if self._described else {}
         opening |= {"settle": False} if not self._settled_first else {}
-        return "\n".join(map(str, [story.Command("lab", (), opening), *self.commands])) + "\n"
-
-    @classmethod
-    def replay(cls, text: str | Path, zookeeper: str = world.MEMORY) -> Lab:
-        """Open a story (text or file) and run its commands; BadInput names the line that cannot be run."""
-        lab: Lab | None = None
-        try:
-            for line in story.parse(story.read(text)):
-                if lab is None:
-                    lab = cls(**story.opening(line), zookeeper=zookeeper)
-                else:
-                    lab.do(line)
-        except BaseException:
-            if lab is not None:
-                lab.close()
-            raise
-        if lab is None:
-            raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
-        return lab
-
-    def do(self, line: Command) -> object:
-        """Run one command of a story."""
-        method = getattr(type(self), line.name, None)
-        if not getattr(method, "is_command", False):
-            raise UnknownName(f"command (line {line.line})", line.name, COMMANDS)
-        try:
-            return method(self, *line.args, **line.kwargs)  # type: ignore[misc]
-        except TypeError as error:
-            raise BadInput(f"line {line.line}: {line}: {error}") from None
-        except BadInput as error:
-            error.args = (f"line {line.line}: {error}",)
-            raise
+        return opening
 
     # The end
 

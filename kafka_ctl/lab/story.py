@@ -20,17 +20,29 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput
 
+MAPPING = "a mapping, as JSON in '...',"
+KINDS = {
+    "seed": (int, "a whole number"),
+    "settle": (bool, "true or false"),
+    "config": (dict, MAPPING),
+    "changes": (dict, MAPPING),
+}
+"""What the words of a story's first line may be."""
 QUIET, SHOWN = "quiet", ("show", "check")
 """What golden stories put before a command whose output is not wanted, and their commands that only look."""
 
 
 class Command(NamedTuple):
-    """One line: a method of Lab, its arguments, and where it stood."""
+    """One line: a method of Lab and its arguments; where it stood in a text, or when in a run it was given."""
 
     name: str
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     line: int = 0
+    seq: int = 0
+    """How many records the trace had."""
+    time: float = 0.0
+    """Seconds since the lab was opened."""
 
     def __str__(self) -> str:
         words = [_write(a) for a in self.args]
@@ -80,8 +92,11 @@ def _read(word: str) -> Any:
     return word if isinstance(value, float) and repr(value) != word else value
 
 
-def parse(text: str) -> Iterator[Command]:
-    """The commands of a story; BadInput names the line that is no command."""
+def parse(text: str, looks: bool = False) -> Iterator[Command]:
+    """The commands of a story; BadInput names the line that is no command.
+
+    A golden story also looks (`show`, `check`); those lines are left out unless asked for.
+    """
     skipping = False
     for number, line in enumerate(text.splitlines(), 1):
         stripped = line.strip()
@@ -95,7 +110,7 @@ def parse(text: str) -> Iterator[Command]:
         except ValueError as error:
             raise BadInput(f"line {number}: {stripped!r} is no command: {error}") from None
         words = words[1:] if words[0] == QUIET and len(words) > 1 else words
-        if words[0] in SHOWN:
+        if words[0] in SHOWN and not looks:
             continue
         args, kwargs = [], {}
         for word in words[1:]:
@@ -133,8 +148,12 @@ def opening(line: Command) -> dict[str, Any]:
             f"this begins with {str(line)[:200]!r}"
         )
     given = dict(line.kwargs)
+    for name, (kind, words) in KINDS.items():
+        if name in given and type(given[name]) is not kind:
+            raise BadInput(f"line {line.line}: {name}={given[name]}: {words} is expected")
     if isinstance(given.get("brokers"), dict):
-        given["brokers"] = {int(id): rack for id, rack in given["brokers"].items()}
+        racks = given["brokers"].items()
+        given["brokers"] = {int(id) if id.isdecimal() else id: rack for id, rack in racks}
     if "description" in given:
         given["described"] = expand(given.pop("description"))
     changes = given.pop("changes", {})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
@@ -30,6 +31,13 @@ T = TypeVar("T")
 MEMORY, EMBEDDED = "memory", "embedded"
 CLUSTER_ID = "kafka-ctl-teaching-kit"
 
+ZERO_IS_FINE = (
+    "controlled.shutdown.retry.backoff.ms",
+    "leader.imbalance.per.broker.percentage",
+    "reserved.broker.max.id",
+)
+"""Configuration keys that may be 0; the others are intervals, sizes and counts."""
+
 
 def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dict[str, Any]:
     """Kafka's configuration with the generation's defaults; UnknownName or BadInput for what it cannot be."""
@@ -41,8 +49,9 @@ def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dic
         if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, (bool, int)):
             wanted = "True or False" if isinstance(default, bool) else "a whole number"
             raise BadInput(f"configuration key {key!r} cannot be {value!r}; it is {wanted}")
-        if not isinstance(value, bool) and value < 0:
-            raise BadInput(f"configuration key {key!r} cannot be {value}; it is 0 or more")
+        least = 0 if key in ZERO_IS_FINE else 1
+        if not isinstance(value, bool) and value < least:
+            raise BadInput(f"configuration key {key!r} cannot be {value}; it is {least} or more")
         config[key] = value
     return config
 
@@ -62,6 +71,8 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     for broker in racks:
         if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
             raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more")
+        if not isinstance(racks[broker], (str, NoneType)):
+            raise BadInput(f"broker {broker} cannot be in rack {racks[broker]!r}; a rack is a name or None")
     if len(racks) != len(listed):
         raise BadInput(f"brokers={listed}: an id stands there twice")
     return dict(sorted(racks.items()))
@@ -118,6 +129,12 @@ class World:
         """The controller that believes to be active in a running process; the newest epoch if several do."""
         active = [b.controller for b in self.brokers.values() if b.listening and b.controller.is_active]
         return max(active, key=lambda c: c.context.epoch, default=None)
+
+    def _somebody_is_late(self) -> bool:
+        """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
+        up = [broker for broker in self.brokers.values() if broker.listening]
+        suspects = len(up) < len(self.brokers) or any(broker.replication.lagging for broker in up)
+        return suspects and any(broker.replication.late_followers(self.clock.now()) for broker in up)
 
     # What the lab asks of a world.
 
@@ -182,12 +199,6 @@ class MemoryWorld(World):
                 break
             self.clock.drive(lambda: False, self.clock.now() + patience / 2)
             self.clock.settle(limit)
-
-    def _somebody_is_late(self) -> bool:
-        """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
-        up = [broker for broker in self.brokers.values() if broker.listening]
-        suspects = len(up) < len(self.brokers) or any(broker.replication.lagging for broker in up)
-        return suspects and any(broker.replication.late_followers(self.clock.now()) for broker in up)
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
         self.clock.drive(holds, self.clock.now() + (LIMIT if limit is None else limit))
