@@ -24,6 +24,10 @@ LIMIT = 3600.0
 """Seconds of virtual time after which `settle` gives up."""
 
 
+class Halted(Exception):
+    """The moment has come at which a replay was to stop; whatever was under way can go on from there."""
+
+
 class Clock:
     """What actors ask of time: `now`, `sleep`, `later`, `spawn`; and what the lab asks: to run."""
 
@@ -94,6 +98,8 @@ class VirtualClock(Clock):
     def __init__(self) -> None:
         super().__init__()
         self.loop: VirtualLoop = VirtualLoop()  # type: ignore[abstract]
+        self.halt: Callable[[], bool] | None = None
+        """Asked before every callback: whether to stop here, whoever is driving."""
 
     def now(self) -> float:
         return self.loop.now
@@ -105,12 +111,16 @@ class VirtualClock(Clock):
         self.loop.failures.append(error)
 
     def drive(self, until: Callable[[], bool], deadline: float | None = None) -> None:
-        """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock)."""
+        """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock); Halted by `halt`."""
+        halt = self.halt
+        stop = until if halt is None else lambda: halt() or until()
         if asyncio._get_running_loop() in (None, self.loop):
-            self.loop.drive(until, deadline)
+            self.loop.drive(stop, deadline)
         else:  # a notebook's own loop is running in this thread; ours needs a thread without one
             with ThreadPoolExecutor(1) as pool:
-                pool.submit(self.loop.drive, until, deadline).result()
+                pool.submit(self.loop.drive, stop, deadline).result()
+        if halt is not None and halt():
+            raise Halted
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(coro)
