@@ -19,7 +19,8 @@ from kafka_ctl.trace import KINDS
 FORMAT = (ROOT / "docs" / "trace-format.md").read_text("utf-8")
 WANTED = """
     all_replicas_dead_clean bounce broker_failure controlled_shutdown controlled_shutdown_refused controller_failure
-    delete_controller election isr_shrink_and_growth partitions_added replication_factor_1 session_expiry
+    delete_controller election isr_shrink_and_growth partitions_added preferred_election reassignment
+    replication_factor_1 session_expiry topic_deletion
     topic_with_dead_replica unclean_election
 """.split()
 
