@@ -183,10 +183,13 @@ class Broker:
     # Requests
 
     async def receive(self, request: Request, cause: int | None) -> tuple[Response, int]:
-        """Handle one request; returns the answer and the `seq` of its record. ConnectionError if we die over it."""
+        """Handle one request; returns the answer and the `seq` of its record. ConnectionError if we die over it.
+
+        What has arrived is handled, also when whoever sent it no longer waits for the answer.
+        """
         task = self.spawn(self._handle(request, cause))
         try:
-            return await task
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
             if task.cancelled():
                 raise ConnectionResetError(f"broker {self.id} closed the connection") from None

@@ -200,7 +200,7 @@ class Travel(Commands):
         lines = list(story.parse(self.story))
         type(self)._told(story.opening(lines[0]), list(_parts(lines[1:])), note).close()
         if n >= len(moments):
-            raise BadInput(f"back(n={n}): {len(moments) - 1} moments have left records so far")
+            raise BadInput(f"back(n={n}): only {len(moments) - 1} moments have left records so far")
         before = type(self).replay(self.story, until=max(0, moments[-1 - n] - 1))
         self.close()
         vars(self).update(vars(before))

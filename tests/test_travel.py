@@ -1,0 +1,153 @@
+"""Any moment of a run can be reached again: replay up to a record, fork, go back, compare."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_ctl.errors import BadInput, NotReached
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.travel import compare
+
+STORY = """\
+lab brokers=[1,2,3] generation=2.0 seed=7
+create_topic orders partitions=4 replication_factor=3
+settle
+kill 1
+run_for 3
+shutdown 2
+start 1
+settle
+"""
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab.replay(STORY) as lab:
+        yield lab
+
+
+@pytest.mark.parametrize("share", [0, 0.03, 0.2, 0.4, 0.6, 0.8, 0.99])
+def test_a_replay_stops_just_after_a_record_and_goes_on_as_if_it_had_not(lab: Lab, share: float) -> None:
+    """Wherever it stops, inside the opening, a settle or a shutdown; and its own story leads to the same point."""
+    until = int(share * len(lab.trace))
+    with Lab.replay(STORY, until=until) as cut, Lab.replay(cut.story) as again:
+        assert until < len(cut.trace) < until + 60
+        assert cut.trace.records == lab.trace.records[: len(cut.trace)]
+        assert cut.story.endswith(f"\nuntil {len(cut.trace) - 1}\n")
+        for other in (cut, again):
+            other.settle()
+        assert again.trace.records == cut.trace.records
+        assert again.now == cut.now
+
+
+def test_what_was_stopped_goes_on(lab: Lab) -> None:
+    """A shutdown that was cut short still ends, though nobody waits for it any more."""
+    asked = next(r.seq for r in lab.trace if r.action == "shutdown")
+    with Lab.replay(STORY, until=asked) as cut:
+        assert cut.brokers[2].state != "down"
+        cut.settle()
+        assert cut.brokers[2].state == "down"
+
+
+def test_a_replay_cannot_stop_where_nothing_is(lab: Lab) -> None:
+    with pytest.raises(BadInput, match=f"until={len(lab.trace)}: this story ends with record {len(lab.trace) - 1}"):
+        Lab.replay(STORY, until=len(lab.trace))
+
+
+def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
+    with lab.fork(at=400) as cut:
+        cut.kill(3)
+        cut.settle()
+        with cut.fork(at=200) as earlier, cut.fork(at=len(cut.trace) - 5) as later:
+            assert "kill 3" not in earlier.story and "kill 3" in later.story
+            assert later.trace.records == cut.trace.records[: len(later.trace)]
+
+
+@pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2\n"])
+def test_a_stop_names_a_record(story: str) -> None:
+    with pytest.raises(BadInput, match=r"line 2: .*'until' needs the number of a record"):
+        Lab.replay(f"lab\n{story}")
+
+
+def test_a_fork_without_changes_is_the_same_run(lab: Lab) -> None:
+    with lab.fork() as same:
+        assert same.trace.records == lab.trace.records
+        assert str(compare(lab, same)) == "the same facts from beginning to end"
+
+
+def test_a_fork_with_changes_gets_the_same_commands_for_as_long(lab: Lab) -> None:
+    at = next(r.seq for r in lab.trace if r.action == "broker_failure") + 1
+    with lab.fork(at=at, generation="2.4") as other:
+        assert other.generation.name == "2.4"
+        given = [str(c) for c in other.commands]
+        assert given[:-1] == [str(c) for c in lab.commands[: len(given) - 1]]
+        assert other.now * 1000 == pytest.approx(lab.trace[at].time_ms, abs=50)
+        with Lab.replay(other.story) as again:
+            assert again.trace.records == other.trace.records
+
+
+def test_a_fork_of_a_fork_keeps_its_stops(lab: Lab) -> None:
+    """Where the records are others, a stop is kept as a time."""
+    with lab.fork(at=400) as cut:
+        cut.settle()
+        with cut.fork(seed=8) as other:
+            assert [c.name for c in other.commands] == [c.name for c in cut.commands]
+
+
+def test_the_same_story_with_unclean_elections(lab: Lab) -> None:
+    """What a fork is for: where two runs part, and how they end."""
+    story = """lab brokers=[1,2]\ncreate_topic t assignment='{"0":[1,2]}'\nsettle
+kill 2\nsettle\nkill 1\nsettle\nstart 2\nsettle\n"""
+    with Lab.replay(story) as clean, clean.fork(config={"unclean.leader.election.enable": True}) as unclean:
+        difference = compare(clean, unclean)
+        assert difference.left is not None and difference.left.kind == "election" and difference.left.error
+        assert difference.right is not None and difference.right.target == "unclean"
+        assert "t-0\n  left   OfflinePartition leader=1 isr=[1] " in str(difference)
+
+
+def test_steps_can_be_taken_back(lab: Lab) -> None:
+    """`back` undoes what `step` and other commands did, moment by moment."""
+    records, story = list(lab.trace.records), lab.story
+    lab.back(3)
+    assert lab.trace.records == records[: len(lab.trace)] and len(lab.trace) < len(records)
+    lab.step(3)
+    assert lab.trace.records == records
+    lab.back(100)
+    with Lab.replay(lab.story) as again:
+        assert again.trace.records == lab.trace.records
+    assert len(lab.story) < len(story) + 20
+
+
+def test_only_what_happened_can_be_taken_back(lab: Lab) -> None:
+    with pytest.raises(BadInput, match=r"back\(n=100000\): only \d+ moments have left records so far"):
+        lab.back(100_000)
+    with pytest.raises(BadInput, match=r"back\(n=0\)"):
+        lab.back(0)
+
+
+def test_what_was_not_reached_is_not_reached_again() -> None:
+    """A settle that gave up is part of its story; the story goes on after it."""
+    with Lab() as lab:
+        lab.create_topic("t", 3, 3)
+        with pytest.raises(NotReached):
+            lab.settle(limit=0.001)
+        with pytest.raises(NotReached):
+            Lab.replay(lab.story)
+        lab.settle()
+        with Lab.replay(lab.story) as again:
+            assert again.trace.records == lab.trace.records
+
+
+def test_a_rewind_of_ten_thousand_records_takes_less_than_a_second() -> None:
+    with Lab(seed=1) as lab:
+        lab.create_topic("orders", 300, 3)
+        lab.settle()
+        lab.kill(2)
+        lab.settle()
+        assert len(lab.trace) > 10_000
+        start = time.perf_counter()
+        lab.back()
+        assert time.perf_counter() - start < 1
