@@ -3,51 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
 from io import BytesIO
 from itertools import pairwise
-from typing import Any, NamedTuple
 
-import pyarrow as pa
 import pytest
+from history_plain import (
+    BUSY,
+    GONE,
+    NEW,
+    OFFLINE,
+    ONLINE,
+    Tale,
+    dicts,
+    frames,
+    plain_departures,
+    plain_unavailability,
+    same,
+)
 from pyspark.sql import DataFrame
 
 from kafka_ctl import PARTITION, REPLICA, BadInput, Lab, Record, Trace, UnknownName
-from kafka_ctl.history import Workload, plots, questions, simulate
+from kafka_ctl.history import plots, questions, simulate
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import spark
-
-NEW, OFFLINE, ONLINE, GONE = "NewPartition", "OfflinePartition", "OnlinePartition", "NonExistentPartition"
-BUSY = Workload(brokers=(3, 5), topics=(2, 4), rate=3)
-
-
-class Tale:
-    """Records told line by line, one a second unless the time is given."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-
-    def tell(self, kind: str, action: str, at: float | None = None, **columns: Any) -> Tale:
-        seq = len(self.records)
-        time_ms = 1000.0 * seq if at is None else float(at)
-        self.records.append(Record(seq, time_ms, columns.pop("actor", "controller-1"), kind, action, **columns))
-        return self
-
-    def move(self, source: str, target: str, at: float | None = None, **columns: Any) -> Tale:
-        subject = {"topic": "orders", "partition": 0} | columns
-        return self.tell("partition", "mark", at, source=source, target=target, **subject)
-
-
-def dicts(answer: DataFrame, *columns: str) -> list[dict[str, Any]]:
-    """The rows of an answer, some of its columns only, in a fixed order."""
-    rows = [row.asDict() for row in answer.select(*(columns or answer.columns)).collect()]
-    return sorted(rows, key=lambda row: [(value is not None, value) for value in row.values()])
-
-
-def frames(traces: Iterable[Trace]) -> DataFrame:
-    """Several traces as one DataFrame."""
-    tables = [to_arrow(trace, f"h{number}") for number, trace in enumerate(traces)]
-    return spark().createDataFrame(pa.concat_tables(tables))
 
 
 @pytest.fixture(scope="module")
@@ -58,85 +36,6 @@ def clusters() -> list[Trace]:
 @pytest.fixture(scope="module")
 def simulated(clusters: list[Trace]) -> DataFrame:
     return frames(clusters).cache()
-
-
-# The plain computation: one pass over the records, with what is known at each of them.
-
-
-class Departure(NamedTuple):
-    cause: str
-    seq: int
-    at: float
-
-
-def plain_departures(trace: Trace) -> list[tuple[int, Departure]]:
-    """Brokers and why they left, a controlled shutdown once, however often it asked."""
-    names = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry"}
-    left: list[tuple[int, Departure]] = []
-    controller = None
-    for r in trace:
-        if (r.kind, r.action) == ("controller", "elected"):
-            controller = r.broker
-        elif r.kind == "fault" and r.action in names and r.broker is not None:
-            crashed = r.action == "kill" and r.broker == controller
-            left.append((r.broker, Departure("controller crash" if crashed else names[r.action], r.seq, r.time_ms)))
-        elif (r.kind, r.action) == ("broker", "controlled-shutdown") and r.broker is not None:
-            mine = [n for n, (broker, _) in enumerate(left) if broker == r.broker]
-            if not (r.detail or "").startswith("attempt=1 ") and mine:
-                del left[mine[-1]]
-            left.append((r.broker, Departure("controlled shutdown", r.seq, r.time_ms)))
-    return left
-
-
-def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
-    departures = plain_departures(trace)
-    epochs: dict[int | None, float] = {}
-    open_since: dict[tuple, dict[str, Any]] = {}
-    led: dict[tuple, tuple[int, float]] = {}
-    found: list[dict[str, Any]] = []
-
-    def begin(key: tuple, r: Record, start: float) -> dict[str, Any]:
-        leader, led_ms = led.get(key, (None, 0.0))
-        new = NEW in (r.source, r.target)
-        last = next((d for b, d in reversed(departures) if b == leader and d.seq < r.seq), None)
-        lost = start if new or last is None else min(start, max(last.at, led_ms))
-        cause = "topic creation" if new else last.cause if last else None
-        seq = last.seq if last and not new else None
-        names = dict(zip(("topic", "partition"), key, strict=True))
-        known = {"leader": None if new else leader, "cause": cause, "cause_seq": seq, "lost_ms": lost}
-        return {"history": history, **names, "start_ms": start, **known}
-
-    def end(interval: dict[str, Any], at: float | None, restored: bool | None) -> None:
-        spans = {"duration_ms": "start_ms", "outage_ms": "lost_ms"}
-        interval |= {name: None if at is None else round(at - interval[since], 4) for name, since in spans.items()}
-        found.append(interval | {"end_ms": at, "restored": restored})
-
-    for r in trace:
-        if r.kind == "controller":
-            epochs.setdefault(r.controller_epoch, r.time_ms)
-        if r.kind != "partition" or r.error:
-            continue
-        key = (r.topic, r.partition)
-        down = r.target in (NEW, OFFLINE) or r.leader == -1
-        if down and key not in open_since:
-            open_since[key] = begin(key, r, r.time_ms)
-        elif not down and key in open_since:
-            end(open_since.pop(key), r.time_ms, r.target == ONLINE)
-        elif not down and r.source in (NEW, OFFLINE):
-            end(begin(key, r, epochs.get(r.controller_epoch, r.time_ms)), r.time_ms, r.target == ONLINE)
-        if r.leader is not None and r.leader >= 0:
-            led[key] = (r.leader, r.time_ms)
-    for interval in open_since.values():
-        end(interval, None, None)
-    return found
-
-
-def same(answer: DataFrame, plain: list[dict[str, Any]]) -> None:
-    """Equal as sets of rows, whatever the order of rows and columns."""
-    rows = [row.asDict() for row in answer.collect()]
-    key = lambda row: sorted((name, repr(value)) for name, value in row.items())  # noqa: E731
-    assert sorted(rows, key=key) == sorted(plain, key=key)
-    assert plain
 
 
 # Unavailability
@@ -254,7 +153,15 @@ def test_the_lesson_of_the_first_notebook() -> None:
 def test_departures_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
     """Broker, cause and record of each."""
     plain = [
-        {"history": f"h{n}", "broker": broker, "cause": d.cause, "cause_seq": d.seq, "at_ms": d.at}
+        {
+            "history": f"h{n}",
+            "broker": broker,
+            "cause": d.cause,
+            "cause_seq": d.seq,
+            "at_ms": d.at,
+            "began_seq": d.began_seq,
+            "began_ms": d.began,
+        }
         for n, trace in enumerate(clusters)
         for broker, d in plain_departures(trace)
     ]

@@ -1,12 +1,22 @@
 """Questions to histories: one function, one question, one DataFrame.
 
-Each takes records (a DataFrame from `load` or `import_logs`, an Arrow table, or a lab's own `trace`) and says
-in its docstring what the columns of its answer mean. Columns that end in `_ms` are milliseconds.
+Each takes records (a DataFrame from `load`, `Logs` from `import_logs`, an Arrow table, or a lab's own `trace`) and
+says in its docstring what the columns of its answer mean. Columns that end in `_ms` are milliseconds.
 """
 
+from kafka_ctl.history.questions.balance import imbalance
+from kafka_ctl.history.questions.compare import compare
+from kafka_ctl.history.questions.controllers import failover_time, request_amplification
 from kafka_ctl.history.questions.departures import departures
+from kafka_ctl.history.questions.isr import isr_churn, isr_states, unclean_exposure
 from kafka_ctl.history.questions.leadership import leader_churn
+from kafka_ctl.history.questions.restarts import rolling_restarts, shutdown_vs_failure
 from kafka_ctl.history.questions.transitions import transition_counts
 from kafka_ctl.history.questions.unavailability import unavailability
+from kafka_ctl.history.questions.wishes import deletions, reassignments
 
-__all__ = ["departures", "leader_churn", "transition_counts", "unavailability"]
+__all__ = [
+    "compare", "deletions", "departures", "failover_time", "imbalance", "isr_churn", "isr_states", "leader_churn",
+    "reassignments", "request_amplification", "rolling_restarts", "shutdown_vs_failure", "transition_counts",
+    "unavailability", "unclean_exposure",
+]  # fmt: skip

@@ -12,10 +12,11 @@ WITH moves AS (
     SELECT history, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
            target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
            coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
-           'NewPartition' IN (source, target) AS new
+           source, 'NewPartition' IN (source, target) AS new
     FROM {records} WHERE kind = 'partition' AND error IS NULL
 ), looking_back AS (
     SELECT *, lag(down, 1, false) OVER w AS was_down,
+           source = 'OnlinePartition' AND coalesce(lead(target) OVER w = 'NonExistentPartition', false) AS going,
            last_value(leader) IGNORE NULLS OVER earlier AS led,
            last_value(CASE WHEN leader IS NOT NULL THEN time_ms END) IGNORE NULLS OVER earlier AS led_ms
     FROM moves
@@ -36,7 +37,8 @@ WITH moves AS (
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored
-    FROM changes LEFT JOIN epochs USING (history, controller_epoch) WHERE down OR unseen
+    FROM changes LEFT JOIN epochs USING (history, controller_epoch)
+    WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
     SELECT history, leader AS broker, seq, NULL AS departure,
            struct(topic, partition, start_ms, end_ms, restored, led_ms, new) AS i FROM intervals
@@ -77,6 +79,7 @@ def unavailability(records: Records) -> DataFrame:
       felt. It contains the time until ZooKeeper and the controller noticed.
 
     The cause is the last departure of the broker that led. That needs no walk along the chain of causes.
+    A deletion takes partitions through Offline at its end; that is no interval.
     """
     df = frame(records)
     return ask(_QUERY, records=df, departures=departures(df))

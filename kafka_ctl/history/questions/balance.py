@@ -1,0 +1,45 @@
+"""Do the preferred replicas lead?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from kafka_ctl.history.questions.frames import Records, ask, frame
+
+_QUERY = """
+WITH moves AS (
+    SELECT history, topic, partition, seq, time_ms, target != 'NonExistentPartition' AS there,
+           CASE WHEN target = 'OnlinePartition' THEN leader END AS leader,
+           last_value(CASE WHEN size(replicas) > 0 THEN replicas[0] END) IGNORE NULLS OVER (
+               PARTITION BY history, topic, partition ORDER BY seq) AS preferred
+    FROM {records} WHERE kind = 'partition' AND error IS NULL
+), stands AS (
+    SELECT *, CAST(NOT (leader <=> preferred) AS INT) AS astray FROM moves WHERE preferred IS NOT NULL
+), known AS (
+    SELECT *, lag(preferred) OVER w AS old, lag(astray) OVER w AS old_astray, lag(there) OVER w AS was_there
+    FROM stands WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
+), changes AS (
+    SELECT history, seq, time_ms, preferred AS broker, 1 AS n, astray FROM known WHERE there
+    UNION ALL
+    SELECT history, seq, time_ms, old, -1, -old_astray FROM known WHERE was_there
+), running AS (
+    SELECT history, seq, time_ms, broker, sum(n) OVER w AS preferred, sum(astray) OVER w AS astray
+    FROM changes WINDOW w AS (PARTITION BY history, broker ORDER BY seq)
+), moments AS (
+    SELECT history, broker, time_ms AS at_ms, max_by(struct(preferred, astray), seq) AS s
+    FROM running GROUP BY history, broker, time_ms
+)
+SELECT history, broker, at_ms, s.preferred, s.astray,
+       CASE WHEN s.preferred > 0 THEN s.astray / s.preferred ELSE 0 END AS share
+FROM moments
+"""
+
+
+def imbalance(records: Records) -> DataFrame:
+    """For every broker, how many of the partitions that prefer it are led by somebody else, over time.
+
+    One row for each moment at which that changed: `history`, `broker`, `at_ms`, `preferred` (partitions whose first
+    assigned replica the broker is), `astray` (those of them that it does not lead) and `share` (astray / preferred,
+    0 to 1; Kafka's automatic rebalance acts above 0.1). It holds until the broker's next row.
+    """
+    return ask(_QUERY, records=frame(records))

@@ -1,0 +1,102 @@
+"""Which replicas were in sync, when, and what that put at risk?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from kafka_ctl.history.questions.frames import Records, ask, frame
+
+_STATES = """
+WITH told AS (
+    SELECT history, topic, partition, seq, time_ms, kind, isr, replicas, zk_version,
+           coalesce(target = 'NonExistentPartition', false) AS gone,
+           CAST(kind = 'partition' AND source = 'NonExistentPartition' AS INT) AS born
+    FROM {records}
+    WHERE topic IS NOT NULL AND error IS NULL AND (
+        kind = 'partition' OR (kind = 'request' AND action = 'LeaderAndIsr')
+        OR (kind IN ('broker', 'controller') AND action IN ('shrink-isr', 'expand-isr')))
+), lives AS (  -- a topic that is made anew begins at version 0 again
+    SELECT *, sum(born) OVER w * 4294967296 + zk_version AS version,
+           last_value(replicas) IGNORE NULLS OVER w AS assigned
+    FROM told WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
+), fresh AS (  -- requests may repeat what is known, and controllers may know less than leaders
+    SELECT * FROM (
+        SELECT *, gone OR (isr IS NOT NULL AND (version IS NULL OR version > coalesce(max(version) OVER (
+                   PARTITION BY history, topic, partition ORDER BY seq
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))) AS news FROM lives
+    ) WHERE news
+), ends AS (
+    SELECT history, max(time_ms) AS end_ms FROM told GROUP BY history
+)
+SELECT history, topic, partition, seq, time_ms AS at_ms, kind = 'broker' AS by_leader,
+       CASE WHEN NOT gone THEN isr END AS isr, lag(CASE WHEN NOT gone THEN isr END) OVER w AS isr_before, assigned,
+       coalesce(lead(time_ms) OVER w, end_ms) AS until_ms
+FROM fresh JOIN ends USING (history)
+WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
+"""
+
+
+def isr_states(records: Records) -> DataFrame:
+    """Every ISR that a partition had, one row each, as it became known.
+
+    Columns: `history`, `topic`, `partition`, `seq`, `at_ms`, `until_ms` (the next one, or the history's last
+    record of this sort), `isr` (null once the topic is deleted), `isr_before`, `assigned` (the replicas then) and
+    `by_leader` (the leader changed it; else a controller).
+    """
+    return ask(_STATES, records=frame(records))
+
+
+_CHURN = """
+SELECT history, topic, partition,
+       count_if(size(array_except(isr_before, isr)) > 0) AS shrinks,
+       count_if(size(array_except(isr_before, isr)) > 0 AND by_leader) AS shrinks_by_leader,
+       count_if(size(array_except(isr, isr_before)) > 0) AS expansions,
+       min(size(isr)) AS smallest,
+       round(coalesce(sum(CASE WHEN size(isr) < size(assigned) THEN until_ms - at_ms END), 0), 4) AS under_ms,
+       round(coalesce(sum(CASE WHEN size(isr) = 1 AND size(assigned) > 1 THEN until_ms - at_ms END), 0), 4) AS single_ms
+FROM {states} WHERE isr IS NOT NULL GROUP BY history, topic, partition
+"""
+
+
+def isr_churn(records: Records) -> DataFrame:
+    """How the ISR of each partition shrank and grew.
+
+    Columns: `history`, `topic`, `partition`; `shrinks` and `expansions` (changes in which somebody left or came),
+    `shrinks_by_leader` (for lagging; the others are a controller's, for a broker that left), `smallest` (the
+    fewest replicas that were ever in sync), `under_ms` (time with fewer in sync than assigned), `single_ms` (time
+    with only one of several in sync: the next failure takes the partition away).
+    """
+    return ask(_CHURN, states=isr_states(records))
+
+
+_UNCLEAN = """
+WITH leavers AS (
+    SELECT history, topic, partition, explode(array_except(isr_before, isr)) AS broker, seq, at_ms
+    FROM {states} WHERE isr IS NOT NULL
+), line AS (
+    SELECT history, topic, partition, broker, seq, at_ms AS left_ms, NULL AS e FROM leavers
+    UNION ALL
+    SELECT history, topic, partition, leader, seq, NULL, struct(time_ms AS at_ms, detail)
+    FROM {records} WHERE kind = 'election' AND target = 'unclean'
+), met AS (
+    SELECT *, last_value(left_ms) IGNORE NULLS OVER (
+        PARTITION BY history, topic, partition, broker ORDER BY seq) AS out_since_ms FROM line
+)
+SELECT history, topic, partition, e.at_ms, seq, broker AS leader,
+       CAST(nullif(regexp_extract(e.detail, 'leader_before=([0-9]+)', 1), '') AS INT) AS leader_before, out_since_ms,
+       round(e.at_ms - out_since_ms, 4) AS behind_ms
+FROM met WHERE e IS NOT NULL
+"""
+
+
+def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> DataFrame:
+    """Unclean elections, and how much each may have lost.
+
+    One row each: `history`, `topic`, `partition`, `at_ms`, `seq` (of the election), `leader`, `leader_before` (null
+    if nobody led), `out_since_ms` (when the new leader had last left the ISR), `behind_ms` (from then to the election:
+    what was written meanwhile is gone) and `records_at_risk`, at `records_per_second` into each partition. The last
+    three are null for a replica that never was in sync.
+    """
+    df = frame(records)
+    answer = ask(_UNCLEAN, records=df, states=isr_states(df))
+    return answer.selectExpr("*", f"round(behind_ms * {float(records_per_second)} / 1000) AS records_at_risk")

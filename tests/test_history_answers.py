@@ -1,0 +1,493 @@
+"""More questions to histories, each against plain Python and against answers known beforehand."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import Any
+
+import pytest
+from history_plain import (
+    BUSY,
+    GONE,
+    NEW,
+    OFFLINE,
+    ONLINE,
+    Tale,
+    dicts,
+    frames,
+    plain_departures,
+    plain_isr,
+    plain_led,
+    plain_unavailability,
+    same,
+)  # fmt: skip
+from pyspark.sql import DataFrame
+
+from kafka_ctl import BadInput, Lab, Trace
+from kafka_ctl.history import questions, simulate
+from kafka_ctl.history.schema import to_arrow
+
+
+@pytest.fixture(scope="module")
+def clusters() -> list[Trace]:
+    return [simulate(seed, 12, workload=BUSY) for seed in range(20, 26)]
+
+
+@pytest.fixture(scope="module")
+def simulated(clusters: list[Trace]) -> DataFrame:
+    return frames(clusters).cache()
+
+
+# In-sync replicas
+
+
+def test_isr_states_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Every ISR, once, in order, whoever tells it."""
+    plain = [{"history": f"h{n}", **state} for n, trace in enumerate(clusters) for state in plain_isr(trace)]
+    same(questions.isr_states(simulated), plain)
+
+
+def test_isr_churn_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Counts and times, by partition."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        by_partition: dict[tuple, list[dict[str, Any]]] = defaultdict(list)
+        for state in plain_isr(trace):
+            if state["isr"] is not None:
+                by_partition[state["topic"], state["partition"]].append(state)
+        for (topic, partition), states in by_partition.items():
+            shrinks = [s for s in states if s["isr_before"] and set(s["isr_before"]) - set(s["isr"])]
+            grows = [s for s in states if s["isr_before"] is not None and set(s["isr"]) - set(s["isr_before"])]
+            under = [s for s in states if len(s["isr"]) < len(s["assigned"])]
+            single = [s for s in states if len(s["isr"]) == 1 < len(s["assigned"])]
+            plain.append({
+                "history": f"h{n}", "topic": topic, "partition": partition, "shrinks": len(shrinks),
+                "shrinks_by_leader": sum(s["by_leader"] for s in shrinks), "expansions": len(grows),
+                "smallest": min(len(s["isr"]) for s in states),
+                "under_ms": round(sum((s["until_ms"] - s["at_ms"] for s in under), 0.0), 4),
+                "single_ms": round(sum((s["until_ms"] - s["at_ms"] for s in single), 0.0), 4),
+            })  # fmt: skip
+    same(questions.isr_churn(simulated), plain)
+    assert sum(row["shrinks_by_leader"] for row in plain)
+    assert sum(row["shrinks"] - row["shrinks_by_leader"] for row in plain)
+
+
+def test_an_isr_that_shrinks_and_grows() -> None:
+    """Ten seconds with two, five with one; a request that repeats the old state changes nothing."""
+    tale = Tale().move(NEW, ONLINE, 0, leader=1, isr=(1, 2, 3), zk_version=0, replicas=(1, 2, 3))
+    one = {"topic": "orders", "partition": 0}
+    tale.tell("broker", "shrink-isr", 10_000, isr=(1, 2), zk_version=1, **one)
+    tale.tell("request", "LeaderAndIsr", 11_000, isr=(1, 2, 3), zk_version=0, **one)
+    tale.tell("request", "LeaderAndIsr", 20_000, isr=(1,), zk_version=2, **one)
+    tale.tell("broker", "expand-isr", 25_000, isr=(1, 2, 3), zk_version=3, **one)
+    assert dicts(questions.isr_churn(to_arrow(tale.records))) == [{
+        "history": "lab", "topic": "orders", "partition": 0, "shrinks": 2, "shrinks_by_leader": 1, "expansions": 1,
+        "smallest": 1, "under_ms": 15_000.0, "single_ms": 5000.0,
+    }]  # fmt: skip
+
+
+def test_a_topic_made_anew_begins_anew() -> None:
+    """Its versions start at 0 again; between deletion and creation nobody is missing."""
+    tale = Tale().move(GONE, NEW, 0, replicas=(1, 2)).move(NEW, ONLINE, 1, leader=1, isr=(1, 2), zk_version=0)
+    tale.tell("broker", "shrink-isr", 1000, topic="orders", partition=0, isr=(1,), zk_version=1)
+    tale.move(ONLINE, OFFLINE, 3000).move(OFFLINE, GONE, 3000)
+    tale.move(GONE, NEW, 9000, replicas=(1, 2)).move(NEW, ONLINE, 9001, leader=1, isr=(1, 2), zk_version=0)
+    (row,) = dicts(questions.isr_churn(to_arrow(tale.records)), "shrinks", "expansions", "under_ms")
+    assert row == {"shrinks": 1, "expansions": 0, "under_ms": 2000.0}
+
+
+def test_unclean_elections_of_a_lab() -> None:
+    """A follower that fell behind leads when its leader dies: what it missed is at risk."""
+    with Lab(brokers=3, seed=5) as lab:
+        config = {"unclean.leader.election.enable": True}
+        lab.create_topic("orders", assignment={0: [2, 3]}, config=config)
+        lab.settle()
+        lab.lag(3, "orders", 0)
+        lab.settle()
+        shrunk = next(r for r in reversed(lab.trace.records) if r.action == "shrink-isr")
+        lab.run_for(60)
+        lab.kill(2)
+        lab.settle()
+        (row,) = questions.unclean_exposure(lab.trace, records_per_second=10).collect()
+        election = next(r for r in lab.trace if r.kind == "election" and r.target == "unclean")
+    assert (row.topic, row.leader, row.seq, row.at_ms) == ("orders", 3, election.seq, election.time_ms)
+    assert (row.out_since_ms, row.behind_ms) == (shrunk.time_ms, round(election.time_ms - shrunk.time_ms, 4))
+    assert row.behind_ms > 60_000
+    assert row.records_at_risk == round(row.behind_ms / 100)
+
+
+def test_clean_elections_put_nothing_at_risk(clusters: list[Trace], simulated: DataFrame) -> None:
+    """One row for every unclean election that there is, and for no other."""
+    unclean = sorted(
+        (f"h{n}", r.seq) for n, t in enumerate(clusters) for r in t if r.kind == "election" and r.target == "unclean"
+    )
+    answer = questions.unclean_exposure(simulated).select("history", "seq").collect()
+    assert sorted(tuple(row) for row in answer) == unclean
+
+
+# Balance
+
+
+def test_imbalance_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """At every moment, for every broker."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        stands: dict[tuple, tuple[int, bool]] = {}
+        seen: dict[tuple, int] = {}
+        at: dict[tuple[int, float], tuple[int, int]] = {}
+        for r in trace:
+            if r.kind != "partition" or r.error:
+                continue
+            key = (r.topic, r.partition)
+            touched = {stands[key][0]} if key in stands else set()
+            if r.replicas:
+                seen[key] = r.replicas[0]
+            stands.pop(key, None)
+            if r.target != GONE:
+                stands[key] = (seen[key], not (r.target == ONLINE and r.leader == seen[key]))
+                touched.add(seen[key])
+            for broker in touched:
+                mine = [astray for preferred, astray in stands.values() if preferred == broker]
+                at[broker, r.time_ms] = (len(mine), sum(mine))
+        plain += [
+            {"history": f"h{n}", "broker": broker, "at_ms": ms, "preferred": count, "astray": astray,
+             "share": astray / count if count else 0.0}
+            for (broker, ms), (count, astray) in at.items()
+        ]  # fmt: skip
+    same(questions.imbalance(simulated), plain)
+
+
+def test_imbalance_after_a_restart() -> None:
+    """A broker that comes back leads nothing until somebody gives its partitions back."""
+    with Lab(brokers=3, seed=4, config={"auto.leader.rebalance.enable": False}) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
+        lab.settle()
+        lab.shutdown(1)
+        lab.start(1)
+        lab.run_for(30)
+        lab.settle()
+        before = len(lab.trace)
+        lab.elect_preferred()
+        lab.settle()
+        share = "broker", "preferred", "astray", "share"
+        away = questions.imbalance(lab.trace[:before]).where("broker = 1").orderBy("at_ms").collect()[-1]
+        back = questions.imbalance(lab.trace).where("broker = 1").orderBy("at_ms").collect()[-1]
+    assert tuple(away[name] for name in share) == (1, 2, 2, 1.0)
+    assert tuple(back[name] for name in share) == (1, 2, 0, 0.0)
+
+
+# Brokers that leave
+
+
+def test_costs_of_departures_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """What each led, and what went without a leader because of it."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        hurt: dict[int | None, list[dict[str, Any]]] = defaultdict(list)
+        for interval in plain_unavailability(trace, "h"):
+            hurt[interval["cause_seq"]].append(interval)
+        for broker, d in plain_departures(trace):
+            ended = [i["outage_ms"] for i in hurt[d.seq] if i["outage_ms"] is not None]
+            plain.append({
+                "history": f"h{n}", "broker": broker, "cause": d.cause, "cause_seq": d.seq, "began_ms": d.began,
+                "at_ms": d.at, "duration_ms": round(d.at - d.began, 4), "led": plain_led(trace, broker, d.began_seq),
+                "leaderless": len(hurt[d.seq]), "unfinished": len(hurt[d.seq]) - len(ended),
+                "longest_ms": max(ended, default=0.0), "outage_ms": round(sum(ended, 0.0), 4),
+            })  # fmt: skip
+    same(questions.shutdown_vs_failure(simulated).drop("attempts", "remaining"), plain)
+
+
+def test_good_order_against_a_crash() -> None:
+    """The same broker, the same partitions: nothing lost, and six seconds each."""
+    with Lab(brokers=3, seed=6) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
+        lab.settle()
+        lab.shutdown(1)
+        lab.start(1)
+        lab.run_for(30)
+        lab.elect_preferred()
+        lab.settle()
+        lab.kill(1)
+        lab.settle()
+        answer = questions.shutdown_vs_failure(lab.trace).orderBy("at_ms").collect()
+    shutdown, crash = answer
+    assert (shutdown.cause, shutdown.led, shutdown.attempts, shutdown.remaining) == ("controlled shutdown", 2, 1, 0)
+    assert (shutdown.leaderless, shutdown.outage_ms) == (0, 0.0)
+    assert crash.cause.endswith("crash")
+    assert (crash.led, crash.leaderless, crash.attempts) == (2, 2, None)
+    assert 2 * 6000 <= crash.outage_ms < 2 * 6200
+
+
+def test_rolling_restarts_are_sessions() -> None:
+    """A gap ends one; a single broker is none; the same broker twice is none."""
+    tale = Tale()
+    for minute, broker in ((0, 1), (5, 2), (10, 3), (60, 1), (120, 2), (121, 2), (200, 3), (215, 1), (231, 2)):
+        at = 60_000.0 * minute
+        tale.tell("event", "shutdown", at, actor="admin", broker=broker)
+        detail = "attempt=1 remaining=" + ("orders-0" if minute == 5 else "")
+        tale.tell("broker", "controlled-shutdown", at + 2000, broker=broker, detail=detail)
+    records = to_arrow(tale.records)
+    columns = ("start_ms", "end_ms", "duration_ms", "brokers", "remaining")
+    rows = [tuple(r) for r in questions.rolling_restarts(records).select(*columns).orderBy("start_ms").collect()]
+    assert rows == [
+        (0.0, 602_000.0, 602_000.0, [1, 2, 3], 1),
+        (12_000_000.0, 12_902_000.0, 902_000.0, [3, 1], 0),
+    ]
+    assert [r.brokers for r in questions.rolling_restarts(records, gap_minutes=16).orderBy("start_ms").collect()] == [
+        [1, 2, 3],
+        [3, 1, 2],
+    ]
+    with pytest.raises(BadInput, match="gap_minutes=-1"):
+        questions.rolling_restarts(records, gap_minutes=-1)
+
+
+def test_rolling_restarts_of_simulated_clusters(clusters: list[Trace], simulated: DataFrame) -> None:
+    """They are the controlled shutdowns in a row; every one of several brokers that the workload began is found."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        left = [(b, d) for b, d in plain_departures(trace) if d.cause == "controlled shutdown"]
+        sessions: list[list] = []
+        for broker, d in left:
+            if not sessions or d.began - sessions[-1][-1][1].at > 15 * 60_000:
+                sessions.append([])
+            sessions[-1].append((broker, d))
+        plain += [
+            {"history": f"h{n}", "start_ms": s[0][1].began, "end_ms": s[-1][1].at, "brokers": [b for b, _ in s]}
+            for s in sessions if len({b for b, _ in s}) > 1
+        ]  # fmt: skip
+    same(questions.rolling_restarts(simulated).select("history", "start_ms", "end_ms", "brokers"), plain)
+
+
+# Controllers
+
+
+def plain_failovers(trace: Trace) -> list[dict[str, Any]]:
+    stages = ("elected", "initializing_context", "initializing_replica_state", "initializing_partition_state", "ready")
+    left = {d.seq: broker for broker, d in plain_departures(trace)}
+    office: dict[str, dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
+    holder, vacant, partitions = None, None, 0
+    for r in trace:
+        if r.kind == "partition" and not r.error:
+            partitions += (r.source == GONE) - (r.target == GONE)
+        elif r.seq in left and left[r.seq] == holder:
+            vacant = r.time_ms
+        elif r.kind == "controller" and r.action == "elected":
+            office[r.actor] = {
+                "controller": r.broker, "previous": holder, "partitions": partitions, "vacant_ms": vacant, "epoch": 0
+            }  # fmt: skip
+            found.append(office[r.actor])
+            holder = r.broker
+        if r.kind == "controller" and r.actor in office:
+            mine = office[r.actor]
+            if r.action in stages:
+                mine.setdefault(r.action, r.time_ms)
+            elif r.action == "resigned" and "resigned" not in mine:
+                mine["resigned"] = vacant = r.time_ms
+            mine["epoch"] = max(mine["epoch"], r.controller_epoch or 0)
+    for mine in found:
+        times = [mine["vacant_ms"], *(mine.pop(stage, None) for stage in stages)]
+        mine.pop("resigned", None)
+        names = ("detection_ms", "taking_over_ms", "reading_ms", "replica_ms", "partition_ms")
+        for name, start, end in zip(names, times, times[1:], strict=False):
+            mine[name] = None if start is None or end is None else round(end - start, 4)
+        elected, ready = times[1], times[5]
+        mine |= {"elected_ms": elected, "ready_ms": ready}
+        mine["failover_ms"] = None if ready is None else round(ready - elected, 4)
+    return found
+
+
+def test_failovers_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Every election of a controller, by stages."""
+    plain = [{"history": f"h{n}", **row} for n, trace in enumerate(clusters) for row in plain_failovers(trace)]
+    same(questions.failover_time(simulated), plain)
+    assert any(row["detection_ms"] and row["detection_ms"] > 5000 for row in plain)
+
+
+def test_failover_takes_longer_with_more_partitions() -> None:
+    """Reading is what grows; detection is the session timeout in either case."""
+    rows = {}
+    for partitions in (10, 200):
+        with Lab(brokers=3, seed=2) as lab:
+            lab.create_topic("orders", partitions, 2)
+            lab.settle()
+            controller = lab.controller
+            assert controller is not None
+            lab.kill(controller.id)
+            lab.settle()
+            rows[partitions] = questions.failover_time(lab.trace).orderBy("elected_ms").collect()[-1]
+    small, large = rows[10], rows[200]
+    assert (small.partitions, large.partitions) == (10, 200)
+    assert (small.epoch, small.previous) == (2, controller.id)
+    assert large.reading_ms > small.reading_ms
+    assert all(5900 < row.detection_ms < 6100 for row in rows.values())
+    stages = ("taking_over_ms", "reading_ms", "replica_ms", "partition_ms")
+    assert large.failover_ms == pytest.approx(sum(large[stage] for stage in stages))
+
+
+def test_amplification_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Requests and states of each event, summed by its name."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        said: dict[int | None, list[int]] = defaultdict(lambda: [0, 0])
+        for r in trace:
+            if r.kind == "request" and r.actor.startswith("controller-"):
+                said[r.cause][0] += r.target == "sent"
+                said[r.cause][1] += r.topic is not None
+        events: dict[str, list[list[int]]] = defaultdict(list)
+        for r in trace:
+            if r.kind == "event" and r.target == "started" and r.actor.startswith("controller-"):
+                events[r.action].append(said.get(r.seq, [0, 0]))
+        plain += [
+            {"history": f"h{n}", "event": event, "events": len(each),
+             "requests": sum(q for q, _ in each), "states": sum(s for _, s in each),
+             "most_requests": max(q for q, _ in each), "most_states": max(s for _, s in each)}
+            for event, each in events.items()
+        ]  # fmt: skip
+    same(questions.request_amplification(simulated), plain)
+
+
+def test_one_broker_failure_and_what_is_said() -> None:
+    """With three brokers: the two that live hear of it."""
+    with Lab(brokers=3, seed=8) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
+        lab.settle()
+        controller = lab.controller
+        assert controller is not None
+        before = len(lab.trace)
+        lab.kill(next(id for id in (1, 2, 3) if id != controller.id))
+        lab.settle()
+        said = [r for r in lab.trace[before:] if r.kind == "request" and r.actor == f"controller-{controller.id}"]
+        (row,) = questions.request_amplification(lab.trace[before:]).where("event = 'BrokerChange'").collect()
+    assert row.events == 1
+    assert row.requests == sum(r.target == "sent" and r.cause == said[0].cause for r in said) > 1
+    assert row.states == sum(r.topic is not None for r in said) > 1
+
+
+# Administrators
+
+
+def test_reassignments_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Each from being taken up to being taken off the list."""
+    plain: list[dict[str, Any]] = []
+    for n, trace in enumerate(clusters):
+        running: dict[str, dict[str, Any]] = {}
+        for r in trace:
+            words = json.loads(r.detail or "{}") if r.kind == "controller" and (r.detail or "").startswith("{") else {}
+            if r.action == "handling_reassignment":
+                name = words["partition"]
+                topic, _, number = name.rpartition("-")
+                fresh = {
+                    "history": f"h{n}",
+                    "topic": topic,
+                    "partition": int(number),
+                    "start_ms": r.time_ms,
+                    "tries": 0,
+                }
+                mine = running.setdefault(name, {**fresh, "extra_epochs": 0, "end_ms": None, "duration_ms": None})
+                mine["tries"] += 1
+                mine["replicas"] = words["replicas"]
+            elif r.action == "leader_epoch_updated" and words["partition"] in running:
+                running[words["partition"]]["extra_epochs"] += 1
+            elif r.action == "reassignment_removed":
+                for name in words["partitions"]:
+                    if name in running:
+                        mine = running.pop(name)
+                        plain.append(
+                            mine | {"end_ms": r.time_ms, "duration_ms": round(r.time_ms - mine["start_ms"], 4)}
+                        )
+        plain += running.values()
+    same(questions.reassignments(simulated), plain)
+
+
+def test_a_reassignment_that_is_stuck() -> None:
+    """A replica on a dead broker never catches up: it has begun and has no end."""
+    with Lab(brokers=4, seed=1) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
+        lab.settle()
+        lab.kill(4)
+        lab.settle()
+        lab.reassign({("orders", 0): [1, 4], ("orders", 1): [3, 1]})
+        lab.run_for(120)
+        rows = questions.reassignments(lab.trace).orderBy("partition").collect()
+    assert {row.partition for row in rows if row.end_ms is not None} == {1}
+    assert [row.replicas for row in rows if row.partition == 1] == [[3, 1]]
+
+
+def test_deletions_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """From the wish to the end."""
+    plain: list[dict[str, Any]] = []
+    for n, trace in enumerate(clusters):
+        running: dict[str, dict[str, Any]] = {}
+
+        def of(topic: str, running: dict[str, dict[str, Any]] = running, n: int = n) -> dict[str, Any]:
+            empty = dict.fromkeys(("asked_ms", "started_ms", "completed_ms", "duration_ms"))
+            return running.setdefault(topic, {"history": f"h{n}", "topic": topic, "tries": 0, **empty})
+
+        for r in trace:
+            if (r.kind, r.action, r.actor) == ("event", "delete_topic", "admin") and r.topic:
+                mine = of(r.topic)
+                mine["asked_ms"] = mine["asked_ms"] if mine["asked_ms"] is not None else r.time_ms
+            elif r.kind == "controller" and r.action == "deletion_started":
+                mine = of(json.loads(r.detail or "")["topic"])
+                mine["started_ms"] = mine["started_ms"] if mine["started_ms"] is not None else r.time_ms
+                mine["tries"] += 1
+            elif r.kind == "controller" and r.action == "deletion_completed":
+                mine = of(json.loads(r.detail or "")["topic"])
+                mine |= {"completed_ms": r.time_ms, "duration_ms": round(r.time_ms - mine["asked_ms"], 4)}
+                plain.append(running.pop(mine["topic"]))
+        plain += running.values()
+    same(questions.deletions(simulated), plain)
+
+
+def test_a_deletion_that_never_finishes() -> None:
+    """One replica is on a dead broker; when that returns, the deletion goes on."""
+    with Lab(brokers=3, seed=1) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        lab.kill(2)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.run_for(600)
+        (stuck,) = questions.deletions(lab.trace).collect()
+        lab.start(2)
+        lab.run_for(60)
+        (done,) = questions.deletions(lab.trace).collect()
+    assert (stuck.topic, stuck.completed_ms, stuck.duration_ms) == ("orders", None, None)
+    assert done.duration_ms > 600_000
+    assert done.asked_ms == stuck.asked_ms
+
+
+# What if
+
+
+def test_two_histories_side_by_side() -> None:
+    """By cause, and all together; what only one of them has is empty in the other."""
+
+    def told(length: float, fault: str | None) -> Any:
+        tale = Tale().move(ONLINE, ONLINE, 0, leader=1)
+        if fault:
+            tale.tell("fault", fault, 1000, broker=1)
+        return to_arrow(tale.move(ONLINE, OFFLINE, 1000).move(OFFLINE, ONLINE, 1000 + length, leader=2).records)
+
+    rows = {row.cause: row for row in questions.compare(told(500, "kill"), told(200, None)).collect()}
+    assert set(rows) == {"all", "broker crash", "unknown"}
+    total = rows["all"]
+    assert (total.intervals_before, total.intervals_after) == (1, 1)
+    assert (total.outage_ms_before, total.outage_ms_after) == (500.0, 200.0)
+    assert (total.median_ms_before, total.p99_ms_after) == (500.0, 200.0)
+    crash = rows["broker crash"]
+    assert (crash.intervals_after, crash.outage_ms_after, crash.median_ms_after) == (0, 0.0, None)
+
+
+def test_deletion_is_no_unavailability() -> None:
+    """A partition goes through Offline on its way out."""
+    with Lab(brokers=3, seed=1) as lab:
+        lab.create_topic("orders", partitions=3, replication_factor=2)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+        causes = {row.cause for row in questions.unavailability(lab.trace).collect()}
+        assert lab.partitions() == []
+    assert causes == {"topic creation"}
