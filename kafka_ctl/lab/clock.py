@@ -24,7 +24,7 @@ LIMIT = 3600.0
 """Seconds of virtual time after which `settle` gives up."""
 
 
-class Halted(Exception):
+class Halted(NotReached):
     """The moment has come at which a replay was to stop; whatever was under way can go on from there."""
 
 

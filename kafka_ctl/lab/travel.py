@@ -127,6 +127,8 @@ class Travel(Commands):
                     self._world.settle()
                 else:
                     self.do(line)
+            except Halted:
+                raise
             except NotReached:
                 if line is lines[-1]:
                     raise
