@@ -100,7 +100,7 @@ def save(path: Path) -> None:
     if twin.exists():
         books[twin] = solved(book, read(twin))
     for place, each in books.items():
-        print(f"running {place.relative_to(NOTEBOOKS.parent)}", flush=True)
+        print(f"running {place.parent.name}/{place.name}", flush=True)
         nbformat.write(clean(execute(each, place.parent)), place)
 
 
