@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, zip_longest
 from random import Random
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, Refused
 
 
 def assign(
@@ -90,11 +90,12 @@ def add_partitions(
 
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
     if partitions <= 0:
-        raise BadInput(f"number of partitions must be larger than 0; {partitions} asked")
+        raise Refused("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
     if replication_factor <= 0:
-        raise BadInput(f"replication factor must be larger than 0; {replication_factor} asked")
+        raise Refused("INVALID_REPLICATION_FACTOR", f"replication factor must be larger than 0; {replication_factor} asked")
     if replication_factor > len(ids):
-        raise BadInput(f"replication factor: {replication_factor} larger than available brokers: {len(ids)}")
+        text = f"replication factor: {replication_factor} larger than available brokers: {len(ids)}"
+        raise Refused("INVALID_REPLICATION_FACTOR", text)
 
 
 def _racks(ids: list[int], racks: Mapping[int, str | None] | None) -> dict[int, str]:

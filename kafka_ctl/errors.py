@@ -8,6 +8,7 @@
       BatchNotEmpty                the last request batch was not sent before a new one began
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
+        Refused                      what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
       Unavailable                  something needed is missing: Java, a server, a package, the network
       NotReached                   `run_until` or `settle` gave up before its condition held
       ZooKeeperError               an answer of ZooKeeper; `code` is ZooKeeper's own name for it
@@ -63,6 +64,14 @@ class UnknownName(BadInput):
         self.what, self.asked, self.known = what, asked, tuple(known)
         listed = ", ".join(map(str, self.known)) or "none"
         super().__init__(f"unknown {what} {asked!r}; known: {listed}")
+
+
+class Refused(BadInput):
+    """What Kafka refuses to do: `code` is the name of its error (INVALID_REPLICATION_FACTOR), the text its message."""
+
+    def __init__(self, code: str, text: str) -> None:
+        self.code = code
+        super().__init__(text)
 
 
 class Unavailable(KafkaCtlError):

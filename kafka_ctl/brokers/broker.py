@@ -13,19 +13,12 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kafka_ctl import cluster
+from kafka_ctl.brokers import apis
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
-from kafka_ctl.brokers.requests import (
-    UNKNOWN_EPOCH,
-    ControlledShutdownRequest,
-    LeaderAndIsrRequest,
-    Request,
-    Response,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, ControlledShutdownRequest, Request, Response
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists, StaleBrokerEpoch, Unavailable
+from kafka_ctl.errors import NodeExists, Unavailable
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.client import ZkClient
@@ -197,33 +190,9 @@ class Broker:
 
     async def _handle(self, request: Request, cause: int | None) -> tuple[Response, int]:
         CAUSE.set(cause)
-        if isinstance(request, ControlledShutdownRequest):
-            response = await self._controlled_shutdown_asked(request)
-        else:
-            await self.clock.sleep(self.costs.request_state * len(request.partitions))
-            match request:
-                case LeaderAndIsrRequest():
-                    response = self.replicas.leader_and_isr(request)
-                case UpdateMetadataRequest():
-                    response = self.replicas.update_metadata(request)
-                case StopReplicaRequest():
-                    response = self.replicas.stop_replica(request)
+        response = await apis.answer(self, request)
         seq = self.trace.add(self.actor, "response", request.name, broker=self.id, error=response.error, cause=cause)
         return response, seq
-
-    async def _controlled_shutdown_asked(self, request: ControlledShutdownRequest) -> Response:
-        from kafka_ctl.controller.events import ControlledShutdown
-
-        reply = self.clock.loop.create_future()
-        self.controller.hand_over(ControlledShutdown(request.broker, request.broker_epoch, reply))
-        try:
-            return Response(remaining=await reply)
-        except ControllerMoved as error:
-            return Response("NOT_CONTROLLER", text=str(error))
-        except StaleBrokerEpoch as error:
-            return Response("STALE_BROKER_EPOCH", text=str(error))
-        except KafkaCtlError as error:
-            return Response("BROKER_NOT_AVAILABLE", text=str(error))
 
     # Leaving
 

@@ -1,7 +1,7 @@
 """The requests between controller and brokers, and their answers.
 
 Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java,
-ControlledShutdownRequest.java
+ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, ListPartitionReassignmentsRequest.java
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 UNKNOWN_EPOCH = -1
 """The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
@@ -82,14 +82,36 @@ class ControlledShutdownRequest(NamedTuple):
         return "ControlledShutdown"
 
 
+class AlterPartitionReassignmentsRequest(NamedTuple):
+    """An administrator wants these replicas, or with None the original ones again (Kafka 2.4, KIP-455)."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+
+    @property
+    def name(self) -> str:
+        return "AlterPartitionReassignments"
+
+
+class ListPartitionReassignmentsRequest(NamedTuple):
+    """An administrator asks which of these partitions are moving; None asks for all (Kafka 2.4, KIP-455)."""
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return "ListPartitionReassignments"
+
+
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
-Request = ControlRequest | ControlledShutdownRequest
+AdminRequest = AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest
+Request = ControlRequest | ControlledShutdownRequest | AdminRequest
 
 
 class Response(NamedTuple):
-    """An answer: an error for the whole request, errors by partition, or the partitions that remain."""
+    """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move."""
 
     error: str | None = None
     errors: Mapping[TopicPartition, str | None] = {}
     remaining: tuple[TopicPartition, ...] = ()
     text: str | None = None
+    moving: Mapping[TopicPartition, ReplicaAssignment] = {}

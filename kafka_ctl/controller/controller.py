@@ -181,6 +181,8 @@ class Controller:
                 await shutdown.controlled_shutdown(self, broker, broker_epoch, reply)
             case events.ApiPartitionReassignment(targets, reply):
                 await kip455.api_partition_reassignment(self, targets, reply)
+            case events.ListPartitionReassignments(partitions, reply):
+                kip455.list_partition_reassignments(self, partitions, reply)
             case _ if self.is_active:
                 await self._process_active(event)
 

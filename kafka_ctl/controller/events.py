@@ -102,6 +102,15 @@ class ApiPartitionReassignment(Event):
 
 
 @dataclass(frozen=True)
+class ListPartitionReassignments(Event):
+    """`reply` gets the assignments of those of the partitions, or of all if None, that are moving."""
+
+    state = "ListPartitionReassignment"
+    partitions: tuple[TopicPartition, ...] | None
+    reply: asyncio.Future = field(compare=False)
+
+
+@dataclass(frozen=True)
 class PartitionReassignmentIsrChange(Event):
     state = "PartitionReassignment"
     partition: TopicPartition

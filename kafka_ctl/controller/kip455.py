@@ -8,7 +8,7 @@ Kafka 2.4.1: controller/KafkaController.scala, onPartitionReassignment (KIP-455)
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
@@ -63,6 +63,18 @@ async def api_partition_reassignment(c: Controller, targets: Targets, reply: asy
     results = await _apply(c, valid)
     if not reply.done():
         reply.set_result({tp: results.get(tp) if tp in valid else INVALID for tp in targets})
+
+
+def list_partition_reassignments(
+    c: Controller, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
+) -> None:
+    """ListPartitionReassignments: answer with what is moving; with ControllerMoved where nobody acts."""
+    if not c.is_active:
+        reply.set_exception(ControllerMoved("This is not the correct controller for this cluster."))
+        return
+    wanted = list(c.context.reassigning) if partitions is None else partitions
+    found = {tp: c.context.assignment(tp) for tp in wanted}
+    reply.set_result({tp: assignment for tp, assignment in found.items() if assignment.is_being_reassigned})
 
 
 def _valid(c: Controller, tp: TopicPartition, target: Sequence[int] | None) -> bool:

@@ -1,0 +1,187 @@
+"""The files of the reassignment tool, what it proposes, and who is throttled while partitions move.
+
+    {"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2],"log_dirs":["any","any"]}]}
+    {"version":1,"topics":[{"topic":"orders"}]}
+
+The first kind is a plan, the second names topics for which one is to be proposed. `log_dirs` came with Kafka 1.1 and
+may be left out. What is wrong with a file is a BadInput with the tool's own words.
+Kafka 2.0.1: admin/ReassignPartitionsCommand.scala, ReassignPartitionsCommand
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from random import Random
+from typing import Any, NamedTuple
+
+from kafka_ctl.assignment import assign
+from kafka_ctl.cluster import Replica, TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import Generation
+from kafka_ctl.scala import set_order
+
+ANY = "any"
+"""The log directory of a replica that may lie in any."""
+Assignment = Mapping[TopicPartition, tuple[int, ...]]
+
+
+class Plan(NamedTuple):
+    """The wished replicas by partition, and the replicas that are to lie in a certain log directory."""
+
+    partitions: dict[TopicPartition, tuple[int, ...]]
+    log_dirs: dict[Replica, str]
+
+
+def read_plan(text: str, generation: Generation, check: bool = False) -> Plan:
+    """The plan in a file; BadInput with Kafka's words for no plan, and, when asked to check, for one that cannot be."""
+    listed: list[tuple[TopicPartition, tuple[int, ...]]] = []
+    log_dirs: dict[Replica, str] = {}
+    for entry in _entries(text, "partitions", generation):
+        tp = TopicPartition(_field(entry, "topic", str), _field(entry, "partition", int))
+        replicas = tuple(_each(_field(entry, "replicas", list), int))
+        listed.append((tp, replicas))
+        if "log_dirs" in entry and generation.marks_new_replicas:
+            dirs = _each(_field(entry, "log_dirs", list), str)
+            if len(dirs) != len(replicas):
+                raise BadInput(
+                    f"Size of replicas list {_buffer(replicas)} is different from size of log dirs list "
+                    f"{_buffer(dirs)} for partition {tp}"
+                )
+            moved = zip(replicas, dirs, strict=True)
+            log_dirs |= {Replica(*tp, broker): path for broker, path in moved if path != ANY}
+    if check:
+        check_plan(listed, generation)
+    return Plan(dict(listed), log_dirs)
+
+
+def check_plan(listed: Sequence[tuple[TopicPartition, Sequence[int]]], generation: Generation) -> None:
+    """BadInput with the tool's words for a plan that says nothing, or something twice."""
+    if not listed:
+        raise BadInput("Partition reassignment data file is empty")
+    if generation.marks_new_replicas and not all(replicas for _, replicas in listed):
+        raise BadInput("Partition replica list cannot be empty")
+    if twice := duplicates([tp for tp, _ in listed]):
+        names = ",".join(name(tp, generation) for tp in twice)
+        raise BadInput(f"Partition reassignment contains duplicate topic partitions: {names}")
+    repeated = [(tp, again) for tp, replicas in listed if (again := duplicates(replicas))]
+    if repeated:
+        told = ". ".join(
+            f"{name(tp, generation)} contains multiple entries for {','.join(map(str, again))}"
+            for tp, again in repeated
+        )
+        raise BadInput(f"Partition replica lists may not contain duplicate entries: {told}")
+
+
+def check_exists(plan: Iterable[TopicPartition], existing: Collection[TopicPartition], generation: Generation) -> None:
+    """BadInput for partitions that the cluster does not have."""
+    if missing := [name(tp, generation) for tp in plan if tp not in existing]:
+        listed = "ListBuffer" if generation.marks_new_replicas else "List"
+        raise BadInput(f"The proposed assignment contains non-existent partitions: {listed}({', '.join(missing)})")
+
+
+def read_topics(text: str, generation: Generation) -> list[str]:
+    """The topics named in a file; BadInput for one that stands there twice."""
+    topics = [_field(entry, "topic", str) for entry in _entries(text, "topics", generation)]
+    if twice := duplicates(topics):
+        raise BadInput(f"List of topics to reassign contains duplicate entries: {','.join(twice)}")
+    return topics
+
+
+def write_plan(assignment: Assignment, generation: Generation) -> str:
+    """A plan as the tool prints it, ordered by topic and partition."""
+    entries: list[dict[str, Any]] = []
+    for (topic, partition), replicas in sorted(assignment.items()):
+        entries.append({"topic": topic, "partition": partition, "replicas": list(replicas)})
+        if generation.marks_new_replicas:
+            entries[-1]["log_dirs"] = [ANY] * len(replicas)
+    return json.dumps({"version": 1, "partitions": entries}, separators=(",", ":"), ensure_ascii=False)
+
+
+def propose(
+    current: Assignment, brokers: Iterable[int], racks: Mapping[int, str | None], rng: Random | None = None
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """New replicas for all these partitions on these brokers: as many as the first partition of a topic has."""
+    proposed: dict[TopicPartition, tuple[int, ...]] = {}
+    wanted = sorted(set(brokers))
+    for topic in dict.fromkeys(tp.topic for tp in current):
+        partitions = [tp for tp in current if tp.topic == topic]
+        spread = assign(
+            wanted, len(partitions), len(current[partitions[0]]), racks={b: racks.get(b) for b in wanted}, rng=rng
+        )
+        proposed |= {TopicPartition(topic, number): tuple(replicas) for number, replicas in spread.items()}
+    return proposed
+
+
+def throttled(topic: str, existing: Assignment, plan: Assignment) -> tuple[str, str]:
+    """The throttled replicas of a topic, as its configuration has them: leaders', followers'.
+
+    Throttled as leaders are all replicas that a partition has before it gains one, for any of them may lead; as
+    followers those that it gains. The form is `partition:broker,partition:broker`.
+    """
+    leaders, followers = [], []
+    for tp, before in existing.items():
+        if tp.topic == topic and tp in plan and set(plan[tp]) - set(before):
+            leaders += [f"{tp.partition}:{broker}" for broker in before]
+    for tp, after in plan.items():
+        if tp.topic == topic:
+            new = (broker for broker in set_order(after) if broker not in existing.get(tp, ()))
+            followers += [f"{tp.partition}:{broker}" for broker in new]
+    return ",".join(leaders), ",".join(followers)
+
+
+def name(tp: TopicPartition, generation: Generation) -> str:
+    """A partition as the tool of that generation prints it: `orders-0`, in 0.10 `[orders,0]`."""
+    return str(tp) if generation.marks_new_replicas else f"[{tp.topic},{tp.partition}]"
+
+
+def duplicates(values: Sequence[Any]) -> list[Any]:
+    """The values that stand there more than once."""
+    return [v for v in dict.fromkeys(values) if values.count(v) > 1]
+
+
+# JSON, with the errors of Kafka's parsers
+
+
+def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, Any]]:
+    """The objects of a file's list; 0.10 took what is no JSON for an empty list."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        if generation.marks_new_replicas:
+            raise BadInput("The input string is not a valid JSON") from None
+        return []
+    if not isinstance(found, dict):
+        raise BadInput(f"Expected JSON object, received {_json(found)}")
+    if generation.marks_new_replicas and found.get("version", 1) != 1:
+        raise BadInput(f"Not supported version field value {found['version']}")
+    entries = found.get(kind, [])
+    if not isinstance(entries, list):
+        raise BadInput(f"Expected JSON array, received {_json(entries)}")
+    if wrong := [entry for entry in entries if not isinstance(entry, dict)]:
+        raise BadInput(f"Expected JSON object, received {_json(wrong[0])}")
+    return entries
+
+
+TYPES = {str: "`String` value", int: "`Int` value", list: "JSON array"}
+
+
+def _field(entry: Mapping[str, Any], key: str, kind: type) -> Any:
+    if key not in entry:
+        raise BadInput(f"No such field exists: `{key}`")
+    return _each([entry[key]], kind)[0]
+
+
+def _each(values: list[Any], kind: type) -> list[Any]:
+    for value in values:
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise BadInput(f"Expected {TYPES[kind]}, received {_json(value)}")
+    return values
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _buffer(values: Iterable[Any]) -> str:
+    return f"ArrayBuffer({', '.join(map(str, values))})"

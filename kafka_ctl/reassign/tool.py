@@ -1,0 +1,237 @@
+"""What the reassignment tool does in ZooKeeper and what it prints, in the words of each generation.
+
+The tools of 0.10 to 2.4 write `/admin/reassign_partitions` and read ZooKeeper; to list and to cancel came with
+Kafka 2.4 (KIP-455), in its API at first and in the tool with 2.6, whose words are used here.
+Kafka 2.0.1: admin/ReassignPartitionsCommand.scala, ReassignPartitionsCommand
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from random import Random
+from typing import NamedTuple
+
+from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import Generation
+from kafka_ctl.reassign import plan as plans
+from kafka_ctl.reassign.plan import Assignment, Plan, name
+from kafka_ctl.zookeeper.configs import change_config, read_config
+from kafka_ctl.zookeeper.kafka import KafkaZk
+from kafka_ctl.zookeeper.store import Create
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
+
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+"""What a broker's configuration says while partitions move: bytes a second."""
+REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+"""What a topic's configuration says meanwhile: `partition:broker,...`."""
+COMPLETED, IN_PROGRESS, FAILED = "completed successfully", "is still in progress", "failed"
+
+Cancel = Callable[[Mapping[TopicPartition, None]], Awaitable[Mapping[TopicPartition, str | None]]]
+"""Asks a controller to cancel, and brings its error, or None, for each partition."""
+
+
+class Outcome(NamedTuple):
+    """What the tool printed, and whether all is done that was asked."""
+
+    text: str
+    done: bool
+
+
+class Tool:
+    """The tool of one generation with a session of ZooKeeper.
+
+    `cancel` reaches the controller's API; without it, a wish in ZooKeeper for the original replicas has to do.
+    """
+
+    def __init__(self, zk: KafkaZk, generation: Generation, cancel: Cancel | None = None) -> None:
+        self.zk, self.generation, self.ask_to_cancel = zk, generation, cancel
+
+    async def assignment(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
+        """The replicas of every partition of these topics, those on their way included."""
+        found = await self.zk.assignments(dict.fromkeys(topics))
+        return {TopicPartition(t, n): a.replicas for t, numbers in found.items() for n, a in numbers.items()}
+
+    async def generate(
+        self, topics_file: str, brokers: Iterable[int], rack_aware: bool = True, rng: Random | None = None
+    ) -> tuple[Assignment, Assignment]:
+        """A proposal for the topics in a file on these brokers, and their present assignment.
+
+        Brokers that are not registered are passed over. Raises BadInput in the tool's words.
+        """
+        wanted = list(brokers)
+        if twice := plans.duplicates(wanted):
+            raise BadInput(f"Broker list contains duplicate entries: {','.join(map(str, twice))}")
+        topics = plans.read_topics(topics_file, self.generation)
+        registered = await self.zk.brokers(await self.zk.broker_ids())
+        racks = {b: registered[b].rack if rack_aware else None for b in wanted if b in registered}
+        if any(racks.values()) and None in racks.values():
+            raise BadInput(
+                "Not all brokers have rack information. Add --disable-rack-aware in command line to make replica "
+                "assignment without rack information."
+            )
+        current = await self.assignment(topics)
+        return plans.propose(current, racks, racks, rng), current
+
+    async def execute(self, plan_file: str, throttle: int | None = None) -> Outcome:
+        """Start the reassignment in a plan; while one is running, only its throttle is changed.
+
+        `throttle` is in bytes a second. Raises BadInput in the tool's words.
+        """
+        plan = await self._checked(plan_file)
+        if (await self.zk.read(ReassignPartitionsZNode.path())).error is None:
+            told = ["There is an existing assignment running.", *await self._limit(plan, throttle)]
+            return Outcome("\n".join(told), False)
+        current = plans.write_plan(await self.assignment(tp.topic for tp in plan.partitions), self.generation)
+        told = [
+            f"Current partition replica assignment\n\n{current}\n",
+            "Save this to use as the --reassignment-json-file option during rollback",
+        ]
+        if throttle is not None:
+            told.append(
+                "Warning: You must run Verify periodically, until the reassignment completes, to ensure the throttle "
+                "is removed. You can also alter the throttle by rerunning the Execute command passing a new value."
+            )
+            told += await self._throttle(plan, throttle)
+        if plan.log_dirs:
+            raise BadInput(
+                "bootstrap-server needs to be provided in order to reassign replica to the specified log directory"
+            )
+        await self._write(plan.partitions)
+        return Outcome("\n".join([*told, "Successfully started reassignment of partitions."]), True)
+
+    async def verify(self, plan_file: str) -> Outcome:
+        """How far the reassignment in a plan has come; throttles go when all of it is done."""
+        plan = plans.read_plan(plan_file, self.generation)
+        told, statuses = ["Status of partition reassignment: "], []
+        wished, current = await self._wishes(), await self.assignment(tp.topic for tp in plan.partitions)
+        for tp, target in sorted(plan.partitions.items()):
+            assigned = current.get(tp, ())
+            done = COMPLETED if assigned == target else FAILED
+            statuses.append((tp, IN_PROGRESS if tp in wished else done))
+            if statuses[-1][1] is FAILED and not self.generation.incremental_reassignment:
+                there, asked = ",".join(map(str, assigned)), ",".join(map(str, target))
+                told.append(
+                    f"ERROR: Assigned replicas ({there}) don't match the list of replicas for reassignment ({asked}) "
+                    f"for partition {name(tp, self.generation)}"
+                )
+        told += [f"Reassignment of partition {name(tp, self.generation)} {status}" for tp, status in statuses]
+        done_all = all(status is COMPLETED for _, status in statuses)
+        if done_all and await self._remove_throttles(tp.topic for tp in plan.partitions):
+            told.append("Throttle was removed.")
+        return Outcome("\n".join(told), done_all)
+
+    async def running(self) -> Outcome:
+        """The reassignments that are under way, as the topics' znodes have them."""
+        self._needs_kip455("list")
+        moving = await self.moving()
+        lines = []
+        for tp, (replicas, adding, removing) in sorted(moving.items()):
+            parts = [("replicas", replicas), ("adding", adding), ("removing", removing)]
+            lines.append(f"{tp}: " + " ".join(f"{word}: {','.join(map(str, ids))}." for word, ids in parts if ids))
+        text = "\n".join(
+            ["Current partition reassignments:", *lines] if lines else ["No partition reassignments found."]
+        )
+        return Outcome(text, not moving)
+
+    async def cancel(self, plan_file: str, preserve_throttles: bool = False) -> Outcome:
+        """Bring those partitions of a plan that are moving back to their original replicas."""
+        self._needs_kip455("cancel")
+        plan = plans.read_plan(plan_file, self.generation)
+        moving = {tp: a for tp, a in sorted((await self.moving()).items()) if tp in plan.partitions}
+        plural = "s" if len(moving) != 1 else ""
+        told = "None of the specified partition reassignments are active."
+        if moving:
+            refused = await self._cancel(moving)
+            if refused:
+                lines = "\n".join(f"{tp}: {error}" for tp, error in refused.items())
+                raise BadInput(f"Error cancelling partition reassignment{'s' * (len(refused) != 1)} for:\n{lines}")
+            told = f"Successfully cancelled partition reassignment{plural} for: {','.join(map(str, moving))}"
+        if not preserve_throttles:
+            await self._remove_throttles(tp.topic for tp in plan.partitions)
+        return Outcome(f"{told}\nNone of the specified partition moves are active.", bool(moving))
+
+    async def moving(self) -> dict[TopicPartition, ReplicaAssignment]:
+        """The partitions that a KIP-455 reassignment is moving."""
+        topics = await self.zk.assignments(await self.zk.read_children("/brokers/topics"))
+        return {
+            TopicPartition(topic, number): assignment
+            for topic, numbers in sorted(topics.items())
+            for number, assignment in numbers.items()
+            if assignment.is_being_reassigned
+        }
+
+    # What these need
+
+    def _needs_kip455(self, what: str) -> None:
+        if not self.generation.incremental_reassignment:
+            raise BadInput(f"Kafka {self.generation.kafka} cannot {what} reassignments; that came with 2.4 (KIP-455)")
+
+    async def _checked(self, plan_file: str) -> Plan:
+        plan = plans.read_plan(plan_file, self.generation, check=True)
+        plans.check_exists(plan.partitions, await self.assignment(tp.topic for tp in plan.partitions), self.generation)
+        if self.generation.marks_new_replicas:
+            known = await self.zk.broker_ids()
+            unknown = dict.fromkeys(b for replicas in plan.partitions.values() for b in replicas if b not in known)
+            if unknown:
+                listed = ",".join(map(str, unknown))
+                raise BadInput(f"The proposed assignment contains non-existent brokerIDs: {listed}")
+        return plan
+
+    async def _wishes(self) -> Assignment:
+        answer = await self.zk.read(ReassignPartitionsZNode.path())
+        return ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
+
+    async def _write(self, targets: Assignment) -> None:
+        path = ReassignPartitionsZNode.path()
+        answer = await self.zk.write(Create(path, ReassignPartitionsZNode.encode(targets)))
+        if answer.error == "NODEEXISTS":
+            running = ", ".join(
+                f"{name(tp, self.generation)} -> List({', '.join(map(str, replicas))})"
+                for tp, replicas in (await self._wishes()).items()
+            )
+            raise BadInput(f"Partition reassignment currently in progress for Map({running}). Aborting operation")
+        answer.checked()
+
+    async def _cancel(self, moving: Mapping[TopicPartition, ReplicaAssignment]) -> dict[TopicPartition, str]:
+        """Ask the controller, or wish for the original replicas; the refusals."""
+        if self.ask_to_cancel is not None:
+            answers = await self.ask_to_cancel(dict.fromkeys(moving))
+            return {tp: error for tp, error in answers.items() if error is not None}
+        await self._write({tp: assignment.origin for tp, assignment in moving.items()})
+        return {}
+
+    # Throttles
+
+    async def _throttle(self, plan: Plan, rate: int) -> list[str]:
+        """Throttle the brokers and what moves; 0.10 did the brokers first."""
+        topics = dict.fromkeys(tp.topic for tp in plan.partitions)
+        existing = await self.assignment(topics)
+        told = [] if self.generation.marks_new_replicas else await self._limit(plan, rate)
+        for topic in topics:
+            values = plans.throttled(topic, existing, plan.partitions)
+            await change_config(self.zk, "topics", topic, dict(zip(REPLICAS, values, strict=True)))
+        if self.generation.marks_new_replicas:
+            await self._limit(plan, rate)
+            told = [f"The inter-broker throttle limit was set to {rate} B/s"]
+        return told
+
+    async def _limit(self, plan: Plan, rate: int | None) -> list[str]:
+        """Set the rate of every broker that has, or is to have, a replica."""
+        if rate is None:
+            return []
+        existing = await self.assignment(tp.topic for tp in plan.partitions)
+        for broker in dict.fromkeys(b for a in (existing, plan.partitions) for ids in a.values() for b in ids):
+            await change_config(self.zk, "brokers", str(broker), dict.fromkeys(RATES, str(rate)))
+        return [] if self.generation.marks_new_replicas else [f"The throttle limit was set to {rate} B/s"]
+
+    async def _remove_throttles(self, topics: Iterable[str]) -> bool:
+        """Remove the rates of all brokers and the throttled replicas of these topics; whether there were any."""
+        changed = False
+        entities = [("brokers", str(b), RATES) for b in await self.zk.broker_ids()]
+        entities += [("topics", topic, REPLICAS) for topic in dict.fromkeys(topics)]
+        for kind, entity, keys in entities:
+            if set(keys) & (await read_config(self.zk, kind, entity)).keys():
+                await change_config(self.zk, kind, entity, dict.fromkeys(keys))
+                changed = True
+        return changed
