@@ -155,6 +155,9 @@ class ReplicaStateMachine:
         state = self.context.leadership.get(tp)
         if state is not None:
             self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
+        elif not self.controller.generation.tolerates_missing_state:
+            self.context.replicas[replica] = target  # 0.10 says nothing of a replica whose partition was never led
+            return
         self._moved(replica, target, "tell")
 
     def _delete(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:

@@ -95,7 +95,8 @@ async def _move_one_by_one(c: Controller, broker: int) -> None:
     looked up at the beginning, who leads is not."""
     context = c.context
     async with c.locked():
-        found = {tp: len(context.assigned(tp)) for tp in context.partitions_on(broker)}
+        # Kafka walks through a hash set here, out of which the partitions of a topic come in descending order.
+        found = {tp: len(context.assigned(tp)) for tp in sorted(context.partitions_on(broker), reverse=True)}
     for tp, replicas in found.items():
         async with c.locked():
             if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(c):
