@@ -8,7 +8,7 @@ whether it will be a widget, a script-free SVG or a page.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -146,7 +146,7 @@ def film(
     records that make a frame, the view's own choice by default; `limit` bounds the number of frames.
     Raises UnknownName for a view that does not exist, BadInput for an empty trace.
     """
-    kind = _view_class(view)
+    kind = view_class(view)
     if not isinstance(limit, int) or limit < 1:
         raise BadInput(f"limit cannot be {limit!r}; it is a number of frames, 1 or more")
     records = list(records)
@@ -158,33 +158,39 @@ def film(
     found = steps(records, wants or kind.wants, limit, first)
     if view not in MACHINES:
         options.pop("generation", None)  # only the machines differ in their looks
-    drawing: View = kind(union(records), records, found, **options)
-    made = _frames(drawing, records, found, first)
-    _place_movers(made)
-    return Film(view, drawing.title, drawing.scene(), made)
+    reel = Reel(view, kind(union(records), records, found, **options), records, first)
+    reel.add(records, found)
+    _place_movers(reel.film.frames)
+    return reel.film
 
 
-def _frames(drawing: View, records: Sequence[Record], found: Sequence[Step], first: int) -> list[Frame]:
-    """One frame for how things stood and one for each step; each keeps the looks that are new in it."""
-    model, shown = Model().apply_all(records[:first]), dict[str, Look]()
+class Reel:
+    """A film that can grow: the model it has reached, and how every part was shown last."""
 
-    def changed(picture: Picture) -> Picture:
-        new = {name: look for name, look in picture.looks.items() if shown.get(name) != look}
-        shown.update(new)
+    def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
+        self.drawing, self.place = drawing, first
+        self.model, self.shown = Model().apply_all(records[:first]), dict[str, Look]()
+        self.film = Film(view, drawing.title, drawing.scene())
+        opening = "This is how things stood before." if first else "Before the first step."
+        time = records[first - 1].time_ms if first else 0.0
+        self.film.frames.append(Frame(0, "start", time, opening, self._changed(None)))
+
+    def add(self, records: Sequence[Record], found: Iterable[Step]) -> None:
+        """Go on with these steps; each frame keeps the looks that are new in it."""
+        frames = self.film.frames
+        for step in found:
+            self.model.apply_all(records[self.place : step.upto])
+            self.place = step.upto
+            cause = None if step.cause is None else step.cause + 1
+            picture, told = self._changed(step), caption(step.records)
+            frames.append(Frame(len(frames), step.kind, step.time_ms, told, picture, step.seqs, cause))
+        vars(self.film).pop("tracks", None)
+
+    def _changed(self, step: Step | None) -> Picture:
+        picture = self.drawing.picture(self.model, step)
+        new = {name: look for name, look in picture.looks.items() if self.shown.get(name) != look}
+        self.shown.update(new)
         return picture._replace(looks=new)
-
-    opening = "This is how things stood before." if first else "Before the first step."
-    time = records[first - 1].time_ms if first else 0.0
-    made = [Frame(0, "start", time, opening, changed(drawing.picture(model, None)))]
-    place = first
-    for step in found:
-        model.apply_all(records[place : step.upto])
-        place = step.upto
-        cause = None if step.cause is None else step.cause + 1
-        picture = changed(drawing.picture(model, step))
-        told = caption(step.records)
-        made.append(Frame(len(made), step.kind, step.time_ms, told, picture, step.seqs, cause))
-    return made
 
 
 def _place_movers(made: Sequence[Frame]) -> None:
@@ -203,11 +209,12 @@ def _place_movers(made: Sequence[Frame]) -> None:
 
 def wants_of(views: Sequence[str]) -> Callable[[Record], bool]:
     """Wanted by any of these views: what makes them keep step with one another."""
-    classes = [_view_class(view) for view in views]
+    classes = [view_class(view) for view in views]
     return lambda record: any(view.wants(record) for view in classes)
 
 
-def _view_class(view: str) -> Any:
+def view_class(view: str) -> Any:
+    """The class that draws a view; UnknownName when there is none."""
     if view not in VIEWS:
         raise UnknownName("view", view, VIEWS)
     module, _, name = VIEWS[view].partition(":")
@@ -219,4 +226,4 @@ def frames(records: Sequence[Record], view: str = "cluster", limit: int = 400) -
     return film(records, view, limit=limit).frames
 
 
-__all__ = ["VIEWS", "Film", "Frame", "Look", "Picture", "Token", "View", "film", "frames", "wants_of"]
+__all__ = ["VIEWS", "Film", "Frame", "Look", "Picture", "Reel", "Token", "View", "film", "frames", "view_class", "wants_of"]
