@@ -45,14 +45,30 @@ def kafka_log(
     Without `broker`, the lines of all processes stand together, as if a cluster had one file; with it, only
     those of that broker's process. Raises UnknownName for other names and generations.
     """
-    if name not in NAMES:
-        raise UnknownName("Kafka log", name, NAMES)
-    writer, told = _Writer(book(getattr(generation, "name", generation)), name, broker), list(records)
-    writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(told) if _tells_epoch(r)}
-    for record in told:
-        writer.read(record)
-    writer.finish()
-    return "".join(f"{line}\n" for line in writer.lines)
+    return "".join(f"{line}\n" for _, line in KafkaLines(name, generation, broker).add(records))
+
+
+class KafkaLines:
+    """The lines of `kafka_log`, each with the `seq` of the record it comes from, for a trace that grows."""
+
+    def __init__(self, name: str = "state-change", generation: str = "2.0", broker: int | None = None) -> None:
+        if name not in NAMES:
+            raise UnknownName("Kafka log", name, NAMES)
+        self.writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
+
+    def add(self, records: Iterable[Record]) -> list[tuple[int, str]]:
+        """The lines of these records, which follow those of the call before."""
+        writer, told = self.writer, list(records)
+        writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(told) if _tells_epoch(r)} | writer.epochs
+        writer.lines, seqs = [], list[int]()
+        for record in told:
+            if writer.stopping and not _continues(writer.stopping[0], record):
+                seqs += [writer.stopping[0].seq] * writer.finish()
+            writer.read(record)
+            seqs += [record.seq] * (len(writer.lines) - len(seqs))
+        if writer.stopping:
+            seqs += [writer.stopping[0].seq] * writer.finish()
+        return list(zip(seqs, writer.lines, strict=True))
 
 
 class _Writer:
@@ -73,17 +89,18 @@ class _Writer:
         self.brokers = BrokerLines(self.write)
 
     def read(self, record: Record) -> None:
-        if self.stopping and not _continues(self.stopping[0], record):
-            self._stopping()
         if _tells_epoch(record):
             self.epochs[record.actor] = record.controller_epoch or 0
         handler = getattr(self, f"_{record.kind}", None)
         if handler is not None:
             handler(record)
 
-    def finish(self) -> None:
+    def finish(self) -> int:
+        """End the batch that is being read; how many lines that made."""
+        before = len(self.lines)
         if self.stopping:
             self._stopping()
+        return len(self.lines) - before
 
     def write(self, r: Record, what: str, **words: Any) -> None:
         """Write the lines for `what`, by the record's actor; the record's columns are words too."""
