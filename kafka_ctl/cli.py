@@ -9,7 +9,6 @@ What goes wrong is one sentence on standard error. Each command imports what it 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -212,11 +211,12 @@ def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> i
     except KafkaCtlError as trouble:
         click.echo(f"kafka-ctl: {trouble}", err=True)
         return 2 if isinstance(trouble, BadInput) else 1
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except OSError as trouble:
         if trouble.filename is None:
             raise
         click.echo(f"kafka-ctl: {trouble.filename}: {trouble.strerror}", err=True)
         return 2
+
+
+if __name__ == "__main__":
+    main()

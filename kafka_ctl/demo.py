@@ -34,6 +34,8 @@ COLOURS = {
 }  # fmt: skip
 """The colour of a step by its kind."""
 
+SETTINGS: dict[str, Any] = {"auto.leader.rebalance.enable": False}
+"""Kafka's configuration in the story: nothing moves that the story does not tell of."""
 RACE = Costs(boot=0.0005)
 """In memory the brokers start almost at once, so that they really race."""
 
@@ -71,15 +73,15 @@ class Teller:
         time.sleep(self.pause * 5)
 
 
-def play(
-    zookeeper: str, generation: str | Generation, console: Console, pause: float = 0.0, seed: int = 7
-) -> None:
+def play(zookeeper: str, generation: str | Generation, console: Console, pause: float = 0.0, seed: int = 7) -> None:
     """Tell the whole story. Raises what `Lab` raises: UnknownName, BadInput, Unavailable."""
     teller = Teller(console, pause)
 
     def open_lab(**more: Any) -> Lab:
         costs = RACE if zookeeper == "memory" else None
-        return Lab(brokers=3, generation=generation, seed=seed, zookeeper=zookeeper, costs=costs, **more)
+        return Lab(
+            brokers=3, generation=generation, seed=seed, zookeeper=zookeeper, config=SETTINGS, costs=costs, **more
+        )
 
     with open_lab(settle=False) as lab:
         where = "in memory, on virtual time" if zookeeper == "memory" else f"at {zookeeper}, in real time"
@@ -153,9 +155,7 @@ def _two_ways_to_leave(open_lab: Callable[[], Lab], teller: Teller) -> None:
             lab.create_topic("orders", partitions=6, replication_factor=3)
             lab.settle()
             view = lab.controller
-            leaving = next(
-                b for b in lab.brokers if view is not None and b != view.id and lab.brokers[b].leads
-            )
+            leaving = next(b for b in lab.brokers if view is not None and b != view.id and lab.brokers[b].leads)
             led, before = lab.brokers[leaving].leads, len(lab.trace)
             getattr(lab, way)(leaving)
             lab.settle()
@@ -180,9 +180,7 @@ def outages(
     ended = [r.time_ms for r in later if (r.kind, r.action) in (("fault", "kill"), ("broker", "stopped"))]
     found: dict[TopicPartition, float] = {}
     for tp in partitions:
-        led = trace.slice(
-            start=since, kind="broker", action="become-leader", topic=tp.topic, partition=tp.partition
-        )
+        led = trace.slice(start=since, kind="broker", action="become-leader", topic=tp.topic, partition=tp.partition)
         again = next((r.time_ms for r in led if r.broker != broker), float("inf"))
         found[tp] = max(0.0, again - ended[0]) if ended else 0.0
     return found

@@ -44,7 +44,7 @@ class Looking:
         """Look at ZooKeeper, and at the actors while none of them moves."""
 
         async def look() -> T:
-            return at(await self._world.store.dump())
+            return at(await self._world.dump())
 
         return self._world.run(look())
 

@@ -32,7 +32,7 @@ LOOK = 0.01
 PATIENCE = 5.0
 """Seconds without a connection to ZooKeeper after which a call of the lab gives up."""
 SETTLE_SECONDS = 60.0
-"""How long `settle` and `run_until` wait, beside two session timeouts, unless told otherwise."""
+"""How long `settle` and `run_until` wait, beside twice what Kafka itself waits, unless told otherwise."""
 SHORTEST_SESSION = 1000
 """The shortest session timeout, in milliseconds, that a client which pings once a second can keep alive."""
 
@@ -63,8 +63,9 @@ class RealWorld(World):
                 f"it is {SHORTEST_SESSION} or more"
             )
         super().__init__(generation, config, seed, RealClock(), costs or COSTS, history)
-        self.limit = SETTLE_SECONDS + 2 * shortest / 1000
+        self.limit = SETTLE_SECONDS + 2 * (shortest + config["replica.lag.time.max.ms"]) / 1000
         self._expected: list[Callable[[], bool]] = []
+        self._late_since: float | None = None
         try:
             if zookeeper == EMBEDDED:
                 self.server = EmbeddedServer().start()
@@ -108,10 +109,9 @@ class RealWorld(World):
     # Waiting
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
-        try:
-            return self.clock.run(self._while_connected(coro))
-        finally:
-            coro.close()  # of a closed lab it was never begun
+        if self.clock.closed:
+            coro.close()
+        return self.clock.run(self._while_connected(coro))
 
     async def _while_connected(self, coro: Coroutine[Any, Any, T]) -> T:
         """The result of `coro`; Unavailable when the connection is lost meanwhile, and stays lost."""
@@ -126,21 +126,36 @@ class RealWorld(World):
             raise self._unavailable() from lost
         finally:
             task.cancel()
+            await asyncio.wait({task})
 
     def _patience(self) -> Callable[[], None]:
-        """A check to be repeated: Unavailable when some session has had no connection for `PATIENCE` seconds."""
+        """A check to be repeated: Unavailable when the connection has been lost for too long.
+
+        That is `PATIENCE` seconds when no session has one, and twice that when some have: a server that has just
+        started may leave a client waiting.
+        """
         lost: float | None = None
 
         def check() -> None:
             nonlocal lost
-            if all(session.state == CONNECTED or session.over for session in self.store.sessions):
+            states = {session.state == CONNECTED for session in self.store.sessions if not session.over}
+            if False not in states:
                 lost = None
-            elif lost is None:
-                lost = self.clock.now()
-            elif self.clock.now() - lost > PATIENCE:
+                return
+            lost = self.clock.now() if lost is None else lost
+            if self.clock.now() - lost > PATIENCE * (1 + (True in states)):
                 raise self._unavailable()
 
         return check
+
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        end = self.clock.now() + PATIENCE
+        while True:
+            try:
+                return await self.store.dump()
+            except ConnectionLoss:
+                if self.clock.now() > end:
+                    raise
 
     def _unavailable(self) -> Unavailable:
         cure = "start it again with lab.zookeeper_server.restart()" if self.server else "start it again"
@@ -161,6 +176,7 @@ class RealWorld(World):
 
     def settle(self, limit: float | None = None) -> None:
         seconds = self.limit if limit is None else limit
+        self._late_since = None
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             left = max(0.0, end - time.monotonic())
@@ -186,12 +202,23 @@ class RealWorld(World):
             busy.append("there is no controller")
         elif acting is not None and acting.context.brokers.keys() != {broker.id for broker in up}:
             busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
+        if not busy and self._expects_a_shrink():
+            busy.append("a leader still counts a silent follower as in sync")
         return "; ".join(busy)
+
+    def _expects_a_shrink(self) -> bool:
+        """Whether a leader will soon take a follower out of an ISR; one that has failed to for long is left alone."""
+        if not self._somebody_is_late():
+            self._late_since = None
+            return False
+        now, patience = self.clock.now(), self.config["replica.lag.time.max.ms"] / 1000
+        self._late_since = now if self._late_since is None else self._late_since
+        return now - self._late_since <= 2 * patience + 1
 
     async def _still_quiet(self) -> bool:
         """Whether all are quiet also after each session has heard what ZooKeeper had to tell it until now."""
         before = len(self.trace)
-        znodes = await self.store.dump()
+        znodes = await self.dump()
         await asyncio.gather(*(session.caught_up() for session in self.store.sessions))
         await asyncio.sleep(LOOK)
         alive = BrokerIdsZNode.ids(

@@ -147,6 +147,10 @@ class World:
         """Run one coroutine among the actors, to its end."""
         return self.clock.run(coro)
 
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        """Every znode: path -> (data, version, ephemeral owner)."""
+        return await self.store.dump()
+
     def expire(self, session: Session) -> None:
         """Make ZooKeeper forget a session whose client is alive."""
         raise NotImplementedError

@@ -267,8 +267,8 @@ def serve(port: int | None = None, data: Path | str | None = None) -> None:
     """Run a server in the foreground until Ctrl-C; Unavailable when it cannot start or dies by itself."""
     with EmbeddedServer(port, data) as server:
         kept = f"znodes are kept in {data}" if data is not None else "its znodes go with it"
-        print(f"ZooKeeper listens on {server.address}; {kept}; Ctrl-C stops it", flush=True)
         try:
+            print(f"ZooKeeper listens on {server.address}; {kept}; Ctrl-C stops it", flush=True)
             while server.running:
                 time.sleep(0.3)
         except KeyboardInterrupt:

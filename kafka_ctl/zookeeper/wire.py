@@ -1,10 +1,12 @@
-"""Kazoo, with three habits changed, and our operations in the terms of its protocol.
+"""Kazoo, with four habits changed, and our operations in the terms of its protocol.
 
 1. Kazoo hands answers and fired watches to two threads, so that one may overtake the other. Here both are
    handed on in the order the server sent them, straight from the thread that reads the connection.
 2. Kazoo forgets its watches when the connection breaks. Here, as in ZooKeeper's own client, they are set
    again on the next connection, and the server fires those whose znode has changed meanwhile.
 3. Kazoo opens a new session by itself when the old one has expired. Here an expired session stays dead.
+4. Kazoo waits a whole session timeout, shared among the hosts, for the answer to its greeting, which a server
+   that is just starting may never give. Here it greets again after `GREETING_SECONDS`.
 
 Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in this file.
 """
@@ -12,6 +14,7 @@ Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in thi
 from __future__ import annotations
 
 import logging
+import math
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -70,6 +73,9 @@ CODES = {
 }
 """ZooKeeper's error numbers (KeeperException.Code) and their names."""
 
+GREETING_SECONDS = 2.0
+"""How long a server may take to answer a new connection before another one is tried."""
+
 # A lab breaks connections on purpose; what kazoo says about that would only clutter a notebook.
 _log = logging.getLogger("kafka_ctl.kazoo")
 _log.addHandler(logging.NullHandler())
@@ -126,7 +132,8 @@ class Connection(KazooClient):
         on_state: Callable[[str], None],
     ) -> None:
         retry = {"max_tries": -1, "delay": 0.05, "backoff": 1.5, "max_delay": 0.5}
-        super().__init__(hosts, timeout, handler=_DirectHandler(), connection_retry=retry, logger=_log)
+        again = ",".join([hosts] * max(1, math.ceil(timeout / GREETING_SECONDS / len(hosts.split(",")))))
+        super().__init__(again, timeout, handler=_DirectHandler(), connection_retry=retry, logger=_log)
         self.servers, self._on_event, self._on_state = hosts, on_event, on_state
         self._missing: set[str] = set()  # watched paths at which no znode was
         self._last_event: KazooEvent | None = None
@@ -262,9 +269,7 @@ def result(op: Op | Check, error: Exception | None, response: Any, path: Callabl
             return Result(op, None, None, _stat(response))
         case Multi():
             parts = tuple(_part(part, answer, path) for part, answer in zip(op.ops, response, strict=True))
-            wrong = [
-                part.error for part in parts if part.error not in (None, "ROLLEDBACK", "RUNTIMEINCONSISTENCY")
-            ]
+            wrong = [part.error for part in parts if part.error not in (None, "ROLLEDBACK", "RUNTIMEINCONSISTENCY")]
             return Result(op, wrong[0] if wrong else None, parts)
         case _:
             return Result(op)
@@ -281,6 +286,4 @@ def code_name(error: Exception) -> str:
 
 
 def _stat(kazoo: Any) -> Stat:
-    return Stat(
-        kazoo.czxid, kazoo.mzxid, kazoo.version, kazoo.cversion, kazoo.ephemeralOwner, kazoo.numChildren
-    )
+    return Stat(kazoo.czxid, kazoo.mzxid, kazoo.version, kazoo.cversion, kazoo.ephemeralOwner, kazoo.numChildren)

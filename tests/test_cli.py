@@ -1,0 +1,303 @@
+"""The command line: what it prints, its exit status, and one sentence for what is wrong."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from zookeepers import missing
+
+from kafka_ctl import Lab, TopicPartition, Trace, cli, demo
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.errors import Unavailable
+from kafka_ctl.trace import Record
+
+STORY = """\
+# A broker dies.
+lab brokers=3 generation=2.0 seed=7
+create_topic orders partitions=2 replication_factor=3
+settle
+kill 1
+settle
+"""
+
+
+class Told:
+    """What a command printed, and its exit status."""
+
+    def __init__(self, status: int, out: str, err: str) -> None:
+        self.status, self.out, self.err = status, out, err
+
+
+class Runner:
+    """Runs commands in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self.capsys = capsys
+
+    def __call__(self, *words: object) -> Told:
+        self.capsys.readouterr()
+        status = cli.status([str(word) for word in words])
+        return Told(status, *self.capsys.readouterr())
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(capsys)
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> Path:
+    path = tmp_path / "story.txt"
+    path.write_text(STORY)
+    return path
+
+
+def test_help_teaches(run: Runner) -> None:
+    """Sections, every command with a sentence, and examples that name real commands."""
+    told = run("--help")
+    assert told.status == 0 and not told.err
+    places = [told.out.index(f"\n{section}:") for section in cli.SECTIONS]
+    assert places == sorted(places)
+    for name, command in cli.app.commands.items():
+        assert re.search(rf"^  {name} +\w", told.out, re.M), name
+        assert command.help and command.help.split(".")[0].split("\n")[0][:30] in " ".join(told.out.split())
+    assert set(re.findall(r"^ +kafka-ctl (\w+)", cli.EXAMPLES, re.M)) <= set(cli.app.commands)
+
+
+@pytest.mark.parametrize("name", sorted(cli.app.commands.keys() - {"test"}))
+def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """`--help` ends with 0, also where another program reads the arguments."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main([name, "--help"])
+    assert not ended.value.code
+    assert capsys.readouterr().out.lower().startswith(f"usage: kafka-ctl {name}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "Usage: kafka-ctl"),
+        (["dance"], "No such command 'dance'"),
+        (["demo", "--loud"], "--loud"),
+        (["demo", "--generation", "9"], "kafka-ctl: unknown generation '9'; known: "),
+        (["demo", "--zookeeper", "nonsense"], "kafka-ctl: ZooKeeper address 'nonsense' cannot be read"),
+        (["run"], "Missing argument 'STORY'"),
+        (["run", "no/such/file"], "kafka-ctl: story 'no/such/file' cannot be read"),
+        (["run", "lab", "--broker", "1"], "--broker goes with --log"),
+        (["run", "lab", "--log", "server"], "'server' is not one of 'state-change', 'controller'"),
+        (["render", "lab"], "Missing option '-o'"),
+        (["zookeeper", "--port", "0"], "0 is not in the range 1<=x<=65535"),
+    ],
+)
+def test_a_wrong_call_ends_with_2(run: Runner, words: list[str], said: str) -> None:
+    """And with what is wrong, without a traceback."""
+    told = run(*words)
+    assert told.status == 2
+    assert said in told.err
+    assert "Traceback" not in told.err
+
+
+@pytest.mark.parametrize(
+    ("story", "said"),
+    [
+        ("", "the story is empty; it begins with a line such as: lab"),
+        ("settle\n", "line 1: a story begins with 'lab'"),
+        ("lab brokers=3 colour=red\n", "line 1: a story begins with 'lab'"),
+        ("lab seed=x\n", "line 1: seed=x: a whole number is expected"),
+        (
+            'lab config={"num.partitions":2}\n',
+            "line 1: config={num.partitions:2}: a mapping, as JSON in '...', is expected",
+        ),
+        ("lab brokers=0\n", "brokers=0: a lab has 1 to 1000 brokers"),
+        ("lab\n\nexplode 1\n", "unknown command (line 3) 'explode'; known: add_partitions, "),
+        ("lab\nkill 9\n", "line 2: unknown broker 9; known: 1, 2, 3"),
+        ("lab\nkill\n", "line 2: kill: "),
+        ("lab\nkill 'x\n", 'line 2: "kill \'x" is no command: No closing quotation'),
+        ("lab\nclose\n", "unknown command (line 2) 'close'"),
+    ],
+)
+def test_a_wrong_story_is_one_sentence(run: Runner, tmp_path: Path, story: str, said: str) -> None:
+    """With the line it is about."""
+    path = tmp_path / "story.txt"
+    path.write_text(story)
+    told = run("run", path)
+    assert (told.status, told.out) == (2, "")
+    assert told.err.startswith(f"kafka-ctl: {said}") and told.err.count("\n") == 1
+
+
+def test_run_prints_the_trace(run: Runner, story: Path) -> None:
+    """The same text as the lab's, and all of it on demand."""
+    told = run("run", story)
+    with Lab.replay(story) as lab:
+        assert told.out == lab.trace.text() + "\n"
+        assert run("run", story, "--all").out == lab.trace.text("all") + "\n"
+        assert run("run", story, "--log", "controller").out == lab.trace.kafka_log("controller")
+    assert told.status == 0 and "fault         fault       kill" in told.out
+
+
+def test_run_prints_kafkas_log_of_one_broker(run: Runner, story: Path) -> None:
+    """Only the lines its process writes."""
+    told = run("run", story, "--log", "state-change", "--broker", 3)
+    lines = told.out.splitlines()
+    assert told.status == 0 and len(lines) > 5
+    assert {re.search(r"\[(?:Broker|Controller) id=(\d)", line)[1] for line in lines} == {"3"}  # type: ignore[index]
+
+
+def test_run_plays_golden_stories(run: Runner) -> None:
+    """What they record and show between their commands is read over."""
+    told = run("run", ROOT / "tests/traces/broker_failure.txt")
+    assert told.status == 0 and "broker=1" in told.out
+
+
+def test_run_on_a_real_zookeeper(run: Runner, tmp_path: Path) -> None:
+    """The same story in real time."""
+    if missing():
+        pytest.skip(missing())
+    path = tmp_path / "story.txt"
+    path.write_text("lab brokers=2 config='{\"zookeeper.session.timeout.ms\":1500}'\ncreate_topic orders\nsettle\n")
+    told = run("run", path, "--zookeeper", "embedded")
+    assert told.status == 0 and re.search(r"orders-0 +New -> Online|orders-0.*-> Online", told.out)
+
+
+def test_render_writes_a_film(run: Runner, story: Path, tmp_path: Path) -> None:
+    """The file is named; another ending, view or folder is refused."""
+    film = tmp_path / "film.svg"
+    told = run("render", story, "-o", film, "--view", "replica")
+    assert (told.status, told.out) == (0, f"{film}\n")
+    assert film.read_text("utf-8").lstrip().startswith("<")
+    assert run("render", story, "-o", tmp_path / "film.doc").status == 2
+    assert "unknown view 'x'; known: cluster" in run("render", story, "-o", film, "--view", "x").err
+    nowhere = run("render", story, "-o", tmp_path / "no/film.svg")
+    assert nowhere.status == 2 and nowhere.err == f"kafka-ctl: {tmp_path}/no/film.svg: No such file or directory\n"
+
+
+def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cure is part of the sentence."""
+
+    def serve(port: int | None, data: str | None) -> None:
+        raise Unavailable(f"Java is needed for {port} and {data}; get one")
+
+    monkeypatch.setattr("kafka_ctl.zookeeper.server.serve", serve)
+    told = run("zookeeper", "--port", 4000)
+    assert (told.status, told.err) == (1, "kafka-ctl: Java is needed for 4000 and None; get one\n")
+
+
+@pytest.mark.parametrize(("command", "module"), [("diagrams", "views.diagrams"), ("docs", "reference")])
+def test_checks_end_with_1_when_something_is_stale(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, command: str, module: str
+) -> None:
+    """One line for each problem, with the cure; 0 when there is none."""
+    monkeypatch.setattr(f"kafka_ctl.{module}.check", lambda folder: ["a is stale", "b is missing"])
+    told = run(command, "--check")
+    assert (told.status, told.err) == (
+        1, f"kafka-ctl: a is stale; `kafka-ctl {command}` makes it anew\n"
+           f"kafka-ctl: b is missing; `kafka-ctl {command}` makes it anew\n",
+    )  # fmt: skip
+    monkeypatch.setattr(f"kafka_ctl.{module}.check", lambda folder: [])
+    assert run(command, "--check").status == 0
+
+
+def test_arguments_are_forwarded(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`lab` and `test` hand everything on, options and `--help` included, and return the status."""
+    for name, module in (("lab", "jupyter"), ("test", "gate")):
+        asked: list[list[str]] = []
+        monkeypatch.setattr(f"kafka_ctl.{module}.main", lambda argv, asked=asked: asked.append(argv) or 3)
+        assert run(name, "--check", "-k", "x y", "--help").status == 3
+        assert asked == [["--check", "-k", "x y", "--help"]]
+
+
+def test_an_interrupt_is_no_traceback(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C ends with 130."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("kafka_ctl.zookeeper.server.serve", interrupted)
+    told = run("zookeeper")
+    assert told.status == 130 and told.err.strip() == "kafka-ctl: stopped"
+
+
+def test_a_reader_that_has_seen_enough(story: Path) -> None:
+    """`kafka-ctl run STORY | head -1` prints no error."""
+    command = [sys.executable, "-m", "kafka_ctl.cli", "run", str(story), "--all"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_zookeeper_runs_in_the_foreground(tmp_path: Path) -> None:
+    """It prints its address, answers there, and ends with Ctrl-C."""
+    if missing():
+        pytest.skip(missing())
+    command = [sys.executable, "-m", "kafka_ctl.cli", "zookeeper", "--data", str(tmp_path / "data")]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline())
+        assert address
+        socket.create_connection(("127.0.0.1", int(address[1])), 5).close()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 0
+    assert (tmp_path / "data").is_dir()
+
+
+# The demo.
+
+
+def test_the_demo_tells_the_story(run: Runner) -> None:
+    """Four acts, the epoch rises, nobody waits; the same text every time."""
+    told = run("demo")
+    assert told.status == 0
+    acts = re.findall(r"^(\d)\. (.+?) ─", told.out, re.M)
+    assert [n for n, _ in acts] == ["1", "2", "3", "4"]
+    assert "the race is lost" in told.out.split("2. A topic")[0]
+    first = re.search(r"→ Broker (\d) is the controller, with epoch 1", told.out)
+    assert first and acts[2][1] == f"The controller, broker {first[1]}, dies"
+    assert re.search(rf"→ Broker \d took over from broker {first[1]}; the epoch rose\s+from 1 to 2", told.out)
+    assert re.search(r"→ Killed, .* up to 6,0\d\d\.\d ms; in good order for 0\.0 ms", " ".join(told.out.split()))
+    assert run("demo", "--fast").out == told.out
+
+
+def test_the_demo_on_a_real_zookeeper(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same acts in real time."""
+    if missing():
+        pytest.skip(missing())
+    monkeypatch.setitem(demo.SETTINGS, "zookeeper.session.timeout.ms", 1500)
+    monkeypatch.setitem(demo.SETTINGS, "replica.lag.time.max.ms", 500)
+    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
+    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)
+    told = run("demo", "--zookeeper", "embedded")
+    assert told.status == 0
+    assert "the epoch rose from 1 to 2" in " ".join(told.out.split())
+
+
+def test_the_demo_has_colours_and_pauses_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a person reads, it waits after each line."""
+    slept: list[float] = []
+    monkeypatch.setattr("kafka_ctl.demo.time.sleep", slept.append)
+    console = Console(force_terminal=True, record=True, width=100, color_system="truecolor", file=io.StringIO())
+    demo.play("memory", "2.0", console, pause=0.1)
+    assert len(slept) > 50 and min(slept) == pytest.approx(0.1)
+    assert "\x1b[1;32mcontroller" in console.export_text(styles=True)
+
+
+def test_outages_are_measured_from_records() -> None:
+    """From the end of the old leader to the next leader's beginning; 0 if that came first, endless if never."""
+    a, b, c = (TopicPartition("t", n) for n in range(3))
+
+    def leads(ms: float, broker: int, tp: TopicPartition) -> Record:
+        return Record(0, ms, f"broker-{broker}", "broker", "become-leader", *tp, broker)
+
+    told = [leads(1, 1, a), leads(5, 2, b), Record(0, 10, "fault", "fault", "kill", broker=1), leads(25, 3, a)]
+    trace = Trace(records=[r._replace(seq=n) for n, r in enumerate(told)])
+    assert demo.outages(trace, 1, [a, b, c]) == {a: 15, b: 0, c: float("inf")}
