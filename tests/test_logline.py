@@ -265,6 +265,7 @@ def test_refused_moves(text, kind, broker):
             {"epoch": 7},
         ),
         ("[Controller 4]: Broker 4 is ready to serve as the new controller with epoch 7", "ready", {"epoch": 7}),
+        ("[delete-topics-thread-4], Deletion of topic c successfully completed", "deletion_completed", {"topic": "c"}),
         (
             "[Topic Deletion Manager 4], Deletion of topic a.b successfully completed",
             "deletion_completed",

@@ -55,6 +55,7 @@ WHO = (
     re.compile(r"Controller (?P<controller>\d+) epoch (?P<epoch>\d+) "),
     re.compile(r"Broker (?P<broker>\d+) (?!is ready|starting|resigned)"),
     re.compile(r"\[Controller-(?P<controller>\d+)-to-broker-\d+-send-thread\],? "),
+    re.compile(r"\[delete-topics-thread-(?P<controller>\d+)\],? "),
     re.compile(r"\[[\w ]*?(?:[Cc]ontroller(?:Id=| )|Manager |on )(?P<controller>\d+)\]?[:,]? "),
 )
 """How a line can begin: whose it is."""
