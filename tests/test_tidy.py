@@ -34,7 +34,7 @@ ORDER = """
     __init__
     installing
     bootstrap
-    environment gate jupyter notebooks demo
+    environment gate jupyter notebooks demo reference
     cli
     __main__
 """

@@ -145,6 +145,9 @@ class Travel(Commands):
             return method(self, *line.args, **line.kwargs)  # type: ignore[misc]
         except TypeError as error:
             raise BadInput(f"line {line.line}: {line}: {error}") from None
+        except BadInput as error:
+            error.args = (f"line {line.line}: {error}" if line.line else str(error),)
+            raise
 
     def _memory(self, asked: str) -> MemoryWorld:
         if not isinstance(self._world, MemoryWorld):

@@ -114,15 +114,10 @@ class RemoteSession(Session):
 
     async def caught_up(self) -> None:
         """Return when the session has heard all that the server had to tell it by now; leaves no record."""
-        heard = self._loop.create_future()
-
-        def answered(*_: object) -> None:
-            if not heard.done():
-                heard.set_result(None)
-
+        heard = asyncio.Event()
         # Answers and fired watches come in the order in which the server sent them, so any answer will do.
-        self._connection.submit(Exists("/"), self.store.inside, partial(self._post, answered))
-        await heard
+        self._connection.submit(Exists("/"), self.store.inside, lambda *_: self._post(heard.set))
+        await heard.wait()
 
     async def close(self) -> None:
         if self.over:
