@@ -16,6 +16,7 @@ from kafka_ctl.controller import deletion, listeners, reassignment, wishes
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+from kafka_ctl.scala import java_hash, partition_map_order
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -89,8 +90,8 @@ def _valid(c: Controller, tp: TopicPartition, target: Sequence[int] | None) -> b
 async def _apply(c: Controller, targets: Targets) -> dict[TopicPartition, str | None]:
     """Start or change these reassignments; the error, or None, for each."""
     results: dict[TopicPartition, str | None] = {}
-    for tp, target in targets.items():
-        current = c.context.assignment(tp)
+    for tp in partition_map_order(targets, java_hash):
+        target, current = targets[tp], c.context.assignment(tp)
         if target is None and not current.is_being_reassigned:
             results[tp] = DROPPED
         elif tp.topic in c.context.topics_to_be_deleted:

@@ -18,7 +18,7 @@ from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, Stat
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala import set_order
+from kafka_ctl.scala import case_hash, java_hash, partition_map_order, partition_set_order, set_order
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
@@ -43,10 +43,10 @@ async def initialize(c: Controller) -> None:
 async def resume(c: Controller) -> None:
     """At failover, once ready: go on with them."""
     if c.generation.drops_wishes_together:
-        await trigger(c, list(c.context.reassigning))
+        await trigger(c, partition_map_order(c.context.reassigning, java_hash))
     else:
-        for tp, target in list(c.context.reassigning.items()):
-            await initiate(c, tp, target)
+        for tp in partition_map_order(c.context.reassigning, case_hash):
+            await initiate(c, tp, c.context.reassigning[tp])
 
 
 async def partition_reassignment(c: Controller) -> None:
@@ -56,15 +56,15 @@ async def partition_reassignment(c: Controller) -> None:
     wished = await wishes.read(c)
     if c.generation.drops_wishes_together:
         c.context.reassigning |= wished
-        await trigger(c, wished)
+        await trigger(c, partition_set_order(wished, java_hash))
         return
-    for tp, target in [item for item in wished.items() if item[0] not in c.context.reassigning]:
+    for tp in partition_set_order([tp for tp in wished if tp not in c.context.reassigning], case_hash):
         async with c.locked():
             if tp.topic in c.context.topics_to_be_deleted:
                 c.say("reassignment_skipped", partition=str(tp))
                 await wishes.forget(c, [tp])
             else:
-                await initiate(c, tp, target)
+                await initiate(c, tp, wished[tp])
 
 
 async def trigger(c: Controller, partitions: Iterable[TopicPartition]) -> None:

@@ -14,6 +14,7 @@ from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.controller.threads import Thread
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
+from kafka_ctl.scala import case_hash, group_order, partition_map_order
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 
@@ -151,7 +152,8 @@ async def _check(c: Controller) -> None:
         for tp in context.all_partitions():
             if tp.topic not in context.topics_to_be_deleted and context.assigned(tp):
                 by_preferred.setdefault(context.assigned(tp)[0], []).append(tp)
-    for broker, partitions in sorted(by_preferred.items()):
+    for broker in group_order(by_preferred):
+        partitions = by_preferred[broker]
         async with c.locked():
             astray = [tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker]
             ratio = len(astray) / len(partitions)
@@ -165,7 +167,7 @@ async def _rebalance(c: Controller, broker: int, astray: list[TopicPartition]) -
     if c.generation.rebalances_in_batches:
         await elect(c, [tp for tp in astray if _electable(c, tp, broker)], AUTOMATIC)
         return
-    for tp in astray:
+    for tp in partition_map_order(astray, case_hash):
         async with c.locked():
             if _electable(c, tp, broker):
                 await elect(c, [tp], AUTOMATIC)

@@ -18,6 +18,7 @@ from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
+from kafka_ctl.scala import case_hash, partition_map_order, partition_set_order, product_hash
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -95,9 +96,9 @@ async def _move_one_by_one(c: Controller, broker: int) -> None:
     looked up at the beginning, who leads is not."""
     context = c.context
     async with c.locked():
-        # Kafka walks through a hash set here, out of which the partitions of a topic come in descending order.
-        found = {tp: len(context.assigned(tp)) for tp in sorted(context.partitions_on(broker), reverse=True)}
-    for tp, replicas in found.items():
+        found = {tp: len(context.assigned(tp)) for tp in partition_map_order(context.partitions_on(broker), case_hash)}
+    for tp in partition_set_order(found, lambda tp: product_hash(case_hash(tp), found[tp])):
+        replicas = found[tp]
         async with c.locked():
             if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(c):
                 if context.leadership[tp].leader == broker:
