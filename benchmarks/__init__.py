@@ -1,0 +1,8 @@
+"""What the kit costs: time to import, records a second, time to the first picture, time from a fresh clone.
+
+python -m benchmarks                      everything, as a table
+python -m benchmarks importing simulator  some of it
+
+The machine is rarely quiet, so each figure is the median of several runs, and where there is something to compare
+with, the ratio says more than the seconds.
+"""

@@ -1,0 +1,29 @@
+"""One measured figure, and how several runs become one."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+
+class Figure(NamedTuple):
+    """What was measured, the result with its unit, and what it is to be compared with."""
+
+    name: str
+    result: str
+    beside: str = ""
+
+
+def median(run: Callable[[], float], times: int) -> float:
+    """The median of what several runs return."""
+    return statistics.median(run() for _ in range(times))
+
+
+def seconds(command: Sequence[str], **options: object) -> float:
+    """How long a whole process takes, from its start to its end; CalledProcessError when it fails."""
+    began = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
+    return time.perf_counter() - began

@@ -1,0 +1,80 @@
+"""How many trace records a second the simulator makes, on one core: a broker fails in a cluster of 10,000 partitions.
+
+Beside it, what a plain asyncio loop does that only jumps from timer to timer, since no simulator on asyncio can
+be faster than that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import selectors
+import statistics
+import time
+from collections.abc import Iterator
+
+from benchmarks.figures import Figure, median
+from kafka_ctl import Lab
+
+PARTITIONS, TIMES, SLEEPERS, SLEEPS = 10_000, 5, 100, 1_000
+
+
+class Jump(selectors.SelectSelector):
+    """Instead of waiting for a time, lets it have passed."""
+
+    passed = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        self.passed += timeout or 0.0
+        return []
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's own loop on virtual time."""
+
+    def __init__(self) -> None:
+        self.jump = Jump()
+        super().__init__(self.jump)
+
+    def time(self) -> float:
+        return self.jump.passed
+
+
+def timers() -> float:
+    """Timers a second of the plain loop: tasks that sleep again and again."""
+
+    async def sleeper(rng: random.Random) -> None:
+        for _ in range(SLEEPS):
+            await asyncio.sleep(rng.uniform(0.001, 1))
+
+    async def everybody() -> None:
+        await asyncio.gather(*(sleeper(random.Random(n)) for n in range(SLEEPERS)))
+
+    loop = Loop()
+    began = time.process_time()
+    loop.run_until_complete(everybody())
+    taken = time.process_time() - began
+    loop.close()
+    return SLEEPERS * SLEEPS / taken
+
+
+def failure() -> tuple[int, float]:
+    """Records of a broker's failure, and the seconds of processor time that it took."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", partitions=PARTITIONS, replication_factor=3)
+        lab.settle()
+        follower = next(id for id, broker in lab.brokers.items() if not broker.is_controller)
+        before, began = len(lab.trace), time.process_time()
+        lab.kill(follower)
+        lab.settle()
+        return len(lab.trace) - before, time.process_time() - began
+
+
+def measure() -> Iterator[Figure]:
+    plain = median(timers, TIMES)
+    runs = [failure() for _ in range(TIMES)]
+    records, rate = runs[0][0], statistics.median(count / taken for count, taken in runs)
+    beside = (
+        f"{records:,} records; a plain virtual loop: {plain:,.0f} timers/s, ratio {rate / plain:.2f}; aim: 100,000/s"
+    )
+    yield Figure(f"a broker fails, {PARTITIONS:,} partitions, 3 replicas", f"{rate:,.0f} records/s", beside)
