@@ -9,7 +9,7 @@ Nothing is loaded before it is used: `import kafka_ctl` costs a few milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_ctl import assignment, election, errors, generation, partition, replica, trace
+    from kafka_ctl import assignment, election, errors, generation, history, partition, replica, trace
     from kafka_ctl.brokers.broker import ShutdownReport
     from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
     from kafka_ctl.election import Election
@@ -67,6 +67,9 @@ _toc = (
         ("Trace", "trace", "the records of a run: text, Kafka's log lines, Parquet"),
         ("Record", "trace", "one fact and the fact that caused it"),
     )),
+    ("Many clusters", (
+        ("history", "", "simulated and real ones, and questions asked with Spark"),
+    )),
     ("What can go wrong", (
         ("errors", "", "every error there is, as a tree"),
         ("KafkaCtlError", "errors", "the root of that tree"),
@@ -83,7 +86,7 @@ __all__ = [
     "InvalidTransition", "KafkaCtlError", "Lab", "LeaderAndIsr", "NotReached", "PartitionState", "Record",
     "Replica", "ReplicaAssignment", "ReplicaState", "ShutdownReport", "TopicPartition", "Trace",
     "TransitionTable", "Unavailable", "UnknownName", "assignment", "election", "errors", "generation",
-    "partition", "replica", "trace",
+    "history", "partition", "replica", "trace",
 ]  # fmt: skip
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}
