@@ -1,11 +1,13 @@
-"""The lab in pictures: players, exports, and what a notebook shows of it.
+"""The lab in pictures: the live cluster, players, exports, and what a notebook shows of it.
 
 The views are made from the trace and imported at need, so that the lab runs where no picture can be drawn.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,24 @@ class Pictures:
     """What of a lab can be seen."""
 
     generation: Generation
+    closed: bool
+    _live: Any = None
 
     @property
     def trace(self) -> Trace:
         raise NotImplementedError
+
+    def live(self, theme: str = "auto") -> Any:
+        """The living cluster as a notebook widget: click a thing to do something to it; every click is a call.
+
+        `theme` is `auto`, `light` or `dark`. The same widget every time, so that two displays show the same.
+        """
+        if self._live is None:
+            from kafka_ctl.views.live import Live
+
+            self._live = Live(self, theme=theme)
+        self._live.refresh()
+        return self._live
 
     def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
         """A player of the whole trace: step, rewind, jump, speed. Several views are kept in step.
@@ -41,9 +57,17 @@ class Pictures:
 
         return export(self.trace, path, view, generation=self.generation.name, **options)
 
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """In a notebook: the cluster as it is now, and the same in words."""
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
         from kafka_ctl.views.frames import film
         from kafka_ctl.views.still import still
 
-        return {"text/plain": repr(self), "image/svg+xml": still(film(self.trace), caption=False)}
+        picture = still(film(self.trace), caption=False)
+        coded = base64.b64encode(picture.encode()).decode()
+        image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
+        if self.closed:
+            return bundle, {}
+        shown = self.live()._repr_mimebundle_(**options)
+        widget, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
+        return {**widget, **bundle}, meta

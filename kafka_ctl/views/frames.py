@@ -160,7 +160,7 @@ def film(
         options.pop("generation", None)  # only the machines differ in their looks
     reel = Reel(view, kind(union(records), records, found, **options), records, first)
     reel.add(records, found)
-    _place_movers(reel.film.frames)
+    place_movers(reel.film.frames)
     return reel.film
 
 
@@ -193,7 +193,7 @@ class Reel:
         return picture._replace(looks=new)
 
 
-def _place_movers(made: Sequence[Frame]) -> None:
+def place_movers(made: Sequence[Frame]) -> None:
     """Keep what is out of sight where it was last seen, or before that where it will first be seen."""
     changes: dict[str, list[dict[str, Look]]] = {}
     for frame in made:
@@ -224,6 +224,3 @@ def view_class(view: str) -> Any:
 def frames(records: Sequence[Record], view: str = "cluster", limit: int = 400) -> list[Frame]:
     """The frames of these records in one view: see `film`."""
     return film(records, view, limit=limit).frames
-
-
-__all__ = ["VIEWS", "Film", "Frame", "Look", "Picture", "Reel", "Token", "View", "film", "frames", "view_class", "wants_of"]

@@ -2,54 +2,87 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import accumulate
 from typing import Any
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Look, Token
+from kafka_ctl.views.frames import Film, Frame, Look, Token
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
 from kafka_ctl.views.still import pill_width
 
-
-def payload(films: Sequence[Film]) -> dict[str, Any]:
-    """Films that keep step with one another, as JSON-able data for `player.js`."""
-    frames = [
-        {
-            "kind": f.kind,
-            "time": f.time_ms,
-            "caption": printable(f.caption),
-            "words": printable(f.picture.words),
-            "cause": f.cause,
-            "seqs": list(f.seqs[:50]),
-        }
-        for f in films[0].frames
-    ]
-    return {"frames": frames, "glyphs": GLYPHS, "views": [_view(film) for film in films]}
+Logs = Iterable[tuple[int, str]]
+"""Lines of Kafka's logs, each with the `seq` of its record."""
+LINES = 60
+"""The most log lines that are shown beside one frame."""
 
 
-def _view(film: Film) -> dict[str, Any]:
-    tracks = {printable(name): _track(track) for name, track in film.tracks.items()}
-    tokens = [[_token(token) for token in frame.picture.tokens] for frame in film.frames]
-    return {"view": film.view, "title": film.title, "svg": drawing(film), "tracks": tracks, "tokens": tokens}
+def payload(films: Sequence[Film], logs: Logs = ()) -> dict[str, Any]:
+    """Films that keep step with one another, as JSON-able data for `player.js`; `logs` are Kafka's lines by seq."""
+    frames = [frame_data(f.kind, f.time_ms, f.caption, f.picture.words, f.cause, f.seqs) for f in films[0].frames]
+    for frame, lines in zip(frames, by_frame([f.seqs for f in films[0].frames], logs), strict=True):
+        frame["log"] = lines
+    return {"frames": frames, "glyphs": GLYPHS, "views": [view_data(film) for film in films]}
 
 
-def _track(track: Sequence[tuple[int, Look]]) -> list[list[Any]]:
-    """Frame, styles, words, sign and place of each change; 0 stands for what stays as it was."""
-    rows: list[list[Any]] = []
-    before = Look("")
-    for index, look in track:
-        words = 0 if look.texts == before.texts else list(look.texts)
-        sign = 0 if look.glyph == before.glyph else look.glyph
-        moved = look.at is not None and look.at != before.at
-        place = [round(v, 1) for v in look.at] if look.at is not None and moved else 0
-        row = [index, look.styles, words, sign, place]
-        while row[-1] == 0 and len(row) > 2:
-            row.pop()
-        rows.append(row)
-        before = look
-    return rows
+def frame_data(
+    kind: str, time_ms: float, caption: str, words: str, cause: int | None, seqs: Sequence[int]
+) -> dict[str, Any]:
+    """What the browser knows of a frame apart from its pictures."""
+    told = {"kind": kind, "time": time_ms, "caption": printable(caption), "words": printable(words)}
+    return {**told, "cause": cause, "seqs": list(seqs[:50]), "log": []}
+
+
+def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:
+    """Each line with the frame that shows its record, or else with the frame before it."""
+    frame_of = {seq: index for index, own in enumerate(seqs) for seq in own}
+    told = [list[str]() for _ in seqs]
+    ends = list(accumulate((own[-1] if own else -1 for own in seqs), max))
+    for seq, line in logs:
+        if told:
+            told[frame_of.get(seq, max(0, bisect_right(ends, seq) - 1))].append(printable(line))
+    for lines in told:
+        if len(lines) > LINES:
+            lines[LINES:] = [f"… and {len(lines) - LINES} lines more"]
+    return told
+
+
+def view_data(film: Film, rows: Rows | None = None) -> dict[str, Any]:
+    """One view: its drawing, and per part and frame only what changes."""
+    rows = rows or Rows()
+    return {"view": film.view, "title": film.title, "svg": drawing(film), **rows.add(film.frames)}
+
+
+class Rows:
+    """Frames as rows of changes; what comes later is told as a change of what was told before."""
+
+    def __init__(self) -> None:
+        self.before: dict[str, Look] = {}
+
+    def add(self, frames: Sequence[Frame]) -> dict[str, Any]:
+        """The tracks by part, and per frame what travels."""
+        tracks: dict[str, list[list[Any]]] = {}
+        for frame in frames:
+            for name, look in frame.picture.looks.items():
+                row = _row(frame.index, look, self.before.get(name, Look("")))
+                tracks.setdefault(printable(name), []).append(row)
+                self.before[name] = look
+        return {"tracks": tracks, "tokens": [[_token(t) for t in frame.picture.tokens] for frame in frames]}
+
+
+def _row(index: int, look: Look, before: Look) -> list[Any]:
+    """Frame, styles, words, sign and place of a change; 0 stands for what stays as it was."""
+    words = 0 if look.texts == before.texts else list(look.texts)
+    sign = 0 if look.glyph == before.glyph else look.glyph
+    moved = look.at is not None and look.at != before.at
+    place = [round(v, 1) for v in look.at] if look.at is not None and moved else 0
+    row = [index, look.styles, words, sign, place]
+    while row[-1] == 0 and len(row) > 2:
+        row.pop()
+    return row
 
 
 def _token(token: Token) -> list[Any]:

@@ -50,7 +50,11 @@ class Stage {
     this.svg.classList.toggle("still", this.parts.size > STUTTER);
     this.svg.addEventListener("click", (event) => {
       const part = event.target.closest("[data-id]");
-      choose(part ? part.dataset.of || part.dataset.id : "");
+      choose(part ? part.dataset.of || part.dataset.id : "", event);
+    });
+    this.svg.addEventListener("contextmenu", (event) => {
+      const part = event.target.closest("[data-id]");
+      if (part) choose(part.dataset.of || part.dataset.id, event);
     });
   }
   show(index, moving) {
@@ -64,8 +68,14 @@ class Stage {
   dress(part, look) {
     if (!part || !look) return;
     const [, styles, texts, glyph, at] = look;
-    part.setAttribute("class", "part " + classes(styles));
-    if (at) part.style.transform = `translate(${at[0]}px,${at[1]}px)`;
+    part.setAttribute("class", "part " + classes(styles) + (part.classList.contains("chosen") ? " chosen" : ""));
+    if (at) {
+      if (!part.style.transform) {   // what was nowhere does not come gliding
+        part.classList.add("placed");
+        requestAnimationFrame(() => requestAnimationFrame(() => part.classList.remove("placed")));
+      }
+      part.style.transform = `translate(${at[0]}px,${at[1]}px)`;
+    }
     const sign = part.querySelector(":scope > .glyph");
     if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
     if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => { if (label.textContent !== texts[i]) label.textContent = texts[i] ?? ""; });
@@ -121,7 +131,8 @@ class Player {
     this.load();
     for (const [event, action] of [["change:film", () => this.load()], ["change:index", () => this.show()],
       ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
-      ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()]]) model.on(event, action);
+      ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()],
+      ["msg:custom", (message) => this.told(message)]]) model.on(event, action);
   }
   get film() { return this.model.get("film"); }
   get index() { return Math.max(0, Math.min(this.last, this.model.get("index"))); }
@@ -131,31 +142,48 @@ class Player {
 
   load() {
     this.shown = null;
-    this.stages = this.film.views.map((view) => new Stage(view, this.film.glyphs, (name) => this.choose(name)));
+    this.stages = new Map();
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
     this.words = html("div", { class: "words" });
-    this.stages.forEach((stage, i) => {
-      const box = html("div", { class: "view", "data-view": stage.view.view });
-      box.append(stage.svg);
-      this.stage.append(box);
-      const tab = html("button", { type: "button", role: "tab", "data-tab": stage.view.view }, stage.view.title);
-      tab.onclick = (event) => this.open(i, event.shiftKey || event.ctrlKey || event.metaKey);
+    this.log = html("div", { class: "log", role: "log", tabindex: "0", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
+    this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
+    for (const [name, title] of this.tabNames()) {
+      const tab = html("button", { type: "button", role: "tab", "data-tab": name, title: "Shift: beside the others" }, title);
+      tab.onclick = (event) => this.open(name, event.shiftKey || event.ctrlKey || event.metaKey);
       this.tabs.append(tab);
-    });
-    this.tabs.hidden = this.stages.length < 2;
-    this.root.replaceChildren(this.tabs, this.stage, this.controls(), this.caption, this.words);
-    this.open(0);
+    }
+    this.tabs.hidden = this.tabs.children.length < 2;
+    this.film.views.forEach((view) => this.place(view));
+    const scene = html("div", { class: "scene" }, this.stage, this.log);
+    this.root.replaceChildren(this.tabs, scene, this.controls(), this.caption, this.words, this.why);
+    this.open(this.film.views[0].view);
     this.show(); this.beat(); this.chosen();
   }
-  open(index, also) {
-    [...this.tabs.children].forEach((tab, i) => {
-      const on = also ? (i === index ? tab.getAttribute("aria-selected") !== "true" : tab.getAttribute("aria-selected") === "true") : i === index;
-      tab.setAttribute("aria-selected", String(on));
-      this.stage.children[i].hidden = !on;
-    });
+  tabNames() { return this.film.views.map((view) => [view.view, view.title]); }
+  // Puts a drawing on the stage, in the place of an older one of the same view.
+  place(view) {
+    const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
+    const box = html("div", { class: "view", "data-view": view.view });
+    box.append(stage.svg);
+    stage.box = box;
+    const old = this.stages.get(view.view);
+    if (old) { box.hidden = old.box.hidden; old.box.replaceWith(box); } else this.stage.append(box);
+    this.stages.set(view.view, stage);
+    stage.show(this.index, 0);
+    stage.choose(this.model.get("selected"));
   }
+  open(name, also) {
+    for (const tab of this.tabs.children) {
+      const was = tab.getAttribute("aria-selected") === "true", mine = tab.dataset.tab === name;
+      tab.setAttribute("aria-selected", String(also ? was !== mine : mine));
+    }
+    if (!this.tabs.querySelector("[aria-selected=true]")) return this.open(name);
+    this.opened();
+  }
+  get open_views() { return [...this.tabs.children].filter((tab) => tab.getAttribute("aria-selected") === "true").map((tab) => tab.dataset.tab); }
+  opened() { for (const [name, stage] of this.stages) stage.box.hidden = !this.open_views.includes(name); }
   controls() {
     const bar = html("div", { class: "bar" });
     const all = { first: ["First step (Home)", () => this.go(0)], back: ["Previous step (left arrow)", () => this.go(this.index - 1)],
@@ -172,9 +200,21 @@ class Player {
     const track = html("div", { class: "track" }, this.marks(), this.slide);
     this.number = html("input", { type: "number", min: 0, max: this.last, "aria-label": "Jump to step", class: "number" });
     this.number.onchange = () => this.go(Math.round(+this.number.value) || 0);
-    const of = html("span", { class: "of" }, `of ${this.last}`);
-    bar.append(track, this.number, of, this.speed(), this.loop(), ...this.jump());
+    this.of = html("span", { class: "of" });
+    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump());
+    this.measure();
     return bar;
+  }
+  // How many steps there are, and which: again whenever some are added.
+  measure() {
+    this.slide.max = this.number.max = this.last;
+    this.of.textContent = `of ${this.last}`;
+    this.slide.parentElement.firstChild.replaceWith(this.marks());
+    const known = [...this.kinds.options].map((option) => option.value);
+    const kinds = [...new Set(this.film.frames.map((frame) => frame.kind))].filter((kind) => kind in KIND_NAMES && !known.includes(kind));
+    const rank = (kind) => (MARKED.indexOf(kind) + 1 || 9);
+    kinds.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+    kinds.forEach((kind) => this.kinds.append(html("option", { value: kind }, KIND_NAMES[kind])));
   }
   marks() {
     const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${Math.max(this.last, 1)} 10` });
@@ -196,11 +236,7 @@ class Player {
     return (this.looping = toggle);
   }
   jump() {
-    const kinds = [...new Set(this.film.frames.map((frame) => frame.kind))].filter((kind) => kind in KIND_NAMES);
-    const rank = (kind) => (MARKED.indexOf(kind) + 1 || 9);
-    kinds.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     this.kinds = html("select", { "aria-label": "Kind of step to jump to", class: "kinds" });
-    kinds.forEach((kind) => this.kinds.append(html("option", { value: kind }, KIND_NAMES[kind])));
     const jump = button("jump", "Jump to the next step of this kind (j; J goes back)");
     jump.onclick = () => this.leap(1);
     return [this.kinds, jump];
@@ -231,17 +267,62 @@ class Player {
     const forward = this.shown !== null && index === this.shown + 1;
     const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
     this.root.classList.toggle("jumping", !near || this.calm.matches);
-    this.stages.forEach((stage) => stage.show(index, forward && !this.calm.matches ? 650 / this.model.get("speed") : 0));
+    for (const stage of this.stages.values()) stage.show(index, forward && !this.calm.matches ? 650 / this.model.get("speed") : 0);
     this.shown = index;
     this.root.dataset.step = index;
     this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
     if (frame.cause != null) {
-      const why = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
-      why.onclick = () => this.go(frame.cause);
+      const cause = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
+      cause.onclick = () => this.go(frame.cause);
+      this.caption.append(" ", cause);
+    }
+    if (this.film.asks && frame.seqs.length) {
+      const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": "Why this step?" }, "why?");
+      why.onclick = () => this.model.send({ do: "why", frame: index });
       this.caption.append(" ", why);
     }
     this.words.textContent = frame.words;
+    this.showLog(index);
+    this.explain(null);
     this.bar();
+  }
+  // The log lines of this step, between those of the steps around it; each leads to its step.
+  showLog(index) {
+    const lines = [], first = Math.max(0, index - 40);
+    for (let i = first; i <= Math.min(this.last, index + 12); i++) {
+      for (const text of this.film.frames[i].log ?? []) {
+        const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
+        if (i === index) line.setAttribute("aria-current", "step");
+        line.onclick = () => this.go(i);
+        lines.push(line);
+      }
+    }
+    this.log.replaceChildren(...lines);
+    this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
+    const here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
+    if (here) this.log.scrollTop = here.offsetTop - this.log.offsetTop - 24;
+  }
+  told(message) { if (message.do === "why" && message.frame === this.index) this.explain(message.why); }
+  // What `views/why.py` found out: rule, inputs, alternatives, causes and source.
+  explain(why) {
+    this.why.hidden = !why;
+    if (!why) return this.why.replaceChildren();
+    const row = (name, text) => html("div", { class: "fact" }, html("dt", {}, name), html("dd", {}, text));
+    const list = html("dl", {});
+    list.append(row("Rule", why.rule), ...why.inputs.map(([name, text]) => row(name, text)), row("Decided", why.decided));
+    const parts = [html("h4", {}, why.title), list];
+    if (why.otherwise.length) {
+      parts.push(html("h5", {}, "It would have been otherwise"), html("ul", {}, ...why.otherwise.map(([what, then]) => html("li", {}, html("b", {}, what + ": "), then))));
+    }
+    if (why.causes.length) parts.push(html("h5", {}, "How it came to that"), html("ol", { class: "chain" }, ...why.causes.map((text) => html("li", {}, text))));
+    if (why.source) {
+      const code = html("pre", { class: "source", tabindex: "0", "aria-label": "source" });
+      why.source.lines.forEach(([number, text, ran]) => code.append(html("span", { class: ran ? "ran" : "" }, `${ran ? "▸" : " "}${String(number).padStart(4)}  ${text}\n`)));
+      parts.push(html("h5", {}, why.source.name), code);
+    }
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
+    shut.onclick = () => { this.explain(null); this.root.focus(); };
+    this.why.replaceChildren(shut, ...parts);
   }
   bar() {
     const { first, back, play, next, last } = this.buttons, playing = this.model.get("playing");
@@ -266,10 +347,10 @@ class Player {
       this.beat();
     }, wait);
   }
-  choose(name) {
+  choose(name, event) {
     if (name.startsWith("step:")) this.go(+name.slice(5)); else this.set("selected", name);
   }
-  chosen() { this.stages.forEach((stage) => stage.choose(this.model.get("selected"))); }
+  chosen() { for (const stage of this.stages.values()) stage.choose(this.model.get("selected")); }
   watchTheme() {
     this.watcher = new MutationObserver(() => this.paint());
     this.watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });

@@ -26,13 +26,13 @@ from kafka_ctl.views.still import filmstrip
 HERE = Path(__file__).parent
 
 
-class Player(anywidget.AnyWidget):
-    """Films of one stretch of a trace, played together; made by `player`.
+class Widget(anywidget.AnyWidget):
+    """What shows frames in the browser.
 
     `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
     """
 
-    _esm = HERE / "player.js"
+    _esm: Any = HERE / "player.js"
     _css = (HERE / "player.css").read_text(encoding="utf-8") + css()
 
     film = traitlets.Dict().tag(sync=True)
@@ -43,6 +43,19 @@ class Player(anywidget.AnyWidget):
     selected = traitlets.Unicode("").tag(sync=True)
     theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)
 
+    def _length(self) -> int:
+        raise NotImplementedError
+
+    @traitlets.validate("index")
+    def _in_range(self, proposal: Any) -> int:
+        if not 0 <= proposal["value"] < self._length():
+            raise BadInput(f"step {proposal['value']} does not exist; the steps are 0 to {self._length() - 1}")
+        return int(proposal["value"])
+
+
+class Player(Widget):
+    """Films of one stretch of a trace, played together; made by `player`."""
+
     def __init__(self, films: Sequence[Film], **options: Any) -> None:
         self.films = tuple(films)
         super().__init__(film=payload(self.films), **options)
@@ -50,11 +63,8 @@ class Player(anywidget.AnyWidget):
     def __len__(self) -> int:
         return len(self.films[0])
 
-    @traitlets.validate("index")
-    def _in_range(self, proposal: Any) -> int:
-        if not 0 <= proposal["value"] < len(self):
-            raise BadInput(f"step {proposal['value']} does not exist; the steps are 0 to {len(self) - 1}")
-        return int(proposal["value"])
+    def _length(self) -> int:
+        return len(self)
 
     def __repr__(self) -> str:
         return self.films[0].text()

@@ -1,0 +1,155 @@
+"""What can be done to the things in a picture: each action is one call of the lab, made from what a click gives.
+
+A thing has the id of its part in the picture: `broker:2`, `partition:orders-0`, `zookeeper`; the whole cluster has
+the empty one. An action whose method the lab does not have is not offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.lab.story import Command
+
+Given = Mapping[str, str]
+Call = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+class Field(NamedTuple):
+    """Something to fill in; `kind` is `number`, `text`, or `partition` and `replicas`, which have suggestions."""
+
+    name: str
+    label: str
+    kind: str
+    default: str = ""
+
+
+class Action(NamedTuple):
+    """One button: a method of the lab, what it is called, what it means, and the call it makes."""
+
+    do: str
+    label: str
+    hint: str
+    call: Callable[[str, Given], Call]
+    fields: tuple[Field, ...] = ()
+    when: str = ""
+    """The state that the broker must be in, `up` or `down`; empty when it does not matter."""
+
+
+def _number(given: Given, name: str, kind: type = int) -> Any:
+    """A number that was filled in."""
+    text = given.get(name, "").strip()
+    try:
+        return kind(text)
+    except ValueError:
+        raise BadInput(f"{name.replace('_', ' ')} cannot be {text!r}; it is a number") from None
+
+
+def _seconds(given: Given) -> Any:
+    value = _number(given, "seconds", float)
+    return int(value) if value == int(value) else value
+
+
+def _partition(name: str) -> tuple[str, int]:
+    topic, _, number = name.strip().rpartition("-")
+    if not topic or not number.isdecimal():
+        raise BadInput(f"{name!r} names no partition; one is called like orders-0")
+    return topic, int(number)
+
+
+def _replicas(given: Given) -> list[int]:
+    words = given.get("replicas", "").replace(",", " ").split()
+    if not words or not all(word.isdecimal() for word in words):
+        raise BadInput(f"the replicas {given.get('replicas', '')!r} cannot be read; write broker ids such as 2, 3, 1")
+    return [int(word) for word in words]
+
+
+def _one(thing: str, given: Given) -> Call:
+    return (int(thing),), {}
+
+
+def _none(thing: str, given: Given) -> Call:
+    return (), {}
+
+
+def _lag(thing: str, given: Given) -> Call:
+    return (int(thing), *_partition(given.get("partition", ""))), {}
+
+
+def _create(thing: str, given: Given) -> Call:
+    numbers = {name: _number(given, name) for name in ("partitions", "replication_factor")}
+    return (given.get("topic", "").strip(),), numbers
+
+
+SECONDS = Field("seconds", "Seconds", "number", "20")
+BROKER = (
+    Action("kill", "Kill", "its process dies; ZooKeeper notices when the session times out", _one, when="up"),
+    Action("start", "Start", "its process comes up and registers", _one, when="down"),
+    Action("shutdown", "Controlled shutdown", "it asks the controller to take its leaderships, then stops", _one,
+           when="up"),
+    Action("bounce", "Bounce", "it restarts faster than its session times out", _one, when="up"),
+    Action("pause", "Pause…", "it hears and says nothing, as in a long garbage collection",
+           lambda thing, given: ((int(thing),), {"seconds": _seconds(given)}), (SECONDS,), "up"),
+    Action("expire_session", "Expire session", "ZooKeeper forgets it although it is alive", _one, when="up"),
+    Action("disconnect", "Cut off…", "it and another broker no longer reach one another",
+           lambda thing, given: ((int(thing), _number(given, "broker")), {}),
+           (Field("broker", "From broker", "number"),), "up"),
+    Action("lag", "Lag…", "its copy of a partition falls behind and leaves the ISR", _lag,
+           (Field("partition", "Partition", "partition"),), "up"),
+    Action("catch_up", "Catch up", "its copies keep up again", _one, when="up"),
+)  # fmt: skip
+PARTITION = (
+    Action("reassign", "Reassign…", "give it other replicas; the first is preferred as leader",
+           lambda thing, given: (({_partition(thing): _replicas(given)},), {}),
+           (Field("replicas", "Replicas", "replicas"),)),
+    Action("elect_preferred", "Elect preferred", "its first replica leads again",
+           lambda thing, given: (([_partition(thing)],), {})),
+    Action("add_partitions", "More partitions…", "its topic gets more partitions",
+           lambda thing, given: ((_partition(thing)[0], _number(given, "total")), {}),
+           (Field("total", "Altogether", "number"),)),
+    Action("delete_topic", "Delete topic", "all copies of its topic are removed",
+           lambda thing, given: ((_partition(thing)[0],), {})),
+)  # fmt: skip
+ZOOKEEPER = (
+    Action("delete_controller", "Delete /controller", "the controller resigns, and all brokers compete again", _none),
+)
+CLUSTER = (
+    Action("create_topic", "Create topic…", "so many partitions, so many copies of each", _create,
+           (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
+            Field("replication_factor", "Copies", "number", "3"))),
+    Action("elect_preferred", "Elect all preferred", "every partition is led by its first replica again", _none),
+    Action("heal", "Heal", "every connection works again", _none),
+)  # fmt: skip
+TIME = (
+    Action("step", "Step", "on to the next moment in which something happens", _none),
+    Action("settle", "Until quiet", "on until nothing is under way", _none),
+    Action("run_for", "For…", "so many seconds pass", lambda thing, given: ((_seconds(given),), {}), (SECONDS,)),
+    Action("run_until_violation", "Until a rule breaks", "on until a rule is broken, or all is quiet", _none),
+)
+ACTIONS = {"broker": BROKER, "partition": PARTITION, "zookeeper": ZOOKEEPER, "": CLUSTER, "time": TIME}
+"""Kind of thing -> what can be done to it; `time` has what lets time pass."""
+
+
+def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
+    """The actions this lab has, as data for the browser."""
+    hidden = set() if lab.zookeeper == "memory" else {"step", "run_until_violation"}
+    return {
+        kind: [
+            {"do": a.do, "label": a.label, "hint": a.hint, "when": a.when, "fields": [f._asdict() for f in a.fields]}
+            for a in actions
+            if hasattr(lab, a.do) and a.do not in hidden
+        ]
+        for kind, actions in ACTIONS.items()
+    }
+
+
+def command(thing: str, do: str, given: Given) -> Command:
+    """The call for one click; UnknownName for an action that the thing does not have, BadInput for a bad field."""
+    kind, _, name = thing.partition(":")
+    known = {action.do: action for action in (*ACTIONS.get(kind, ()), *TIME)}
+    if do not in known:
+        raise UnknownName(f"action on {thing or 'the cluster'}", do, known)
+    if kind == "broker" and not name.isdecimal():
+        raise BadInput(f"{thing!r} is no broker")
+    return Command(do, *known[do].call(name, given))

@@ -1,0 +1,234 @@
+// The live cluster: the player, and everything that can be done to what it shows. Follows player.js in one module.
+const NAMES = { broker: "Broker", partition: "Partition", zookeeper: "ZooKeeper" };
+
+class Live extends Player {
+  constructor(model, el, embedded = false) {
+    super(model, el);
+    this.embedded = embedded;   // a future beside another one does not fork again
+    this.toolbar();
+    model.on("change:now", () => this.news());
+    model.on("change:beside", () => this.besides());
+    this.root.addEventListener("keydown", (event) => { if (event.key === "Escape") this.closeMenu(); });
+    this.outside = (event) => { if (!this.popup.contains(event.target)) this.closeMenu(); };
+    document.addEventListener("pointerdown", this.outside);
+    this.besides();
+  }
+  get now() { return this.model.get("now"); }
+  tabNames() { return this.film.tabs; }
+  ask(message) { this.since = performance.now(); this.model.send(message); }
+  act(thing, action, given = {}) { this.closeMenu(); this.ask({ do: "act", thing, action: action.do, given }); }
+
+  load() {
+    this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
+    this.form = html("form", { class: "form", hidden: "" });
+    this.said = html("div", { class: "said", role: "status", "aria-live": "assertive" });
+    this.rules = html("section", { class: "rules", "aria-label": "Rules" });
+    this.script = html("section", { class: "script", "aria-label": "Script" });
+    this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
+    super.load();
+    this.head = html("div", { class: "title" });
+    this.tabs.append(this.head);
+    this.stage.before(this.popup);
+    this.root.querySelector(".scene").before(this.actions, this.form, this.said);
+    this.root.append(html("div", { class: "below" }, this.rules, this.script));
+    this.news();
+  }
+  opened() {
+    super.opened();
+    const open = this.open_views, shown = this.model.get("shown");
+    if (open.join() !== shown.join()) this.set("shown", open);
+  }
+
+  // What the kernel tells.
+  told(message) {
+    super.told(message);
+    if (message.do === "show") message.views.forEach((view) => this.take(view));
+    if (message.do === "grow") this.grow(message);
+  }
+  take(view) {
+    const at = this.film.views.findIndex((known) => known.view === view.view);
+    if (at < 0) this.film.views.push(view); else this.film.views[at] = view;
+    this.place(view);
+    this.opened();
+  }
+  grow({ from, frames, views, redrawn }) {
+    const film = this.film;
+    if (film.frames.length === from) {   // another display of this lab may have taken it already
+      film.frames.push(...frames);
+      for (const view of film.views) {
+        const more = views[view.view];
+        if (!more) continue;
+        for (const [name, rows] of Object.entries(more.tracks)) { (view.tracks[name] ??= []).push(...rows); fill(view.tracks[name]); }
+        view.tokens.push(...more.tokens);
+      }
+      film.views = film.views.filter((view) => views[view.view] || redrawn.some((other) => other.view === view.view));
+    }
+    for (const [name, stage] of this.stages) if (!film.views.some((view) => view.view === name)) { stage.box.remove(); this.stages.delete(name); }
+    redrawn.forEach((view) => this.take(view));
+    this.logged = undefined;
+    this.measure();
+    this.go(from);
+    this.show();
+    this.beat();
+    if (from < this.last && !this.calm.matches) this.set("playing", true);
+  }
+  // Script, rules, and what can be done, as they are now.
+  news() {
+    const { script, said, title, violations, name } = this.now;
+    this.head.textContent = title;
+    this.said.textContent = said.text ?? "Click a broker, a partition or ZooKeeper: every click is a call of the lab.";
+    this.said.classList.toggle("refused", !!said.refused);
+    this.said.classList.toggle("hint", !said.text);
+    const copy = html("button", { type: "button", class: "copy" }, "Copy");
+    copy.onclick = async () => { await this.copy(script.join("\n")); copy.textContent = "Copied"; };
+    const code = html("pre", { tabindex: "0", "aria-label": "The story so far, as Python" }, script.join("\n"));
+    this.script.replaceChildren(html("h4", {}, "The story, as Python", copy), code);
+    code.scrollTop = code.scrollHeight;
+    this.rules.hidden = !violations;
+    const broken = violations ?? [];
+    const list = broken.map(({ text, frame }) => {
+      const jump = html("button", { type: "button", class: "line" }, `✗ ${text} (step ${frame})`);
+      jump.onclick = () => this.go(frame);
+      return html("li", {}, jump);
+    });
+    this.rules.classList.toggle("broken", broken.length > 0);
+    this.rules.replaceChildren(html("h4", {}, "Rules"), broken.length ? html("ul", {}, ...list) : html("p", {}, "✓ Every rule has held so far."));
+    if (this.compared) this.compared.textContent = this.now.compared;
+    this.root.setAttribute("aria-label", `${name}: a live cluster`);
+    this.toolbar();
+  }
+  async copy(text) {
+    try { await navigator.clipboard.writeText(text); } catch {
+      const range = document.createRange();
+      range.selectNodeContents(this.script.querySelector("pre"));
+      getSelection().removeAllRanges(); getSelection().addRange(range);
+      document.execCommand("copy");
+    }
+  }
+
+  // The things, and what can be done to them.
+  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
+    ...Object.keys(this.now.partitions).map((p) => ["partition:" + p, "Partition " + p])]; }
+  thing() {
+    const name = this.model.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count):(\d+).*/, "broker:$2");
+    return this.things().some(([id]) => id === name) ? name : "";
+  }
+  offered(thing) {
+    const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)];
+    return (this.model.get("menu")[kind] ?? []).map((action) => ({ ...action, off: action.when && this.now.brokers[name] !== action.when }));
+  }
+  toolbar() {
+    const thing = this.thing(), focus = document.activeElement?.closest?.(".actions") === this.actions && document.activeElement.dataset.key;
+    const choose = html("select", { "aria-label": "Thing", "data-key": "thing" });
+    this.things().forEach(([id, label]) => choose.append(html("option", { value: id }, label)));
+    choose.value = thing;
+    choose.onchange = () => this.set("selected", choose.value);
+    const own = html("span", { class: "group", role: "group", "aria-label": "To this thing" }, choose, ...this.buttonsFor(thing, this.offered(thing)));
+    const time = html("span", { class: "group time", role: "group", "aria-label": "Time" }, ...this.buttonsFor("", this.model.get("menu").time));
+    const travel = html("span", { class: "group", role: "group", "aria-label": "Time travel" });
+    if (this.now.travels) {
+      const undo = html("button", { type: "button", "data-key": "undo", title: "The same story without its last command" }, "↶ Undo");
+      undo.disabled = !this.now.undo;
+      undo.onclick = () => this.ask({ do: "undo" });
+      travel.append(undo);
+      if (!this.embedded) {
+        const fork = html("button", { type: "button", "data-key": "fork", title: "Two futures side by side, from the step that is shown" }, "Fork here");
+        fork.onclick = () => this.ask({ do: "fork", frame: this.index });
+        travel.append(fork);
+      }
+    }
+    this.actions.replaceChildren(own, time, travel);
+    if (focus) this.actions.querySelector(`[data-key="${focus}"]`)?.focus();
+  }
+  buttonsFor(thing, actions, role) {
+    return actions.map((action) => {
+      const made = html("button", { type: "button", "data-act": action.do, "data-key": thing + action.do, title: action.hint, ...(role ? { role } : {}) }, action.label);
+      made.disabled = !!action.off;
+      made.onclick = () => (action.fields.length ? this.fillIn(thing, action) : this.act(thing, action));
+      return made;
+    });
+  }
+  // Asks for what an action needs, and then acts.
+  fillIn(thing, action) {
+    this.closeMenu();
+    const name = thing.slice(thing.indexOf(":") + 1), inputs = {};
+    const fields = action.fields.map((field) => {
+      const value = field.kind === "replicas" ? this.now.partitions[name] : field.kind === "partition" ? Object.keys(this.now.partitions)[0] ?? "" : field.default;
+      const input = html("input", { name: field.name, value, type: field.kind === "number" ? "number" : "text", step: "any", required: "" });
+      inputs[field.name] = input;
+      return html("label", {}, field.label + " ", input);
+    });
+    const cancel = html("button", { type: "button" }, "Cancel");
+    cancel.onclick = () => { this.form.hidden = true; this.root.focus(); };
+    const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
+    this.form.replaceChildren(html("b", {}, what), ...fields, html("button", { type: "submit", class: "go" }, "Do it"), cancel);
+    this.form.onsubmit = (event) => {
+      event.preventDefault();
+      this.form.hidden = true;
+      this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
+      this.root.focus();
+    };
+    this.form.hidden = false;
+    Object.values(inputs)[0].select();
+    Object.values(inputs)[0].focus();
+  }
+
+  // A click on a thing selects it and shows what can be done to it, where it was clicked.
+  choose(name, event) {
+    super.choose(name, event);
+    const thing = this.thing();
+    if (event && thing && name) { event.preventDefault(); this.openMenu(thing, event); }
+  }
+  chosen() { super.chosen(); if (this.head) this.toolbar(); }
+  openMenu(thing, event) {
+    const label = this.things().find(([id]) => id === thing)[1];
+    this.popup.replaceChildren(html("div", { class: "of" }, label), ...this.buttonsFor(thing, this.offered(thing), "menuitem"));
+    this.popup.setAttribute("aria-label", label);
+    this.popup.hidden = false;
+    const room = this.root.getBoundingClientRect(), wide = this.popup.offsetWidth, high = this.popup.offsetHeight;
+    this.popup.style.left = Math.max(4, Math.min(event.clientX - room.left + 6, room.width - wide - 8)) + "px";
+    this.popup.style.top = Math.max(4, Math.min(event.clientY - room.top + 6, room.height - high - 8)) + "px";
+    const items = () => [...this.popup.querySelectorAll("button:not(:disabled)")];
+    this.popup.onkeydown = (key) => {
+      const by = { ArrowDown: 1, ArrowUp: -1 }[key.key];
+      if (!by) return;
+      key.preventDefault(); key.stopPropagation();
+      items().at((items().indexOf(document.activeElement) + by) % items().length).focus();
+    };
+    items()[0]?.focus();
+  }
+  closeMenu() {
+    if (this.popup.hidden) return;
+    const inside = this.popup.contains(document.activeElement);
+    this.popup.hidden = true;
+    if (inside) this.root.focus();
+  }
+
+  // Two futures side by side.
+  async besides() {
+    const id = this.model.get("beside");
+    this.fork?.close(); this.fork = null;
+    this.futures?.remove(); this.futures = null; this.compared = null;
+    this.el.classList.toggle("kc-two", !!id);
+    if (!id) return;
+    const child = await this.model.widget_manager.get_model(id);
+    if (this.model.get("beside") !== id) return;
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close this future" }, "✕");
+    shut.onclick = () => this.ask({ do: "close" });
+    this.compared = html("pre", { class: "compared", tabindex: "0", "aria-label": "How the two futures differ" }, this.now.compared);
+    const box = html("div", { class: "kc-fork" });
+    this.futures = box;
+    this.el.append(box);
+    this.fork = new Live(child, box, true);
+    this.fork.root.append(html("h4", {}, "Beside the first: left is that one, right is this"), this.compared);
+    this.fork.root.prepend(shut);
+  }
+  close() { super.close(); this.fork?.close(); document.removeEventListener("pointerdown", this.outside); }
+}
+
+export default {
+  render({ model, el }) {
+    const live = new Live(model, el);
+    return () => live.close();
+  },
+};

@@ -1,0 +1,226 @@
+"""The live cluster: a lab in a notebook, with everything that can be done to it a click away.
+
+The player's pictures go on growing while the lab runs. A click makes one call of the lab, which is added to the
+visible script; what the lab refuses is said in its own sentence. Only what is new is sent to the browser.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import traitlets
+
+from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.lab import story
+from kafka_ctl.lab.travel import compare
+from kafka_ctl.views.actions import command, menu
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.growing import Growing
+from kafka_ctl.views.player import HERE, Widget
+from kafka_ctl.views.script import UNTIL, call, script
+
+ESM = "".join((HERE / name).read_text(encoding="utf-8") for name in ("player.js", "live.js"))
+
+
+class Live(Widget):
+    """A lab to be watched and clicked; `lab.live()` makes it.
+
+    `shown` are the views that are looked at; `now` is what stands beside them: the script, the broken rules, the
+    brokers and partitions, what was said last. `beside` is the widget of another future, made by a fork.
+    """
+
+    _esm: Any = ESM.replace("export default { render };\n", "", 1)
+
+    shown = traitlets.List(traitlets.Unicode(), ["cluster"]).tag(sync=True)
+    menu = traitlets.Dict().tag(sync=True)
+    now = traitlets.Dict().tag(sync=True)
+    beside = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, lab: Any, name: str = "lab", theme: str = "auto") -> None:
+        self.lab, self.name = lab, name
+        self.growing = Growing(lab.trace, lab.generation.name)
+        self.other: Live | None = None
+        self.changed = lambda: None
+        """Called after every change: a fork tells the widget that it stands beside."""
+        whole = self.growing.whole(["cluster"])
+        super().__init__(film=whole, index=len(whole["frames"]) - 1, menu=menu(lab), now=self._now(), theme=theme)
+        self.on_msg(lambda _, content, buffers: self.receive(content))
+        self.observe(lambda change: self._draw_missing(), "shown")
+        _after_every_cell(self)
+
+    def _length(self) -> int:
+        return len(self.growing.frames)
+
+    # What the browser asks for
+
+    def receive(self, content: dict[str, Any]) -> None:
+        """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "given": {}}`, `undo`, `fork`, `why` ..."""
+        try:
+            said = self._answer(content)
+        except KafkaCtlError as refusal:
+            said = {"text": str(refusal), "refused": True}
+        if content.get("do") != "why":
+            self.refresh(said)
+
+    def _answer(self, content: dict[str, Any]) -> dict[str, Any]:
+        asked = content.get("do")
+        if asked == "act":
+            return self._act(command(content["thing"], content["action"], content.get("given", {})))
+        if asked == "undo":
+            return self._undo()
+        if asked == "fork":
+            return self._fork(content.get("frame"))
+        if asked == "why":
+            self.send({"do": "why", "frame": content["frame"], "why": self._why(content["frame"])})
+        elif asked == "close":
+            self._close_fork()
+        return {}
+
+    def _act(self, wanted: story.Command) -> dict[str, Any]:
+        if not callable(getattr(self.lab, wanted.name, None)):
+            raise BadInput(f"this lab cannot {wanted.name}")
+        answer = getattr(self.lab, wanted.name)(*wanted.args, **wanted.kwargs)
+        return {"text": call(wanted, self.name) + ("" if answer is None else f" → {answer}")}
+
+    def _undo(self) -> dict[str, Any]:
+        commands = list(self.lab.commands)
+        while commands and commands[-1].name == UNTIL:
+            commands.pop()
+        if not commands:
+            raise BadInput("there is nothing to undo: no command has been given yet")
+        gone = commands.pop()
+        text = "\n".join(map(str, [story.Command("lab", (), self.lab._opening()), *commands]))
+        before = type(self.lab).replay(text)
+        self.lab.close()
+        vars(self.lab).update(vars(before))
+        return {"text": f"undone: {call(gone, self.name)}"}
+
+    def _fork(self, frame: int | None) -> dict[str, Any]:
+        """Another future beside this one, from the end or from a frame that is looked at."""
+        at = None
+        if frame is not None and 0 < frame < self._length() - 1:
+            at = max(self.growing.frames[frame]["seqs"])
+        self._close_fork()
+        self.other = Live(self.lab.fork(at=at), f"{self.name}_2", self.theme)
+        self.other.changed = self.refresh
+        self.beside = self.other.model_id or ""
+        return {"text": f"{self.other.name} = {self.name}.fork({'' if at is None else f'at={at}'})"}
+
+    def _close_fork(self) -> None:
+        if self.other is not None:
+            self.other.lab.close()
+            self.other.close()
+        self.other, self.beside = None, ""
+
+    def _why(self, frame: int) -> dict[str, Any]:
+        from kafka_ctl.views.why import why_data
+
+        return why_data(self.lab.trace, self.growing.frames[frame]["seqs"], self.lab.generation)
+
+    # What the browser is told
+
+    def refresh(self, said: dict[str, Any] | None = None) -> None:
+        """Show what has happened since the last time, whoever made it happen."""
+        before = self._length()
+        if self.growing.trace is not self.lab.trace:
+            self._start_again()
+        elif len(self.lab.trace) > self.growing.place:
+            self._grow(before)
+        new = self._now(said)
+        if new != self.now:
+            self.now = new
+        self.changed()
+
+    def _start_again(self) -> None:
+        """The lab is at another point of another run: tell all of it."""
+        self.growing = Growing(self.lab.trace, self.lab.generation.name)
+        self._whole(self._length() - 1)
+
+    def _whole(self, index: int) -> None:
+        self.set_trait("index", 0)
+        self.film = self.growing.whole(self.shown)
+        self.index = min(max(index, 0), self._length() - 1)
+
+    def _grow(self, before: int) -> None:
+        frames = self.growing.read()
+        if self.growing.too_long:
+            self.growing.forget()
+            self._whole(self._length() - len(frames))
+            return
+        views, redrawn = {}, []
+        self.film["frames"] = self.growing.frames
+        for place, view in reversed(list(enumerate(self.film["views"]))):
+            name = view["view"]
+            if name not in self.shown:
+                del self.film["views"][place], self.growing.reels[name]
+            elif (more := self.growing.grow(name)) is None:
+                self.film["views"][place] = self.growing.show(name)
+                redrawn.append(self.film["views"][place])
+            else:
+                views[name] = more
+                _join(view, more)
+        self.send({"do": "grow", "from": before, "frames": frames, "views": views, "redrawn": redrawn})
+
+    def _draw_missing(self) -> None:
+        """Draw the views that the reader has just turned to."""
+        missing = [self.growing.show(name) for name in self.shown if name not in self.growing.reels]
+        if missing:
+            self.film["views"] += missing
+            self.send({"do": "show", "views": missing})
+
+    def _now(self, said: dict[str, Any] | None = None) -> dict[str, Any]:
+        lab, model = self.lab, self.growing.union.now
+        now: dict[str, Any] = {
+            "said": said or {},
+            "name": self.name,
+            "title": f"Kafka {lab.generation}, {lab.now:.3f} s",
+            "script": [printable(line) for line in script(lab, self.name)],
+            "brokers": {str(b): "up" if view.state != "down" else "down" for b, view in lab.brokers.items()},
+            "partitions": {
+                printable(f"{topic}-{number}"): ", ".join(map(str, seen.replicas))
+                for (topic, number), seen in sorted(model.partitions.items())
+                if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
+            },
+            "undo": lab.zookeeper == "memory" and bool(lab.commands),
+            "travels": lab.zookeeper == "memory",
+            "compared": printable(str(compare(lab, self.other.lab))) if self.other else "",
+        }
+        if hasattr(lab, "violations"):
+            now["violations"] = self._violations()
+        return now
+
+    def _violations(self) -> list[dict[str, Any]]:
+        """The rules that are broken, each with the frame that shows it first."""
+        broken: dict[str, dict[str, Any]] = {}
+        for frame, told in enumerate(self.growing.frames):
+            if told["kind"] == "violation":
+                broken.setdefault(told["caption"], {"text": told["caption"], "frame": frame})
+        return list(broken.values())
+
+
+def _join(view: dict[str, Any], more: dict[str, Any]) -> None:
+    """Add further rows to a view that is kept for a page that is loaded anew."""
+    for name, rows in more["tracks"].items():
+        view["tracks"].setdefault(name, []).extend(rows)
+    view["tokens"] += more["tokens"]
+
+
+def _after_every_cell(live: Live) -> None:
+    """In a notebook, calls made in cells are shown too, as soon as their cell has ended."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    shell, ref = get_ipython(), weakref.ref(live)
+    if shell is None:
+        return
+
+    def look(*_: Any) -> None:
+        there = ref()
+        if there is None:
+            shell.events.unregister("post_run_cell", look)
+        elif not there.lab.closed:
+            there.refresh()
+
+    shell.events.register("post_run_cell", look)
