@@ -27,7 +27,7 @@ ORDER = """
     partition replica election generation trace describe java
     lab.clock lab.costs lab.loop
     zookeeper
-    brokers
+    brokers reassign
     controller
     lab
     views history workshop
@@ -45,7 +45,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 
 CORE = """
     errors cluster table partition replica election assignment generation trace describe scala
-    controller brokers lab zookeeper.store zookeeper.memory zookeeper.znodes
+    controller brokers reassign lab zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""

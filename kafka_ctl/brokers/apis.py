@@ -59,7 +59,7 @@ async def _ask_controller(broker: Broker, request: Request, reply: asyncio.Futur
             return Response(remaining=await reply)
         case AlterPartitionReassignmentsRequest(targets) if known:
             hand_over(events.ApiPartitionReassignment(dict(targets), reply))
-            return Response(errors=await reply)
+            return Response(refused=await reply)
         case ListPartitionReassignmentsRequest(partitions) if known:
             hand_over(events.ListPartitionReassignments(partitions, reply))
             return Response(moving=await reply)

@@ -107,11 +107,23 @@ AdminRequest = AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRe
 Request = ControlRequest | ControlledShutdownRequest | AdminRequest
 
 
+class ApiError(NamedTuple):
+    """Kafka's name of an error, and what it means here."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+
 class Response(NamedTuple):
-    """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move."""
+    """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move,
+    those that may not."""
 
     error: str | None = None
     errors: Mapping[TopicPartition, str | None] = {}
     remaining: tuple[TopicPartition, ...] = ()
     text: str | None = None
     moving: Mapping[TopicPartition, ReplicaAssignment] = {}
+    refused: Mapping[TopicPartition, ApiError] = {}

@@ -94,7 +94,7 @@ class PartitionReassignment(Event):
 
 @dataclass(frozen=True)
 class ApiPartitionReassignment(Event):
-    """`reply` gets an error, or None, for each partition; a target of None cancels."""
+    """`reply` gets the refusals by partition, as ApiError; a target of None cancels."""
 
     state = "PartitionReassignment"
     targets: dict[TopicPartition, tuple[int, ...] | None] = field(compare=False)

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from kafka_ctl.brokers.requests import ApiError
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment, wishes
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
@@ -21,8 +22,10 @@ from kafka_ctl.scala import java_hash, partition_map_order
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
 
-UNKNOWN, DROPPED = "UNKNOWN_TOPIC_OR_PARTITION", "NO_REASSIGNMENT_IN_PROGRESS"
-INVALID, NOT_CONTROLLER = "INVALID_REPLICA_ASSIGNMENT", "NOT_CONTROLLER"
+UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
+NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+NOT_CONTROLLER = "This is not the correct controller for this cluster."
+Refusals = dict[TopicPartition, ApiError]
 Targets = Mapping[TopicPartition, Sequence[int] | None]
 """The wished replicas by partition; None cancels."""
 
@@ -45,25 +48,25 @@ async def zk_partition_reassignment(c: Controller) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(c):
         return set()
-    results = await _apply(c, await wishes.read(c))
-    failed = {tp for tp, error in results.items() if error is not None}
-    if failed:
-        c.say("zk_reassignment_failed", partitions={str(tp): results[tp] for tp in sorted(failed)})
-        await _drop_wishes(c, lambda tp, _: tp in failed)
-    return results.keys() - failed
+    wished = await wishes.read(c)
+    refused = await _apply(c, wished)
+    if refused:
+        c.say("zk_reassignment_failed", partitions={str(tp): refused[tp].code for tp in sorted(refused)})
+        await _drop_wishes(c, lambda tp, _: tp in refused)
+    return wished.keys() - refused.keys()
 
 
 async def api_partition_reassignment(c: Controller, targets: Targets, reply: asyncio.Future) -> None:
-    """AlterPartitionReassignments: answer with an error, or None, for each partition."""
+    """AlterPartitionReassignments: answer with the refusals; with ControllerMoved where nobody acts."""
     if not c.is_active:
-        reply.set_result(dict.fromkeys(targets, NOT_CONTROLLER))
+        reply.set_exception(ControllerMoved(NOT_CONTROLLER))
         return
-    valid = {tp: target for tp, target in targets.items() if _valid(c, tp, target)}
-    buildable = [tp for tp, target in valid.items() if target is not None or tp in c.context.reassigning]
-    await _drop_wishes(c, lambda tp, _: tp in buildable)
-    results = await _apply(c, valid)
+    refused = {tp: error for tp, target in targets.items() if (error := _problem(c, tp, target)) is not None}
+    valid = {tp: target for tp, target in targets.items() if tp not in refused}
+    await _drop_wishes(c, lambda tp, _: tp in valid)
+    refused |= await _apply(c, valid)
     if not reply.done():
-        reply.set_result({tp: results.get(tp) if tp in valid else INVALID for tp in targets})
+        reply.set_result(refused)
 
 
 def list_partition_reassignments(
@@ -71,44 +74,59 @@ def list_partition_reassignments(
 ) -> None:
     """ListPartitionReassignments: answer with what is moving; with ControllerMoved where nobody acts."""
     if not c.is_active:
-        reply.set_exception(ControllerMoved("This is not the correct controller for this cluster."))
+        reply.set_exception(ControllerMoved(NOT_CONTROLLER))
         return
     wanted = list(c.context.reassigning) if partitions is None else partitions
     found = {tp: c.context.assignment(tp) for tp in wanted}
     reply.set_result({tp: assignment for tp, assignment in found.items() if assignment.is_being_reassigned})
 
 
-def _valid(c: Controller, tp: TopicPartition, target: Sequence[int] | None) -> bool:
-    """Whether the replicas are some, distinct, and the new ones among them alive."""
+def _problem(c: Controller, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
+    """Why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
+
+    The texts are those of 2.5; 2.4 gave the name of the error only.
+    """
+    current = c.context.assignment(tp)
     if target is None:
-        return True
-    if not target or len(set(target)) != len(target) or any(r < 0 for r in target):
-        return False
-    return set(c.context.assignment(tp).reassign_to(target).adding) <= c.context.live
+        return None if current.is_being_reassigned else NONE_RUNS
+    listed = f"ArrayBuffer({', '.join(map(str, target))})"
+    adding = current.reassign_to(target).adding
+    if not target:
+        text = "Empty replica list specified in partition reassignment."
+    elif len(set(target)) != len(target):
+        text = f"Duplicate replica ids in partition reassignment replica list: {listed}"
+    elif min(target) < 0:
+        text = f"Invalid broker id in replica list: {listed}"
+    elif not set(adding) <= c.context.live:
+        live = ", ".join(map(str, sorted(c.context.live)))
+        text = (
+            "Replica assignment has brokers that are not alive. Replica list: "
+            f"ArrayBuffer({', '.join(map(str, adding))}), live broker list: Set({live})"
+        )
+    else:
+        return None
+    return ApiError("INVALID_REPLICA_ASSIGNMENT", text)
 
 
-async def _apply(c: Controller, targets: Targets) -> dict[TopicPartition, str | None]:
-    """Start or change these reassignments; the error, or None, for each."""
-    results: dict[TopicPartition, str | None] = {}
+async def _apply(c: Controller, targets: Targets) -> Refusals:
+    """Start, change or cancel these reassignments; the refusals."""
+    refused: Refusals = {}
     for tp in partition_map_order(targets, java_hash):
         target, current = targets[tp], c.context.assignment(tp)
-        if target is None and not current.is_being_reassigned:
-            results[tp] = DROPPED
-        elif tp.topic in c.context.topics_to_be_deleted:
+        if tp.topic in c.context.topics_to_be_deleted:
             c.say("reassignment_skipped", partition=str(tp))
-            results[tp] = UNKNOWN
+            refused[tp] = UNKNOWN
         elif not current.replicas:
-            results[tp] = UNKNOWN
+            refused[tp] = UNKNOWN
         else:
             try:
                 await on_reassignment(c, tp, current.reassign_to(current.origin if target is None else target))
-                results[tp] = None
             except ControllerMoved:
                 raise
             except KafkaCtlError as error:
                 c.say("reassignment_failed", partition=str(tp), error=str(error))
-                results[tp] = "UNKNOWN_SERVER_ERROR"
-    return results
+                refused[tp] = ApiError("UNKNOWN_SERVER_ERROR", str(error))
+    return refused
 
 
 async def isr_change(c: Controller, tp: TopicPartition) -> None:

@@ -117,15 +117,6 @@ class Topics(Commands):
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
 
     @command
-    def reassign(self, targets: Mapping[Any, Sequence[int]]) -> None:
-        """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader."""
-        wanted = {
-            checks.topic_partition(tp): checks.replicas(f"the replicas of {tp}", replicas)
-            for tp, replicas in checks.mapping("a reassignment", targets).items()
-        }
-        self._ask(lambda: self._admin.reassign(wanted), "reassign", partitions=",".join(map(str, wanted)))
-
-    @command
     def elect_preferred(self, partitions: Iterable[Any] | None = None) -> None:
         """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions."""
         wanted = None if partitions is None else checks.topic_partitions("partitions", partitions)

@@ -21,10 +21,11 @@ from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.pictures import Pictures
+from kafka_ctl.lab.reassigning import Reassigning
 from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Faults, Travel, Pictures):
+class Lab(Topics, Reassigning, Faults, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run

@@ -27,8 +27,10 @@ REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throt
 """What a topic's configuration says meanwhile: `partition:broker,...`."""
 COMPLETED, IN_PROGRESS, FAILED = "completed successfully", "is still in progress", "failed"
 
-Cancel = Callable[[Mapping[TopicPartition, None]], Awaitable[Mapping[TopicPartition, str | None]]]
-"""Asks a controller to cancel, and brings its error, or None, for each partition."""
+Cancel = Callable[[Mapping[TopicPartition, None]], Awaitable[Mapping[TopicPartition, object]]]
+"""Asks a controller to cancel, and brings its refusals."""
+Moving = Callable[[], Awaitable[Mapping[TopicPartition, ReplicaAssignment]]]
+"""Asks a controller what is moving."""
 
 
 class Outcome(NamedTuple):
@@ -41,11 +43,14 @@ class Outcome(NamedTuple):
 class Tool:
     """The tool of one generation with a session of ZooKeeper.
 
-    `cancel` reaches the controller's API; without it, a wish in ZooKeeper for the original replicas has to do.
+    `cancel` and `moving` reach the controller's API; without them, the topics' znodes tell what is moving, and a wish
+    in ZooKeeper for the original replicas has to do.
     """
 
-    def __init__(self, zk: KafkaZk, generation: Generation, cancel: Cancel | None = None) -> None:
-        self.zk, self.generation, self.ask_to_cancel = zk, generation, cancel
+    def __init__(
+        self, zk: KafkaZk, generation: Generation, cancel: Cancel | None = None, moving: Moving | None = None
+    ) -> None:
+        self.zk, self.generation, self.ask_to_cancel, self.ask_what_moves = zk, generation, cancel, moving
 
     async def assignment(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
         """The replicas of every partition of these topics, those on their way included."""
@@ -122,7 +127,7 @@ class Tool:
         return Outcome("\n".join(told), done_all)
 
     async def running(self) -> Outcome:
-        """The reassignments that are under way, as the topics' znodes have them."""
+        """The reassignments that are under way."""
         self._needs_kip455("list")
         moving = await self.moving()
         lines = []
@@ -153,6 +158,8 @@ class Tool:
 
     async def moving(self) -> dict[TopicPartition, ReplicaAssignment]:
         """The partitions that a KIP-455 reassignment is moving."""
+        if self.ask_what_moves is not None:
+            return dict(await self.ask_what_moves())
         topics = await self.zk.assignments(await self.zk.read_children("/brokers/topics"))
         return {
             TopicPartition(topic, number): assignment
@@ -193,11 +200,10 @@ class Tool:
             raise BadInput(f"Partition reassignment currently in progress for Map({running}). Aborting operation")
         answer.checked()
 
-    async def _cancel(self, moving: Mapping[TopicPartition, ReplicaAssignment]) -> dict[TopicPartition, str]:
+    async def _cancel(self, moving: Mapping[TopicPartition, ReplicaAssignment]) -> Mapping[TopicPartition, object]:
         """Ask the controller, or wish for the original replicas; the refusals."""
         if self.ask_to_cancel is not None:
-            answers = await self.ask_to_cancel(dict.fromkeys(moving))
-            return {tp: error for tp, error in answers.items() if error is not None}
+            return await self.ask_to_cancel(dict.fromkeys(moving))
         await self._write({tp: assignment.origin for tp, assignment in moving.items()})
         return {}
 

@@ -1,0 +1,218 @@
+"""Moving partitions in a lab: by Kafka's tool, by a wish in ZooKeeper, or through the controller's API (2.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from kafka_ctl.brokers.requests import (
+    AdminRequest,
+    AlterPartitionReassignmentsRequest,
+    ApiError,
+    ListPartitionReassignmentsRequest,
+    Response,
+)
+from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import BadInput, Refused, Unavailable
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab import checks
+from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.view import Znodes
+from kafka_ctl.reassign.plan import write_plan
+from kafka_ctl.reassign.tool import Tool
+from kafka_ctl.trace import CAUSE
+from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
+
+ZOOKEEPER, CONTROLLER = "zookeeper", "controller"
+API_TIMEOUT, RETRY_BACKOFF = 30.0, 0.1
+"""Seconds that an administrator's client looks for a controller, and between two attempts."""
+RETRIED = ("NOT_CONTROLLER", "DISCONNECTED", "CONTROLLER_NOT_AVAILABLE")
+
+
+class ReassignmentView(NamedTuple):
+    """A reassignment under way: the replicas now, those there shall be, and which of these are not in sync yet."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    target: tuple[int, ...]
+    waiting: tuple[int, ...]
+
+
+class Reassigning(Commands):
+    """Other replicas for partitions."""
+
+    generation: Generation
+
+    @command
+    def reassign(self, targets: Mapping[Any, Sequence[int]], through: str | None = None) -> dict[str, str] | None:
+        """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader.
+
+        2.4 asks the controller (`through="controller"`), which also takes new targets for what is moving; before, and
+        with `through="zookeeper"`, a wish is written, which waits until the last one is fulfilled. Raises Refused,
+        with Kafka's name for the error, when everything is refused; what is refused in part is returned.
+        """
+        wanted = {
+            checks.topic_partition(tp): checks.replicas(f"the replicas of {tp}", replicas)
+            for tp, replicas in checks.mapping("a reassignment", targets).items()
+        }
+        api = self._goes_through_api(through)
+        refused: dict[TopicPartition, ApiError] = {}
+
+        async def ask() -> None:
+            if api:
+                refused.update(await self._alter(wanted))
+            else:
+                await self._admin.reassign(wanted)
+
+        self._ask(ask, "reassign", partitions=",".join(map(str, wanted)))
+        return _told(refused, len(wanted))
+
+    @command
+    def cancel_reassignment(self, partitions: Iterable[Any] | None = None) -> dict[str, str] | None:
+        """2.4: bring these partitions, or all that move, back to their original replicas.
+
+        Raises Refused with NO_REASSIGNMENT_IN_PROGRESS where nothing is moving.
+        """
+        if not self.generation.incremental_reassignment:
+            raise BadInput(f"Kafka {self.generation.kafka} cannot cancel a reassignment; that came with 2.4 (KIP-455)")
+        moving = [TopicPartition(r.topic, r.partition) for r in self.reassignments()]
+        wanted = moving if partitions is None else checks.topic_partitions("partitions", partitions)
+        if not wanted:
+            raise Refused("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+        refused: dict[TopicPartition, ApiError] = {}
+
+        async def ask() -> None:
+            refused.update(await self._alter(dict.fromkeys(wanted)))
+
+        self._ask(ask, "cancel_reassignment", partitions=",".join(map(str, wanted)))
+        return _told(refused, len(wanted))
+
+    def reassignments(self) -> list[ReassignmentView]:
+        """The reassignments that ZooKeeper tells of, by topic and partition."""
+        return self._look(_reassignments)
+
+    # Kafka's tool
+
+    @command
+    def generate_reassignment(
+        self, topics: Iterable[str], brokers: Iterable[int], rack_aware: bool = True
+    ) -> dict[TopicPartition, tuple[int, ...]]:
+        """What the tool proposes for these topics on these brokers; Kafka draws where to begin, here the seed does."""
+        names = "".join(f',{{"topic":"{checks.text("a topic", topic)}"}}' for topic in topics)[1:]
+        wanted = list(checks.replicas("the brokers", brokers))
+
+        async def generate() -> dict[TopicPartition, tuple[int, ...]]:
+            tool = await self._tool("generate_reassignment")
+            file = f'{{"version":1,"topics":[{names}]}}'
+            return dict((await tool.generate(file, wanted, rack_aware, self._world.random))[0])
+
+        return self._world.run(generate())
+
+    @command
+    def execute_reassignment(self, plan: Any, throttle: int | None = None) -> str:
+        """Start a plan (JSON, or `{("orders", 0): [2, 3]}`) with the tool; what it prints.
+
+        `throttle` in bytes a second goes into the configurations of brokers and topics until `verify_reassignment`.
+        """
+        file = self._file(plan)
+        if throttle is not None:
+            checks.whole("a throttle", throttle)
+
+        async def execute() -> str:
+            return (await (await self._tool("execute_reassignment")).execute(file, throttle)).text
+
+        return self._world.run(execute())
+
+    @command
+    def verify_reassignment(self, plan: Any) -> str:
+        """How far a plan has come, in the tool's words; throttles are removed when it is done."""
+        file = self._file(plan)
+
+        async def verify() -> str:
+            return (await (await self._tool("verify_reassignment")).verify(file)).text
+
+        return self._world.run(verify())
+
+    @command
+    def list_reassignments(self) -> str:
+        """2.4: what is moving, as the tool prints it."""
+
+        async def running() -> str:
+            return (await (await self._tool("list_reassignments")).running()).text
+
+        return self._world.run(running())
+
+    def _file(self, plan: Any) -> str:
+        if isinstance(plan, str):
+            return plan
+        given = checks.mapping("a plan", plan).items()
+        targets = {checks.topic_partition(tp): checks.replicas(f"the replicas of {tp}", r) for tp, r in given}
+        return write_plan(targets, self.generation)
+
+    async def _tool(self, command: str) -> Tool:
+        self._admin.asks(command)
+        return Tool(await self._admin.zk(), self.generation, self._alter, self._moving)
+
+    # The API of 2.4
+
+    def _goes_through_api(self, through: str | None) -> bool:
+        able = self.generation.incremental_reassignment
+        if through not in (None, ZOOKEEPER, *[CONTROLLER] * able):
+            allowed = f"{ZOOKEEPER} or {CONTROLLER}" if able else f"{ZOOKEEPER}; {CONTROLLER} came with 2.4 (KIP-455)"
+            raise BadInput(f"a reassignment cannot go through {through!r}; it goes through {allowed}")
+        return able and through != ZOOKEEPER
+
+    async def _alter(
+        self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    ) -> Mapping[TopicPartition, ApiError]:
+        """Ask the controller, whoever that is by then; its refusals."""
+        return (await self._call_controller(AlterPartitionReassignmentsRequest(targets))).refused
+
+    async def _moving(self) -> Mapping[TopicPartition, ReplicaAssignment]:
+        return (await self._call_controller(ListPartitionReassignmentsRequest())).moving
+
+    async def _call_controller(self, request: AdminRequest) -> Response:
+        """Send a request to the controller; while there is none, or it is none any more, wait and look again."""
+        clock, trace, zk = self._world.clock, self._world.trace, await self._admin.zk()
+        asked, until = CAUSE.get(), clock.now() + API_TIMEOUT
+        while clock.now() < until:
+            controller = await zk.controller_id()
+            response = Response("CONTROLLER_NOT_AVAILABLE")
+            if controller != -1:
+                CAUSE.set(asked)
+                CAUSE.set(trace.add("admin", "request", request.name, broker=controller, target="sent"))
+                try:
+                    response = (await self._world.network.call(-1, controller, request))[0]
+                except ConnectionError as error:
+                    response = Response("DISCONNECTED", text=str(error))
+            if response.error not in RETRIED:
+                return response
+            await clock.sleep(RETRY_BACKOFF)
+        raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s")
+
+
+def _told(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
+    """What was refused, as text; Refused if that is all."""
+    if refused and len(refused) == asked:
+        codes = list(dict.fromkeys(error.code for error in refused.values()))
+        raise Refused(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
+    return {str(tp): str(error) for tp, error in refused.items()} or None
+
+
+def _reassignments(znodes: Znodes) -> list[ReassignmentView]:
+    wish = znodes.get(ReassignPartitionsZNode.path())
+    targets = ReassignPartitionsZNode.decode(wish[0]) if wish else {}
+    found = []
+    for path, (data, *_) in sorted(znodes.items()):
+        parts = path.split("/")
+        if path.startswith("/brokers/topics/") and len(parts) == 4:
+            for number, assignment in TopicZNode.decode(data, parts[3]).items():
+                tp = TopicPartition(parts[3], number)
+                target = assignment.target if assignment.is_being_reassigned else targets.get(tp)
+                if target is not None:
+                    state = znodes.get(TopicPartitionStateZNode.path(tp))
+                    isr = TopicPartitionStateZNode.decode(state[0], partition=tp).isr if state else ()
+                    waiting = tuple(r for r in target if r not in isr)
+                    found.append(ReassignmentView(*tp, assignment.replicas, target, waiting))
+    return found
