@@ -86,7 +86,7 @@ def _request(item: Any, fields: Mapping[str, tuple[str, ...]]) -> list[Fact]:
         return [(("StopReplica",), (f"{t}-{p}{delete}", (t, p), item.broker)) for t, p in named]
     text = f"{item.topic}-{item.partition}" + _columns(item, [f for f in fields[item.action] if f != "detail"])
     if item.action == "LeaderAndIsr":
-        new = " new" if "detail" in fields[item.action] and item.detail == "is_new" else ""
+        new = " new" if "detail" in fields[item.action] and "is_new" in (item.detail or "").split() else ""
         return [(("LeaderAndIsr",), (text + new, (item.topic, item.partition), item.broker))]
     words = dict(word.split("=") for word in item.detail.split())
     offline = f" offline={words['offline']}" if "offline" in words and "detail" in fields[item.action] else ""
@@ -157,6 +157,10 @@ COMPARED = (
 )
 
 
+ADMIN = ("/admin", "/admin/delete_topics")
+"""Where administrators leave their wishes."""
+
+
 def znodes(tree: Tree) -> list[str]:
     """The znodes that are compared, with their versions: brokers by id only, and no timestamps."""
     lines = []
@@ -198,6 +202,18 @@ def changed_states(before: Tree, after: Tree) -> list[str]:
             continue
         s = TopicPartitionStateZNode.decode(after[path][0], after[path][1], (topic, int(number)))
         lines.append(f"state {topic}-{number}" + _columns(s, s._fields))
+    return lines
+
+
+def changed_wishes(before: Tree, after: Tree) -> list[str]:
+    """The assignments of topics that were there before, and what administrators wait for, where they changed."""
+    lines = []
+    for path in sorted(before.keys() | after.keys()):
+        parent = path.rpartition("/")[0]
+        assignment = parent == "/brokers/topics" and path in before
+        if before.get(path) != after.get(path) and (assignment or (parent in ADMIN and path not in ADMIN)):
+            text = f"version={after[path][1]} {_content(path, after[path][0])}" if path in after else "gone"
+            lines.append(f"znode {path} {text}".rstrip())
     return lines
 
 

@@ -44,6 +44,8 @@ class Recorder:
         self.cluster, self.generation = cluster, generation
         self.watcher = Watcher(cluster)
         self.lagging: tuple[int, ...] = ()
+        self.leaving = False
+        """Whether the present command is a controlled shutdown."""
         self.order: list[int] = []
         """The running brokers, longest first."""
         self.tree: dict[str, tuple[bytes, int]] = {}
@@ -68,8 +70,11 @@ class Recorder:
         if late := normal.joined_out_of_order(self.tree, tree):
             raise OtherOrder(f"replicas joined an ISR in the order {late}")
         answered = self.watcher.answered()
+        if self.leaving and any(line.action == "isr_changes" for line in lines):
+            raise OtherOrder("a last fetch of the broker that left brought it back into an ISR")
+        self.leaving = False
         told = normal.facts(lines, self.generation)
-        told += normal.changed_states(self.tree, tree)
+        told += normal.changed_states(self.tree, tree) + normal.changed_wishes(self.tree, tree)
         steady = [b for b in self.cluster.up if b not in (*lagging, *self.lagging)]
         told += normal.wire({b: answered[b] for b in steady}, lines)
         self.tree = tree
@@ -93,6 +98,7 @@ class Recorder:
     def shutdown(self, id: int) -> None:
         self.order.remove(id)
         self.cluster.shutdown(id)
+        self.leaving = True
 
     def lag(self, broker: int, topic: str, partition: int) -> None:
         """A follower falls behind when its process stands still while messages arrive."""

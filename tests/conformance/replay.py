@@ -48,6 +48,8 @@ class Player:
             self.lagging.add(command.args[0])
         if command.name == "catch_up":
             self.lagging.discard(command.args[0])
+        if command.name == "reassign":  # the tool that was recorded writes a wish into ZooKeeper
+            command = command._replace(kwargs=command.kwargs | {"through": "zookeeper"})
         self.lab.do(command)
         return self.observe(lagging)
 
@@ -60,7 +62,7 @@ class Player:
         tree = {path: (data, version) for path, (data, version, _) in lab.znodes().items()}
         items = list(as_told(records))
         told = normal.facts(items, lab.generation.name)
-        told += normal.changed_states(self.tree, tree)
+        told += normal.changed_states(self.tree, tree) + normal.changed_wishes(self.tree, tree)
         answers: dict[int, list[str]] = {}
         for id, broker in lab.brokers.items():
             if broker.state == "running" and id not in lagging and id not in self.lagging:
