@@ -21,6 +21,7 @@ Texts follow one order: the subject, what was asked, what is allowed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class KafkaCtlError(Exception):
@@ -86,6 +87,8 @@ class ZooKeeperError(KafkaCtlError):
     """An error code of ZooKeeper, under ZooKeeper's own name."""
 
     code = "SYSTEMERROR"
+    answers: tuple[Any, ...] = ()
+    """Of several operations sent together: the results that had come in before."""
 
     def __init__(self, path: str = "", text: str = "") -> None:
         self.path = path

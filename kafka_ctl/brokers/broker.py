@@ -8,20 +8,25 @@ Kafka 2.0.1: server/KafkaServer.scala, KafkaServer; server/KafkaApis.scala, Kafk
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, NamedTuple
 
 from kafka_ctl import cluster
 from kafka_ctl.brokers import apis
+from kafka_ctl.brokers.disk import Disk
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, ControlledShutdownRequest, Request, Response
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import NodeExists, Unavailable
+from kafka_ctl.errors import NodeExists, Unavailable, ZooKeeperError
+from kafka_ctl.lab.loop import PROCESS
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.memory_session import MemorySession
 from kafka_ctl.zookeeper.store import Create, Exists
 from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
 
@@ -45,8 +50,9 @@ class Broker:
         self.config: Mapping[str, Any] = world.config
         self.actor = f"broker-{id}"
         self.state = DOWN
-        self.down_since = 0.0
+        self.down_since, self.paused_since = 0.0, math.inf
         self._tasks: set[asyncio.Task] = set()
+        self.disk = Disk()
         self._reset()
 
     def _reset(self) -> None:
@@ -69,17 +75,28 @@ class Broker:
         return self.trace.add(self.actor, "broker", action, topic, number, self.id, **columns)
 
     def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
-        """Start a task that dies with this process."""
-        task = self.clock.spawn(coro)
+        """Start a task that stands still and dies with this process."""
+        context = copy_context()
+        context.run(PROCESS.set, self.id)
+        task = self.clock.spawn(coro, context)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
+
+    def adopt(self) -> None:
+        """Make the current task one of this process."""
+        PROCESS.set(self.id)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     # Life
 
     def start(self, delay: float) -> None:
         """Start the process; it is up after `delay` seconds."""
         self._reset()
+        self.disk.mount()
         self.state = STARTING
         self.spawn(self._start(delay))
 
@@ -87,11 +104,15 @@ class Broker:
         CAUSE.set(self.record("start"))
         await self.clock.sleep(delay)
         try:
-            await self._connect()
-        except Unavailable as error:
+            await self._come_up()
+        except (Unavailable, ZooKeeperError) as error:  # at the start, that is the end
             self.record("stopped", error=type(error).__name__)
-            self._end()
-            raise
+            self.kill()
+            if isinstance(error, Unavailable):
+                raise
+
+    async def _come_up(self) -> None:
+        await self._connect()
         await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
@@ -156,12 +177,37 @@ class Broker:
         if self.zk.session is not None:
             self.zk.session.abandon()
 
+    def pause(self, seconds: float) -> None:
+        """Stand still for so many seconds, as in a garbage collection, then go on as if nothing had happened."""
+        self.paused_since = self.clock.now()
+        self.clock.hold(self.id)
+        if isinstance(self.zk.session, MemorySession):
+            self.zk.session.fall_asleep()
+        self._pause = self.clock.later(seconds, self.resume, CAUSE.get())
+
+    def resume(self, cause: int | None = None) -> None:
+        """End a pause; harmless if there is none."""
+        if self.paused_since != math.inf:
+            self.paused_since = math.inf
+            self._pause.cancel()
+            self.trace.add("fault", "fault", "resume", broker=self.id, cause=cause)
+            self.clock.release(self.id)
+            if isinstance(self.zk.session, MemorySession):
+                self.zk.session.wake()
+            self.replication.fetch_again()
+
     def _end(self) -> None:
         self.state = DOWN
         self.down_since = self.clock.now()
+        if self.paused_since != math.inf:
+            self.paused_since = math.inf
+            self._pause.cancel()
+            self.clock.release(self.id)
         self.controller.stop()
+        this = asyncio.current_task() if asyncio._get_running_loop() else None
         for task in list(self._tasks):
-            task.cancel()
+            if task is not this:
+                task.cancel()
 
     async def stop(self) -> None:
         """Close the session and end."""

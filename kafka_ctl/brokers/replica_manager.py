@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from kafka_ctl.brokers.disk import STORAGE_ERROR
 from kafka_ctl.brokers.requests import (
     UNKNOWN_EPOCH,
     LeaderAndIsrRequest,
@@ -18,6 +19,8 @@ from kafka_ctl.brokers.requests import (
     UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import LEADER_DURING_DELETE, NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.zookeeper.store import Create
+from kafka_ctl.zookeeper.znodes import LogDirEventNotificationSequenceZNode, LogDirEventNotificationZNode
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -88,7 +91,9 @@ class ReplicaManager:
         """Why this partition's part of the request is ignored, None if it is not."""
         known = self.hosted.get(tp)
         current = known.state.leader_epoch if known else -1
-        if told.state.leader_epoch <= current:
+        if self.broker.disk.refuses(tp, told.is_new):
+            error, detail = STORAGE_ERROR, "its log directory failed"
+        elif told.state.leader_epoch <= current:
             error, detail = STALE_CONTROLLER_EPOCH, f"current={current}"
         elif self.broker.id not in told.replicas:
             error, detail = UNKNOWN_TOPIC_OR_PARTITION, "not in the assigned replicas"
@@ -108,6 +113,7 @@ class ReplicaManager:
 
     def _become(self, tp: TopicPartition, told: PartitionState) -> None:
         broker, state = self.broker, told.state
+        broker.disk.hold(tp)
         leads = state.leader == broker.id
         known = leads or state.leader in self.live_brokers
         if known:
@@ -159,15 +165,40 @@ class ReplicaManager:
         """
         if refusal := self._stale(request):
             return refusal
+        errors: dict[TopicPartition, str | None] = {}
         for tp in request.partitions:
             held = tp in self.hosted
             self.broker.replication.stop(tp)
-            if request.delete:
+            errors[tp] = STORAGE_ERROR if self.broker.disk.refuses(tp, is_new=True) else None
+            if request.delete and errors[tp] is None:
                 self.hosted.pop(tp, None)
+                self.broker.disk.delete(tp)
             self.broker.record(
                 "stop-replica",
                 tp,
                 controller_epoch=request.controller_epoch,
+                error=errors[tp],
                 detail=" ".join(["delete"] * request.delete + ["absent"] * (not held)) or None,
             )
-        return Response(None, dict.fromkeys(request.partitions))
+        return Response(None, errors)
+
+    def fail_log_dir(self) -> None:
+        """A log directory fails: its copies are gone, and the controller is told through ZooKeeper.
+
+        A broker that has none left halts, and so does one that does not know of several (KAFKA-4763).
+        Kafka 2.0.1: server/ReplicaManager.scala, handleLogDirFailure
+        """
+        broker, lost = self.broker, self.broker.disk.fail()
+        broker.record("log-dir-failed", detail=f"partitions={','.join(map(str, lost))}")
+        for tp in lost:
+            broker.replication.stop(tp)
+            self.hosted.pop(tp, None)
+        if broker.disk.has_failed or not broker.world.generation.marks_new_replicas:
+            broker.record("stopped", error="KafkaStorageException")
+            broker.kill()
+        else:
+            broker.spawn(self._announce_failure())
+
+    async def _announce_failure(self) -> None:
+        parent, data = LogDirEventNotificationZNode.path(), LogDirEventNotificationSequenceZNode.encode(self.broker.id)
+        await self.broker.zk.write(Create(f"{parent}/log_dir_event_", data, sequence=True))

@@ -74,20 +74,31 @@ class Replication:
 
     async def _catch_up(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
         """Copy what is missing, then tell the leader by fetching from its log's end."""
-        broker = self.broker
+        broker, said = self.broker, False
         await broker.clock.sleep(broker.costs.catch_up)
         while True:
             leader = broker.network.brokers.get(state.leader)
             await broker.clock.sleep(broker.costs.request)
             if (
                 leader is not None
-                and leader.listening
+                and broker.network.silence(leader.id, broker.id) == math.inf
                 and leader.replication.fetched(tp, broker.id, state.leader_epoch)
             ):
-                broker.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
-                self._fetchers.pop(tp, None)
-                return
+                if not said:
+                    broker.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
+                    said = True
+                if leader.replication.counts_in(tp, broker.id):
+                    self._fetchers.pop(tp, None)
+                    return
             await broker.clock.sleep(FETCH_BACKOFF, background=True)
+
+    def fetch_again(self) -> None:
+        """After a silence: catch up wherever the leader has taken us out of the ISR meanwhile."""
+        for tp, hosted in self.broker.replicas.hosted.items():
+            leader = self.broker.network.brokers.get(hosted.state.leader)
+            idle = tp not in self._fetchers and tp not in self.lagging
+            if idle and leader not in (None, self.broker) and not leader.replication.counts_in(tp, self.broker.id):
+                self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, hosted.state))
 
     # As leader
 
@@ -96,9 +107,14 @@ class Replication:
         hosted = self.broker.replicas.hosted.get(tp)
         if hosted is None or hosted.state.leader != self.broker.id or hosted.state.leader_epoch != leader_epoch:
             return False
-        if follower in hosted.replicas:
+        if follower in hosted.replicas and follower not in hosted.state.isr:
             self.broker.spawn(self._change_isr(tp, "expand-isr", add=follower))
         return True
+
+    def counts_in(self, tp: TopicPartition, follower: int) -> bool:
+        """Whether a follower is in the ISR as far as we know."""
+        hosted = self.broker.replicas.hosted.get(tp)
+        return hosted is not None and follower in hosted.state.isr
 
     async def expire_laggards(self) -> None:
         """Every half `replica.lag.time.max.ms`, take followers out of the ISR that lag for longer than that."""
@@ -123,10 +139,11 @@ class Replication:
         other = self.broker.network.brokers.get(follower)
         if other is None or follower == self.broker.id:
             return False
-        if other.listening:
+        silent_since = self.broker.network.silence(follower, self.broker.id)
+        if silent_since == math.inf:
             return other.replication.lagging.get(tp, math.inf) <= since
         expels = self.broker.world.generation.expels_silent_followers
-        return expels and max(other.down_since, self.broker.replicas.hosted[tp].led_since) <= since
+        return expels and max(silent_since, self.broker.replicas.hosted[tp].led_since) <= since
 
     async def _change_isr(
         self, tp: TopicPartition, action: str, add: int | None = None, remove: tuple[int, ...] = ()

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from contextvars import Context
 from typing import Any, TypeVar
 
 from kafka_ctl.errors import BadInput, NotReached
@@ -53,9 +54,9 @@ class Clock:
         finally:
             timer.cancel()
 
-    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+    def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task:
         """Start a task on this clock; an exception nobody takes is raised to whoever drives the lab."""
-        task = self.loop.create_task(coro)
+        task = self.loop.create_task(coro, context=context)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
@@ -66,6 +67,13 @@ class Clock:
             self.failed(error)
 
     def failed(self, error: BaseException) -> None:
+        raise NotImplementedError
+
+    def hold(self, process: int) -> None:
+        """Let the tasks of a broker's process stand still until it is released; on virtual time only."""
+        raise NotImplementedError
+
+    def release(self, process: int) -> None:
         raise NotImplementedError
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
@@ -110,6 +118,12 @@ class VirtualClock(Clock):
     def failed(self, error: BaseException) -> None:
         self.loop.failures.append(error)
 
+    def hold(self, process: int) -> None:
+        self.loop.hold(process)
+
+    def release(self, process: int) -> None:
+        self.loop.release(process)
+
     def drive(self, until: Callable[[], bool], deadline: float | None = None) -> None:
         """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock); Halted by `halt`."""
         halt = self.halt
@@ -124,10 +138,10 @@ class VirtualClock(Clock):
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(coro)
-        self.drive(task.done)
+        self.drive(task.done, self.loop.now + LIMIT)
         if not task.done():
             task.cancel()
-            raise NotReached("nothing is left to happen, yet the command has not finished")
+            raise NotReached(f"the command has not come to an end within {LIMIT:g} s of virtual time")
         return task.result()
 
     def run_for(self, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -11,6 +12,7 @@ from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
 from kafka_ctl.lab import checks, story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.looking import Looking
+from kafka_ctl.lab.world import MemoryWorld
 from kafka_ctl.trace import CAUSE
 
 P = ParamSpec("P")
@@ -53,21 +55,37 @@ class Commands(Looking):
             self._admin.asks(name, **words)
             await work()
 
+        self._needs_zookeeper(name)
         self._world.run(asked())
 
-    def _broker(self, id: int, asked: str, running: bool) -> Broker:
+    def _needs_zookeeper(self, asked: str) -> None:
+        if isinstance(self._world, MemoryWorld) and not self._world.store.up:
+            raise BadInput(f"ZooKeeper is down; {asked} needs it: start_zookeeper or heal first")
+
+    def _memory(self, asked: str) -> MemoryWorld:
+        if not isinstance(self._world, MemoryWorld):
+            raise BadInput(f"{asked} needs the memory world, where time is virtual")
+        return self._world
+
+    def _known(self, id: int) -> Broker:
         process = self._world.brokers.get(checks.whole("a broker id", id))
         if process is None:
             raise UnknownName("broker", id, sorted(self._world.brokers))
+        return process
+
+    def _broker(self, id: int, asked: str, running: bool) -> Broker:
+        process = self._known(id)
+        if process.paused_since != math.inf:
+            raise BadInput(f"broker {id} is paused; {asked} needs one that is not: heal, or kill it")
         if (process.state == RUNNING) is not running and (running or process.state != DOWN):
             wanted = "one that is running" if running else "one that is down"
             raise BadInput(f"broker {id} is {process.state}; {asked} needs {wanted}")
         return process
 
-    def _record_fault(self, name: str, broker: int, **columns: Any) -> int:
+    def _record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
         return self._world.trace.add("fault", "fault", name, broker=broker, **columns)
 
-    def _fault(self, name: str, broker: int, work: Callable[[], object], **columns: Any) -> None:
+    def _fault(self, name: str, broker: int | None, work: Callable[[], object], **columns: Any) -> None:
         def broken() -> None:
             token = CAUSE.set(self._record_fault(name, broker, **columns))
             work()

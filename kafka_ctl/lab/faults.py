@@ -1,29 +1,50 @@
-"""What can be done to the processes of a lab: every fault is a command, recorded as kind `fault`."""
+"""What can go wrong in a lab: every fault is a command, recorded as kind `fault`.
+
+    process      kill start bounce shutdown pause lag catch_up fail_log_dir
+    network      disconnect delay lose heal
+    ZooKeeper    expire_session stop_zookeeper start_zookeeper
+    operators    delete_controller write_znode delete_znode
+
+The network is the one between brokers and the one to ZooKeeper. `heal` ends every fault that can be ended without
+starting a process.
+"""
 
 from __future__ import annotations
 
-from kafka_ctl.brokers.broker import ShutdownReport
+import functools
+from typing import Any
+
+from kafka_ctl.brokers.broker import DOWN, ShutdownReport
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.lab import checks
 from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.world import MemoryWorld
 from kafka_ctl.trace import CAUSE
-from kafka_ctl.zookeeper.store import Delete
+from kafka_ctl.zookeeper.memory_session import AFTER, BEFORE, MemorySession
+from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
+
+ZOOKEEPER = "zookeeper"
+"""The other end of a broker's connection that is no broker."""
 
 
 class Faults(Commands):
-    """Brokers that die, come back, leave, lag, and lose their sessions."""
+    """The part of a lab that breaks and mends."""
 
     @command
     def kill(self, broker: int) -> None:
-        """Kill the process: ZooKeeper notices when the session times out."""
-        process = self._broker(broker, "kill", running=True)
+        """Kill the process, whatever it is doing: ZooKeeper notices when the session times out."""
+        process = self._known(broker)
+        if process.state == DOWN:
+            raise BadInput(f"broker {broker} is down; kill needs one that is not")
         self._fault("kill", broker, process.kill)
 
     @command
     def start(self, broker: int) -> None:
         """Start a broker that is down."""
         process = self._broker(broker, "start", running=False)
+        self._needs_zookeeper("start")
         delay = self._world.boot_delay()
         self._fault("start", broker, lambda: process.start(delay))
 
@@ -40,15 +61,32 @@ class Faults(Commands):
         self._world.run(restart())
 
     @command
-    def shutdown(self, broker: int) -> ShutdownReport:
-        """Controlled shutdown: ask the controller to move leaderships away, then stop. Time passes until it is down."""
+    def shutdown(self, broker: int, wait: bool = True) -> ShutdownReport | None:
+        """Controlled shutdown: ask the controller to move leaderships away, then stop.
+
+        Time passes until the broker is down; with `wait=False` it has only been told to leave.
+        """
         process = self._broker(broker, "shutdown", running=True)
 
         async def leave() -> ShutdownReport:
+            process.adopt()
             CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
             return await process.controlled_shutdown()
 
-        return self._world.run(leave())
+        if wait:
+            return self._world.run(leave())
+        self._world.clock.call(lambda: self._world.clock.spawn(leave()))
+        return None
+
+    @command
+    def pause(self, broker: int, seconds: float) -> None:
+        """Let a process stand still, as in a garbage collection; then it goes on where it was.
+
+        When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it wakes.
+        """
+        self._memory("pause")
+        process, wait = self._broker(broker, "pause", running=True), checks.seconds("a pause", seconds)
+        self._fault("pause", broker, lambda: process.pause(wait), detail=f"seconds={wait:g}")
 
     @command
     def expire_session(self, broker: int) -> None:
@@ -86,9 +124,137 @@ class Faults(Commands):
         self._fault("catch_up", broker, keep_up)
 
     @command
+    def fail_log_dir(self, broker: int) -> None:
+        """Let one of the broker's two log directories fail: the copies in it are gone until the broker starts again.
+
+        A broker whose last directory fails stops; in 0.10 it stops when the first one does.
+        """
+        process = self._broker(broker, "fail_log_dir", running=True)
+        self._fault("fail_log_dir", broker, process.replicas.fail_log_dir)
+
+    # The network
+
+    @command
+    def disconnect(self, source: int, target: int | str, one_way: bool = False) -> None:
+        """Cut the way between two brokers, or between a broker and `zookeeper`, until `heal`.
+
+        With `one_way`, only what `source` sends is lost. What meets a cut is sent again until it comes through or is
+        given up: a broker that hears nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
+        forgets a broker that is silent for its session timeout.
+        """
+        ends = [self._end(source, "disconnect"), self._end(target, "disconnect")]
+        if ends[0] == ends[1]:
+            raise BadInput(f"disconnect({source}, {target}): two different ends are needed")
+
+        def cut() -> None:
+            if ZOOKEEPER in ends:
+                broker = next(end for end in ends if end != ZOOKEEPER)
+                sends, hears = self._memory("disconnect").store.cut.get(f"broker-{broker}", (True, True))
+                sends &= one_way and ends[0] == ZOOKEEPER
+                hears &= one_way and ends[0] != ZOOKEEPER
+                self._memory("disconnect").store.cut_off(f"broker-{broker}", sends, hears)
+            else:
+                self._world.network.cut(*ends)
+                if not one_way:
+                    self._world.network.cut(*ends[::-1])
+
+        if ZOOKEEPER in ends:
+            self._memory("disconnect from ZooKeeper")
+        first = next(end for end in ends if end != ZOOKEEPER)
+        detail = f"{source} {'->' if one_way else '<->'} {target}"
+        self._fault("disconnect", first, cut, detail=detail)
+
+    @command
+    def delay(self, source: int, target: int, seconds: float) -> None:
+        """Make everything that one broker sends to another so much slower, until `heal`."""
+        ends, wait = (self._known(source).id, self._known(target).id), checks.seconds("a delay", seconds)
+        slow_down = functools.partial(setattr, self._world.network.way(*ends), "delay", wait)
+        self._fault("delay", source, slow_down, detail=f"{source} -> {target} +{wait:g}s")
+
+    @command
+    def lose(self, source: int, target: int | str, applied: bool = False) -> None:
+        """Break a connection at the next request of `source` (the next write, if `target` is `zookeeper`).
+
+        It breaks before the request was handled or, with `applied`, after that, so that only the answer is lost. The
+        sender connects again and sends the same again.
+        """
+        process = self._broker(source, "lose", running=True)
+        to = self._end(target, "lose")
+        session = process.zk.session
+        if to != ZOOKEEPER:
+            what = "answer" if applied else "request"
+            act = functools.partial(setattr, self._world.network.way(source, to), "loses", what)
+        elif isinstance(session, MemorySession):
+            act = functools.partial(setattr, session, "breaks", AFTER if applied else BEFORE)
+        else:
+            raise BadInput("lose needs the memory world, and a broker with a session")
+        self._fault("lose", source, act, detail=f"{source} -> {target} {'applied' if applied else 'not applied'}")
+
+    @command
+    def heal(self) -> None:
+        """End pauses, cuts, delays and losses, let followers keep up, and ZooKeeper answer; the dead stay dead."""
+
+        def mend() -> None:
+            world = self._world
+            world.network.heal()
+            if isinstance(world, MemoryWorld):
+                for actor in list(world.store.cut):
+                    world.store.cut_off(actor, True, True)
+                world.store.start()
+            for process in world.brokers.values():
+                if process.state != DOWN:
+                    process.resume(CAUSE.get())
+                    for tp in list(process.replication.lagging):
+                        process.replication.keep_up(tp)
+                    process.replication.fetch_again()
+
+        self._fault("heal", None, mend)
+
+    # ZooKeeper
+
+    @command
+    def stop_zookeeper(self) -> None:
+        """Let ZooKeeper not answer any more, until `start_zookeeper` or `heal`; no session expires meanwhile."""
+        self._needs_zookeeper("stop_zookeeper")
+        self._fault("stop_zookeeper", None, self._memory("stop_zookeeper").store.stop)
+
+    @command
+    def start_zookeeper(self) -> None:
+        """Let ZooKeeper answer again."""
+        store = self._memory("start_zookeeper").store
+        if store.up:
+            raise BadInput("start_zookeeper: ZooKeeper is up")
+        self._fault("start_zookeeper", None, store.start)
+
+    # Operators
+
+    @command
     def delete_controller(self) -> None:
         """Remove `/controller` by hand, as an operator might: the controller resigns and all compete again."""
-        async def delete() -> None:
-            (await (await self._admin.zk()).write(Delete(ControllerZNode.path()))).checked()
+        self._write("delete_controller", Delete(ControllerZNode.path()))
 
-        self._ask(delete, "delete_controller")
+    @command
+    def write_znode(self, path: str, data: str) -> None:
+        """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not."""
+        content = checks.text("a path", path) and str(data).encode()
+        self._write("write_znode", Set(path, content), Create(path, content))
+
+    @command
+    def delete_znode(self, path: str) -> None:
+        """Delete a znode by hand."""
+        self._write("delete_znode", Delete(checks.text("a path", path)))
+
+    def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
+        async def write() -> None:
+            zk = await self._admin.zk()
+            answer = await zk.write(op)
+            if answer.error == "NONODE" and otherwise is not None:
+                answer = await zk.write(otherwise)
+            if answer.error is not None:
+                raise BadInput(f"{name}: ZooKeeper answers {answer.error} for {op.path}")
+
+        self._ask(write, name, path=None if name == "delete_controller" else op.path)
+
+    def _end(self, end: int | str, asked: str) -> Any:
+        """One end of a connection: a broker's id, or ZooKeeper."""
+        return end if end == ZOOKEEPER else self._known(end).id  # type: ignore[arg-type]

@@ -11,8 +11,11 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Callable
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import Any
+
+PROCESS: ContextVar[int | None] = ContextVar("process", default=None)
+"""The broker whose process the current callback belongs to; None for the world around it."""
 
 
 class Timer:
@@ -54,6 +57,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = 0
         self.failures: list[BaseException] = []
+        self.held: dict[int | None, list[tuple[Callable[..., Any], tuple, Context]]] = {}
+        """By process that stands still: what it would have done meanwhile."""
 
     def time(self) -> float:
         return self.now
@@ -124,8 +129,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             callback, args, context = timer.callback, timer.args, timer.context
         if context is None:
             callback(*args)
+        elif self.held and (process := context.get(PROCESS)) in self.held:
+            self.held[process].append((callback, args, context))
         else:
             context.run(callback, *args)
+
+    def hold(self, process: int) -> None:
+        """Let a process stand still: its callbacks wait until it is released."""
+        self.held.setdefault(process, [])
+
+    def release(self, process: int) -> None:
+        self._ready.extend(self.held.pop(process, ()))
 
     def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
         """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`."""

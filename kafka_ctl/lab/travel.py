@@ -26,7 +26,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.clock import Halted, VirtualClock
 from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.story import Command
-from kafka_ctl.lab.world import MEMORY, MemoryWorld
+from kafka_ctl.lab.world import MEMORY
 from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
@@ -148,11 +148,6 @@ class Travel(Commands):
         except BadInput as error:
             error.args = (f"line {line.line}: {error}" if line.line else str(error),)
             raise
-
-    def _memory(self, asked: str) -> MemoryWorld:
-        if not isinstance(self._world, MemoryWorld):
-            raise BadInput(f"{asked} needs the memory world; real time cannot be travelled")
-        return self._world
 
     def fork(
         self, at: int | None = None, generation: str | Generation | None = None, seed: int | None = None,

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import NoneType
@@ -97,7 +98,7 @@ class World:
         self.random = random.Random(seed)
         self.clock, self.costs = clock, costs
         self.trace = Trace(clock.now, history=history)
-        self.network = Network(clock, costs.request)
+        self.network = Network(clock, costs.request, config["controller.socket.timeout.ms"] / 1000)
         self.brokers: dict[int, Broker] = self.network.brokers
         self.awaited: set[int] = set()
         """Brokers that must be there before any competes to be controller; none but in a described cluster."""
@@ -133,7 +134,8 @@ class World:
     def _somebody_is_late(self) -> bool:
         """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
         up = [broker for broker in self.brokers.values() if broker.listening]
-        suspects = len(up) < len(self.brokers) or any(broker.replication.lagging for broker in up)
+        ill = self.network.ways or any(b.replication.lagging or b.paused_since != math.inf for b in up)
+        suspects = ill or len(up) < len(self.brokers)
         return suspects and any(broker.replication.late_followers(self.clock.now()) for broker in up)
 
     # What the lab asks of a world.

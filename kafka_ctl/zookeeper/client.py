@@ -72,21 +72,24 @@ class ZkClient:
 
     async def send(self, ops: Sequence[Op]) -> list[Result]:
         """Send all operations through the window; an expired session answers SESSIONEXPIRED to each."""
-        while ops:
+        answers: list[Result] = []
+        while len(answers) < len(ops):
             await self.connected.wait()
             assert self.session is not None
             session = self.session
             try:
-                return await session.send(ops, self.window)
-            except ConnectionLoss:
+                return answers + await session.send(ops[len(answers) :], self.window)
+            except ConnectionLoss as lost:
+                answers += lost.answers
                 await asyncio.sleep(0)  # whoever owns the session clears `connected` while there is no connection
-            except SessionExpired:
+            except SessionExpired as lost:
+                answers += lost.answers
                 if self.ends_with_session:
-                    return [Result(op, "SESSIONEXPIRED") for op in ops]
+                    return answers + [Result(op, "SESSIONEXPIRED") for op in ops[len(answers) :]]
                 if self.session is session:
                     self.connected.clear()
                 await asyncio.sleep(0)
-        return []
+        return answers
 
     async def read(self, path: str) -> Result:
         """Read a znode, arming its watch if there is a handler for it."""

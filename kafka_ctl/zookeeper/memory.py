@@ -8,12 +8,13 @@ A fired watch travels with the answers, so a client always sees the event before
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from kafka_ctl.errors import SessionExpired
-from kafka_ctl.trace import CAUSE, Trace
+from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper import store
+from kafka_ctl.zookeeper.memory_session import MemorySession
 from kafka_ctl.zookeeper.store import (
     Check,
     Children,
@@ -24,7 +25,6 @@ from kafka_ctl.zookeeper.store import (
     Multi,
     Op,
     Result,
-    Session,
     Set,
     StateListener,
     Store,
@@ -34,85 +34,6 @@ from kafka_ctl.zookeeper.store import (
 from kafka_ctl.zookeeper.tree import Change, Tree, parent_of
 
 Write = Create | Set | Delete
-
-
-class MemorySession(Session):
-    """A session on a `MemoryStore`."""
-
-    def __init__(
-        self,
-        server: MemoryStore,
-        number: int,
-        actor: str,
-        timeout: float,
-        watcher: Watcher,
-        listener: StateListener,
-    ) -> None:
-        self.server, self.id, self.actor, self.timeout = server, number, actor, timeout
-        self.watcher, self.listener = watcher, listener
-        self.alive = True
-        """The server still knows this session."""
-        self.listening = True
-        """The client still exists to hear of anything."""
-        self._waiting: dict[asyncio.Future, None] = {}
-
-    async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
-        answers: list[Result] = []
-        for start in range(0, len(ops), window):
-            answers += await self._trip(ops[start : start + window])
-        return answers
-
-    def _trip(self, ops: Sequence[Op]) -> asyncio.Future:
-        if not self.alive or not self.listening:
-            raise SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} has expired")
-        server = self.server
-        answer = server.clock.loop.create_future()
-        self._waiting[answer] = None
-        server.clock.later(server.half_trip, self._arrive, ops, CAUSE.get(), answer)
-        return answer
-
-    def _arrive(self, ops: Sequence[Op], cause: int | None, answer: asyncio.Future) -> None:
-        """At the server: apply what came in together, in order."""
-        if self.alive:
-            server = self.server
-            results = [server.apply(self, op, cause) for op in ops]
-            server.clock.later(server.half_trip, self._answered, answer, results)
-        else:
-            self.lose(SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} is over"))
-
-    def _answered(self, answer: asyncio.Future, results: list[Result]) -> None:
-        self._waiting.pop(answer, None)
-        if not answer.done():
-            answer.set_result(results)
-
-    def _hear(self, event: WatchedEvent, seq: int) -> None:
-        if self.listening:
-            token = CAUSE.set(seq)
-            self.watcher(event)
-            CAUSE.reset(token)
-
-    def tell(self, state: str, seq: int) -> None:
-        if self.listening:
-            token = CAUSE.set(seq)
-            self.listener(state)
-            CAUSE.reset(token)
-
-    def lose(self, error: Exception) -> None:
-        """Answer everything outstanding with an error."""
-        waiting, self._waiting = self._waiting, {}
-        for answer in waiting:
-            if not answer.done():
-                answer.set_exception(error)
-
-    async def close(self) -> None:
-        if self.alive and self.listening:
-            await self.server.clock.sleep(self.server.half_trip)
-            self.listening = False
-            self.server.end(self, "closed")
-
-    def abandon(self) -> None:
-        self.listening = False
-        self.server.clock.later(self.timeout, self.server.end, self, "expired", CAUSE.get())
 
 
 class MemoryStore(Store):
@@ -125,6 +46,13 @@ class MemoryStore(Store):
         self.clock, self.trace, self.half_trip = clock, trace, round_trip / 2
         self.tree = Tree()
         self.sessions: dict[int, MemorySession] = {}
+        self._unaware: dict[int, MemorySession] = {}
+        """Sessions that expired while their clients had no connection."""
+        self.up = True
+        """The server answers."""
+        self.cut: dict[str, tuple[bool, bool]] = {}
+        """Actors that cannot reach the server, or that it cannot reach: whether they can send, and hear."""
+        self._changed = asyncio.Event()
         self._next_session = 0x1000
         self._data_watches: dict[str, dict[int, None]] = {}
         self._child_watches: dict[str, dict[int, None]] = {}
@@ -140,6 +68,8 @@ class MemoryStore(Store):
 
     async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> MemorySession:
         await self.clock.sleep(2 * self.half_trip)
+        while not self.up or actor in self.cut:
+            await self._changed.wait()
         session = MemorySession(self, self._next_session, actor, timeout, watcher, listener)
         self._next_session += 1
         self.sessions[session.id] = session
@@ -164,7 +94,44 @@ class MemoryStore(Store):
             self._write("zookeeper", session, Delete(path), seq)
         if how == "expired":
             session.lose(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
-            self.clock.later(self.half_trip, session.tell, store.EXPIRED, seq)
+            session.state_changed(store.EXPIRED, seq)
+            if not (session.connected and session.hears):
+                self._unaware[session.id] = session
+
+    # What can go wrong
+
+    def cut_off(self, actor: str, sends: bool, hears: bool) -> None:
+        """From now on an actor can or cannot send to the server, and hear from it."""
+        if sends and hears:
+            self.cut.pop(actor, None)
+        else:
+            self.cut[actor] = sends, hears
+        for session in self._clients():
+            if session.actor == actor:
+                session.cut(sends, hears)
+        self._notify()
+
+    def _clients(self) -> list[MemorySession]:
+        """Every session that somebody still believes to have."""
+        self._unaware = {id: s for id, s in self._unaware.items() if s.listening and not s.connected}
+        return [*self.sessions.values(), *self._unaware.values()]
+
+    def stop(self) -> None:
+        """The server goes down; its znodes and sessions are on its disk."""
+        self.up = False
+        for session in list(self.sessions.values()):
+            session.disconnect()
+
+    def start(self) -> None:
+        """The server is up again: whoever still exists connects, and has a whole session timeout for that."""
+        self.up = True
+        for session in self._clients():
+            session.reconnect()
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
 
     def apply(self, session: MemorySession, op: Op, cause: int | None) -> Result:
         return self._handlers[type(op)](session, op, cause)
@@ -279,7 +246,7 @@ class MemoryStore(Store):
             session = self.sessions.get(number)
             if session is not None and number not in told:
                 fired = self.trace.add(session.actor, "watch", "fired", path=path, target=event, cause=seq)
-                self.clock.later(self.half_trip, session._hear, WatchedEvent(event, path), fired)
+                session.hear(WatchedEvent(event, path), fired)
         return holders
 
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:

@@ -105,6 +105,9 @@ class RemoteSession(Session):
                 flying.append(self._submit(op))
             while flying:
                 answers.append(await flying.popleft())
+        except (ConnectionLoss, SessionExpired) as lost:
+            lost.answers = tuple(answers)
+            raise
         finally:
             self.store.foreground(-1)
             for future in flying:

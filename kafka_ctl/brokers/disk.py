@@ -1,0 +1,54 @@
+"""A broker's disks: two log directories, and which of them holds the copy of which partition.
+
+A new copy goes where the fewest are. When a directory fails its copies cannot be read until the broker starts again;
+since 1.0 the broker lives on with the other directory, before it stops.
+Kafka 2.0.1: log/LogManager.scala, nextLogDirs, handleLogDirFailure
+"""
+
+from __future__ import annotations
+
+from kafka_ctl.cluster import TopicPartition
+
+DIRECTORIES = 2
+STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
+
+
+class Disk:
+    """What outlives the processes of one broker."""
+
+    def __init__(self) -> None:
+        self.places: dict[TopicPartition, int] = {}
+        """The directory of each copy."""
+        self.failed: set[int] = set()
+        self._counts = [0] * DIRECTORIES
+
+    @property
+    def has_failed(self) -> bool:
+        return len(self.failed) == DIRECTORIES
+
+    def mount(self) -> None:
+        """A process starts: all directories can be read again."""
+        self.failed.clear()
+
+    def fail(self) -> list[TopicPartition]:
+        """The first directory that works fails; returns what it held."""
+        number = next(n for n in range(DIRECTORIES) if n not in self.failed)
+        self.failed.add(number)
+        return [tp for tp, place in self.places.items() if place == number]
+
+    def refuses(self, tp: TopicPartition, is_new: bool = False) -> bool:
+        """Whether a copy cannot be used: it is, or may be, in a directory that failed. One that is new can be made."""
+        place = self.places.get(tp)
+        return bool(self.failed) and (not is_new if place is None else place in self.failed)
+
+    def hold(self, tp: TopicPartition) -> None:
+        """Make the copy, if it is not there yet."""
+        if tp not in self.places:
+            place = min((n for n in range(DIRECTORIES) if n not in self.failed), key=self._counts.__getitem__)
+            self.places[tp] = place
+            self._counts[place] += 1
+
+    def delete(self, tp: TopicPartition) -> None:
+        place = self.places.pop(tp, None)
+        if place is not None:
+            self._counts[place] -= 1

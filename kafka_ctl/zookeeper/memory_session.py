@@ -1,0 +1,215 @@
+"""A session on the ZooKeeper in this process, and what can become of its connection.
+
+What the client sends takes half a round trip to the server and the answer the other half. A session outlives its
+connection: while there is none, the client waits and the server counts; when it has heard nothing for the session's
+timeout, the session expires, and the client learns that when it is connected again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from kafka_ctl.errors import ConnectionLoss, SessionExpired, ZooKeeperError
+from kafka_ctl.trace import CAUSE
+from kafka_ctl.zookeeper import store
+from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session, StateListener, WatchedEvent, Watcher
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.memory import MemoryStore
+
+BEFORE, AFTER = "before", "after"
+"""When a connection breaks: before or after the server has applied the write."""
+NOTICE = 2 / 3
+"""The part of its timeout after which a client gives up a connection on which it hears nothing."""
+
+
+class MemorySession(Session):
+    """A session on a `MemoryStore`; it is part of the process that opened it, and stands still with it."""
+
+    def __init__(
+        self, server: MemoryStore, number: int, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+    ) -> None:
+        self.server, self.id, self.actor, self.timeout = server, number, actor, timeout
+        self.watcher, self.listener = watcher, listener
+        self.alive = True
+        """The server still knows this session."""
+        self.listening = True
+        """The client still exists to hear of anything."""
+        self.connected = self.sends = self.hears = self.awake = True
+        """There is a connection, what goes either way on it arrives, and the client's process does not stand still."""
+        self.breaks: str | None = None
+        """When the connection breaks at the next write, if it does."""
+        self._context = copy_context()
+        self._waiting: dict[asyncio.Future, None] = {}
+        self._missed: list[tuple[Callable[..., None], Any, int | None]] = []
+        self._expiry: Any = None
+
+    # Sending
+
+    async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
+        answers: list[Result] = []
+        try:
+            for start in range(0, len(ops), window):
+                answers += await self._trip(ops[start : start + window])
+        except ZooKeeperError as lost:
+            lost.answers = tuple(answers)
+            raise
+        return answers
+
+    def _trip(self, ops: Sequence[Op]) -> asyncio.Future:
+        if not self.connected and self.listening:
+            raise ConnectionLoss(ops[0].path)
+        if not self.alive or not self.listening:
+            raise SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} has expired")
+        server = self.server
+        answer = server.clock.loop.create_future()
+        self._waiting[answer] = None
+        if self.sends:
+            server.clock.later(server.half_trip, self._arrive, ops, CAUSE.get(), answer)
+        return answer
+
+    def _arrive(self, ops: Sequence[Op], cause: int | None, answer: asyncio.Future) -> None:
+        """At the server: apply what came in together, in order, unless the connection broke on the way."""
+        if answer not in self._waiting:
+            return
+        if not self.alive:
+            self.lose(SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} is over"))
+            return
+        breaks = self.breaks if self.breaks is not None and any(map(_writes, ops)) else None
+        if breaks == BEFORE:
+            self.break_connection()
+            return
+        server = self.server
+        results = [server.apply(self, op, cause) for op in ops]
+        if breaks == AFTER:
+            self.break_connection()
+        elif self.hears:
+            server.clock.later(server.half_trip, self._answered, answer, results)
+
+    def _answered(self, answer: asyncio.Future, results: list[Result]) -> None:
+        self._waiting.pop(answer, None)
+        if not answer.done():
+            answer.set_result(results)
+
+    def lose(self, error: Exception) -> None:
+        """Answer everything outstanding with an error."""
+        waiting, self._waiting = self._waiting, {}
+        for answer in waiting:
+            if not answer.done():
+                answer.set_exception(error)
+
+    # Hearing
+
+    def hear(self, event: WatchedEvent, seq: int) -> None:
+        """A watch has fired: tell the client, half a round trip later."""
+        self._later(self.watcher, event, seq)
+
+    def state_changed(self, state: str, seq: int | None) -> None:
+        self._later(self.listener, state, seq)
+
+    def _later(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
+        server = self.server
+        server.clock.loop.call_later(server.half_trip, self._tell, listener, what, seq, context=self._context)
+
+    def _tell(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
+        if not (self.connected and self.hears):
+            self._missed.append((listener, what, seq))
+        elif self.listening:
+            CAUSE.set(seq)
+            listener(what)
+
+    # The connection
+
+    def break_connection(self, seconds: float = 0.1) -> None:
+        """The connection breaks and, after so many seconds, is there again."""
+        self.breaks = None
+        self.disconnect()
+        self.server.clock.later(seconds, self.reconnect)
+
+    def disconnect(self) -> None:
+        """There is no connection any more: what is under way has no answer, and the server begins to count."""
+        if self.connected and self.listening:
+            self.connected = False
+            self.server.trace.add(self.actor, "zk", "disconnected", detail=f"session={self.id:#x}")
+            self.server.clock.loop.call_soon(self.listener, store.DISCONNECTED, context=self._context)
+            self.lose(ConnectionLoss())
+            self.fall_silent()
+
+    def reconnect(self) -> None:
+        """Connect again, if the way is free: the client learns what it has missed."""
+        free = self.sends and self.hears and self.awake and self.server.up
+        if self.connected or not self.listening or not free:
+            return
+        self.connected = True
+        self.server.trace.add(self.actor, "zk", "reconnected", detail=f"session={self.id:#x}")
+        self.speak_again()
+        missed, self._missed = self._missed, []
+        if self.alive:
+            self.state_changed(store.CONNECTED, None)
+        for listener, what, seq in missed:
+            if self.alive or listener is self.listener:
+                self._later(listener, what, seq)
+
+    def cut(self, sends: bool, hears: bool) -> None:
+        """Messages are lost on one way or on both, until further notice; the client finds out after a while."""
+        whole = self.sends and self.hears
+        self.sends, self.hears = sends, hears
+        if not (sends and hears):
+            self.server.clock.later(self.timeout * NOTICE, self._give_up)
+            if not sends:
+                self.fall_silent()
+        elif not whole:
+            self.disconnect()
+            self.reconnect()
+
+    def _give_up(self) -> None:
+        if not (self.sends and self.hears):
+            self.disconnect()
+
+    def fall_asleep(self) -> None:
+        """The client's process stands still."""
+        self.awake = False
+        self.fall_silent()
+
+    def wake(self) -> None:
+        self.awake = True
+        if self.connected and self.sends:
+            self.speak_again()
+        self.reconnect()
+
+    def fall_silent(self) -> None:
+        """The server hears nothing: unless that changes, the session expires after its timeout."""
+        if self._expiry is None and self.alive:
+            self._expiry = self.server.clock.later(self.timeout, self._timed_out, CAUSE.get())
+
+    def speak_again(self) -> None:
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+
+    def _timed_out(self, cause: int | None) -> None:
+        self._expiry = None
+        if self.server.up:
+            self.server.end(self, "expired", cause)
+        else:  # a server that comes back gives every session its whole timeout again
+            self.fall_silent()
+
+    # The end
+
+    async def close(self) -> None:
+        if self.alive and self.listening and self.connected:
+            await self.server.clock.sleep(self.server.half_trip)
+            self.listening = False
+            self.server.end(self, "closed")
+        self.listening = False
+
+    def abandon(self) -> None:
+        self.listening = False
+        self.fall_silent()
+
+
+def _writes(op: Op) -> bool:
+    return not isinstance(op, (Get, Exists, Children))

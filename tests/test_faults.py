@@ -1,0 +1,319 @@
+"""What can go wrong in a lab: each fault does what it says, is recorded, and can be healed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.lab.lab import Lab
+
+GENERATIONS = ("0.10", "2.0", "2.4")
+
+
+@pytest.fixture(params=GENERATIONS)
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with Lab(generation=request.param, seed=3) as lab:
+        lab.create_topic("t", 3, 3)
+        lab.settle()
+        yield lab
+
+
+def actions(lab: Lab, since: int, **columns: object) -> list[str]:
+    return [r.action for r in lab.trace.slice(since, **columns)]
+
+
+def isrs(lab: Lab) -> list[set[int]]:
+    return [set(p.isr) for p in lab.partitions()]
+
+
+def sound(lab: Lab) -> bool:
+    """Somebody acts, every partition has a leader, and every broker that is up knows them."""
+    leaders = {(p.topic, p.partition): p.leader for p in lab.partitions()}
+    up = [broker for broker in lab.brokers.values() if broker.state == "running"]
+    return (
+        lab.controller is not None
+        and -1 not in leaders.values()
+        and all({tp: s.leader for tp, s in broker.metadata.items()} == leaders for broker in up)
+    )
+
+
+# Pauses
+
+
+def test_a_short_pause_is_not_noticed(lab: Lab) -> None:
+    """Shorter than the session timeout, it only delays what the process does."""
+    assert lab.controller is not None
+    id, since = lab.controller.id, len(lab.trace)
+    lab.pause(id, 3)
+    lab.create_topic("u", 1, 3)
+    lab.run_for(2)
+    assert not [r for r in lab.trace[since:] if r.actor in (f"controller-{id}", f"broker-{id}") and r.kind != "watch"]
+    lab.settle()
+    assert lab.partition("u", 0).leader != -1 and lab.controller.id == id
+    assert actions(lab, since, kind="fault") == ["pause", "resume"]
+
+
+def test_after_a_long_pause_a_controller_finds_itself_replaced(lab: Lab) -> None:
+    assert lab.controller is not None
+    id, since = lab.controller.id, len(lab.trace)
+    lab.pause(id, 20)
+    lab.run_for(19)
+    assert lab.controller is not None and lab.controller.id != id
+    lab.settle()
+    assert "session-expired" in actions(lab, since, kind="broker", broker=id)
+    assert sound(lab) and isrs(lab) == [{1, 2, 3}] * 3
+    assert not lab.brokers[id].is_controller
+
+
+def test_a_paused_broker_can_only_be_killed_or_healed(lab: Lab) -> None:
+    lab.pause(2, 60)
+    with pytest.raises(BadInput, match="broker 2 is paused; shutdown needs one that is not"):
+        lab.shutdown(2)
+    lab.heal()
+    lab.settle()
+    assert lab.now < 40
+    lab.pause(2, 60)
+    lab.kill(2)
+    lab.settle()
+    lab.start(2)
+    lab.settle()
+    assert sound(lab) and isrs(lab) == [{1, 2, 3}] * 3
+
+
+# The way to ZooKeeper
+
+
+def test_who_cannot_reach_zookeeper_is_dead_to_it(lab: Lab) -> None:
+    since = len(lab.trace)
+    lab.disconnect(2, "zookeeper")
+    lab.settle()
+    assert actions(lab, since, actor="broker-2", kind="zk")[:1] == ["disconnected"]
+    assert [r.detail.split()[-1] for r in lab.trace.slice(since, action="expired")] == ["broker-2"]  # type: ignore[union-attr]
+    assert 2 not in {p.leader for p in lab.partitions()}
+    lab.heal()
+    lab.settle()
+    assert sound(lab) and isrs(lab) == [{1, 2, 3}] * 3
+
+
+@pytest.mark.parametrize(("source", "target"), [(1, "zookeeper"), ("zookeeper", 1)])
+def test_one_way_is_enough_to_lose_a_session(source: int | str, target: int | str) -> None:
+    """Requests that get there are applied even when no answer comes back."""
+    with Lab(seed=3) as lab:
+        lab.create_topic("t", 1, 3)
+        lab.settle()
+        lab.disconnect(source, target, one_way=True)  # type: ignore[arg-type]
+        lab.settle()
+        assert {"disconnected", "expired"} <= {r.action for r in lab.trace.slice(kind="zk")}
+        lab.heal()
+        lab.settle()
+        assert sound(lab)
+
+
+def test_a_short_cut_is_survived(lab: Lab) -> None:
+    """The client notices nothing, or connects again in time; the session lives on."""
+    session = {path: owner for path, (_, _, owner) in lab.znodes().items() if owner}
+    for seconds in (2, 5):
+        lab.disconnect(1, "zookeeper")
+        lab.run_for(seconds)
+        lab.heal()
+        lab.settle()
+    assert {path: owner for path, (_, _, owner) in lab.znodes().items() if owner} == session
+    assert sound(lab)
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_an_answer_lost_is_a_write_sent_twice(lab: Lab, applied: bool) -> None:
+    """With `applied` the second attempt meets the first one's version; either way the write is there once."""
+    assert lab.controller is not None
+    id = lab.controller.id
+    victim = next(p.leader for p in lab.partitions() if p.leader != id)
+    since = len(lab.trace)
+    lab.lose(id, "zookeeper", applied=applied)
+    lab.kill(victim)
+    lab.settle()
+    assert actions(lab, since, actor=f"broker-{id}", kind="zk").count("disconnected") == 1
+    errors = [r.error for r in lab.trace.slice(since, actor=f"broker-{id}", action={"set", "multi"}) if r.error]
+    assert errors[:1] == (["BADVERSION"] if applied else [])
+    assert sound(lab)
+
+
+def test_nobody_dies_while_zookeeper_is_down(lab: Lab) -> None:
+    """No session expires; a broker that was killed meanwhile is noticed afterwards."""
+    since = len(lab.trace)
+    lab.stop_zookeeper()
+    lab.kill(3)
+    lab.run_for(60)
+    assert "expired" not in actions(lab, since, kind="zk")
+    with pytest.raises(BadInput, match="ZooKeeper is down; create_topic needs it"):
+        lab.create_topic("u")
+    with pytest.raises(BadInput, match="ZooKeeper is down; start needs it"):
+        lab.start(3)
+    lab.start_zookeeper()
+    lab.settle()
+    assert actions(lab, since, kind="zk", actor="zookeeper")[:1] == ["expired"]
+    assert sound(lab) and 3 not in {p.leader for p in lab.partitions()}
+
+
+# The way between brokers
+
+
+def test_requests_wait_for_a_cut_to_heal(lab: Lab) -> None:
+    assert lab.controller is not None
+    other = lab.controller.id % 3 + 1
+    lab.disconnect(lab.controller.id, other)
+    lab.create_topic("u", 1, 3)
+    lab.settle()
+    assert ("u", 0) not in lab.brokers[other].metadata
+    lab.run_for(100)  # given up after 30 s, and tried again
+    assert "no request came from" in str([r.detail for r in lab.trace.slice(error="DISCONNECTED")])
+    lab.heal()
+    lab.settle()
+    assert ("u", 0) in lab.brokers[other].metadata
+
+
+def test_a_follower_behind_a_cut_leaves_the_isr_and_comes_back() -> None:
+    """In 2.0 a silent follower is late also where nothing was written."""
+    with Lab(seed=3) as lab:
+        lab.create_topic("t", assignment={0: [1, 2, 3]})
+        lab.settle()
+        lab.disconnect(1, 2)
+        lab.settle()
+        assert set(lab.partition("t", 0).isr) == {1, 3}
+        lab.heal()
+        lab.settle()
+        assert set(lab.partition("t", 0).isr) == {1, 2, 3}
+
+
+@pytest.mark.parametrize("applied", [False, True])
+def test_a_lost_answer_makes_a_request_come_twice(lab: Lab, applied: bool) -> None:
+    assert lab.controller is not None
+    other = lab.controller.id % 3 + 1
+    since = len(lab.trace)
+    lab.lose(lab.controller.id, other, applied=applied)
+    lab.create_topic("u", assignment={0: [other]})
+    lab.settle()
+    sent = [r.seq for r in lab.trace.slice(since, kind="request", target="sent", broker=other)]
+    answered = [r.cause for r in lab.trace.slice(since, actor=f"broker-{other}", kind="response")]
+    assert answered == ([sent[0]] if applied else []) + sent
+    assert sound(lab)
+
+
+def test_what_is_slow_arrives_late(lab: Lab) -> None:
+    assert lab.controller is not None
+    id = lab.controller.id
+    lab.delay(id, id % 3 + 1, 1.5)
+    start = lab.now
+    lab.create_topic("u", assignment={0: [id % 3 + 1]})
+    lab.settle()
+    told = next(r for r in lab.trace.slice(kind="broker", action="become-leader", topic="u"))
+    assert told.time_ms / 1000 - start > 1.5
+
+
+# Disks
+
+
+def test_a_broker_lives_on_with_one_of_its_log_directories() -> None:
+    """Its copies there leave the ISRs and lose their leaderships; after a restart they are back."""
+    with Lab(brokers=[1, 2], seed=3) as lab:
+        lab.create_topic("t", assignment={0: [1, 2], 1: [1, 2]})
+        lab.settle()
+        lab.fail_log_dir(1)
+        lab.settle()
+        assert sorted((p.leader, p.isr) for p in lab.partitions()) == [(1, (1, 2)), (2, (2,))]
+        lab.fail_log_dir(1)
+        lab.settle()
+        assert lab.brokers[1].state == "down" and [p.leader for p in lab.partitions()] == [2, 2]
+        lab.start(1)
+        lab.settle()
+        assert isrs(lab) == [{1, 2}] * 2
+
+
+def test_before_1_0_a_broken_disk_is_a_dead_broker() -> None:
+    with Lab(brokers=[1, 2], generation="0.10", seed=3) as lab:
+        lab.fail_log_dir(1)
+        assert lab.brokers[1].state == "down"
+
+
+def test_a_topic_with_a_copy_on_a_broken_disk_cannot_be_deleted() -> None:
+    with Lab(brokers=[1, 2], seed=3) as lab:
+        lab.create_topic("t", assignment={0: [1, 2]})
+        lab.settle()
+        lab.fail_log_dir(1)
+        lab.settle()
+        lab.delete_topic("t")
+        lab.settle()
+        assert [p.topic for p in lab.partitions()] == ["t"]
+        lab.bounce(1)
+        lab.settle()
+        assert lab.partitions() == []
+
+
+# Operators
+
+
+def test_znodes_can_be_written_and_deleted_by_hand(lab: Lab) -> None:
+    lab.write_znode("/config/topics/t", '{"version":1,"config":{}}')
+    lab.write_znode("/strange", "")
+    assert lab.znodes()["/strange"][0] == b""
+    lab.delete_znode("/strange")
+    assert "/strange" not in lab.znodes()
+    with pytest.raises(BadInput, match="delete_znode: ZooKeeper answers NONODE for /strange"):
+        lab.delete_znode("/strange")
+    assert "delete_znode /strange" in lab.story and lab.story.count("delete_znode") == 1
+
+
+def test_a_process_can_be_killed_while_it_leaves_or_starts(lab: Lab) -> None:
+    lab.shutdown(2, wait=False)
+    lab.step(3)
+    lab.kill(2)
+    lab.settle()
+    lab.start(2)
+    lab.step()
+    lab.kill(2)
+    lab.settle()
+    assert lab.brokers[2].state == "down"
+    lab.start(2)
+    lab.settle()
+    assert sound(lab) and isrs(lab) == [{1, 2, 3}] * 3
+
+
+# As commands
+
+
+def test_faults_are_part_of_the_story(lab: Lab) -> None:
+    lab.pause(1, 2.5)
+    lab.disconnect(2, 3, one_way=True)
+    lab.disconnect("zookeeper", 2)  # type: ignore[arg-type]
+    lab.lose(3, 2)
+    lab.delay(1, 3, 0.25)
+    lab.run_for(20)
+    lab.heal()
+    lab.settle()
+    lab.fail_log_dir(1)
+    lab.settle()
+    with Lab.replay(lab.story) as again:
+        assert again.trace.records == lab.trace.records
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda lab: lab.disconnect(1, 1), "two different ends are needed"),
+        (lambda lab: lab.disconnect(1, 9), "unknown broker 9; known: 1, 2, 3"),
+        (lambda lab: lab.disconnect("zookeeper", "zookeeper"), "two different ends are needed"),
+        (lambda lab: lab.disconnect(1, "kafka"), "a broker id cannot be 'kafka'"),
+        (lambda lab: lab.pause(1, -1), "a pause cannot be -1; it is a number of seconds, 0 or more"),
+        (lambda lab: lab.delay(1, 2, "long"), "a delay cannot be 'long'"),
+        (lambda lab: lab.start_zookeeper(), "ZooKeeper is up"),
+        (lambda lab: lab.write_znode("", "x"), "a path cannot be ''; it is a name"),
+        (lambda lab: lab.write_znode("/a/b/c", "x"), "ZooKeeper answers NONODE"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused(call: object, words: str) -> None:
+    with Lab() as lab:
+        before = lab.story
+        with pytest.raises(BadInput, match=words):
+            call(lab)  # type: ignore[operator]
+        assert lab.story == before
