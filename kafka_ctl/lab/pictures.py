@@ -38,6 +38,15 @@ class Pictures:
         self._live.refresh()
         return self._live
 
+    def why(self, seq: int) -> Any:
+        """Why the record `seq` came about: the rule, its inputs, what it decided, what it would have otherwise.
+
+        Raises BadInput when there is no such record.
+        """
+        from kafka_ctl.views.why import why
+
+        return why(self.trace, seq, self.generation)
+
     def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
         """A player of the whole trace: step, rewind, jump, speed. Several views are kept in step.
 

@@ -16,7 +16,8 @@ import anywidget
 import traitlets
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.trace import Record
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace import Record, Trace
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
@@ -56,9 +57,9 @@ class Widget(anywidget.AnyWidget):
 class Player(Widget):
     """Films of one stretch of a trace, played together; made by `player`."""
 
-    def __init__(self, films: Sequence[Film], **options: Any) -> None:
+    def __init__(self, films: Sequence[Film], told: dict[str, Any] | None = None, **options: Any) -> None:
         self.films = tuple(films)
-        super().__init__(film=payload(self.films), **options)
+        super().__init__(film=told or payload(self.films), **options)
 
     def __len__(self) -> int:
         return len(self.films[0])
@@ -87,10 +88,30 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...) and `index`,
     `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
     """
-    own = {name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options}
+    own: dict[str, Any] = {name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options}
     views = (view,) if isinstance(view, str) else tuple(view)
     if not views:
         raise BadInput("a player needs a view")
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
-    return Player([film(records, name, **options) for name in views], **own)
+    films = [film(records, name, **options) for name in views]
+    if not isinstance(records, Trace) or "generation" not in options:
+        return Player(films, **own)
+    return _answering(records, films, options, own)
+
+
+def _answering(trace: Trace, films: list[Film], options: dict[str, Any], own: dict[str, Any]) -> Player:
+    """A player of a lab's trace: with the lines of Kafka's log beside it, and an answer to "why?"."""
+    from kafka_ctl.lab.kafkalog import KafkaLines
+    from kafka_ctl.views.why import why_data
+
+    generation, start = options["generation"], options.get("start") or 0
+    lines = [(seq, line) for seq, line in KafkaLines("state-change", generation).add(trace) if seq >= start]
+    made = Player(films, payload(films, lines) | {"asks": True}, **own)
+
+    def answer(_: Any, asked: Any, buffers: Any) -> None:
+        if asked.get("do") == "why" and (seqs := films[0].frames[asked["frame"]].seqs):
+            made.send({**asked, "why": why_data(trace, seqs, Generation(generation))})
+
+    made.on_msg(answer)
+    return made

@@ -1,0 +1,78 @@
+"""The source of what decided: a function of this package with the lines that ran, or that apply."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar
+
+T = TypeVar("T")
+PACKAGE = Path(__file__).parents[1]
+
+
+class Line(NamedTuple):
+    """One line of a file; `ran` if it was executed or is the one that applies."""
+
+    number: int
+    text: str
+    ran: bool
+
+
+class Source(NamedTuple):
+    """Part of a file of the package, by the name of the function it holds."""
+
+    name: str
+    lines: tuple[Line, ...]
+
+    def __str__(self) -> str:
+        rows = [f"{'>' if line.ran else ' '} {line.number:>4}  {line.text}" for line in self.lines]
+        return "\n".join([self.name, *rows])
+
+
+def watched(function: Callable[..., T], *args: Any) -> tuple[T, set[int]]:
+    """Call a function; its result, and the numbers of the lines of its module that ran."""
+    ran: set[int] = set()
+    file = function.__code__.co_filename
+
+    def trace(frame: FrameType, event: str, arg: object) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        if event == "line":
+            ran.add(frame.f_lineno)
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        return function(*args), ran
+    finally:
+        sys.settrace(before)
+
+
+def source(*functions: Callable[..., Any], ran: Iterable[int] = (), holding: str = "") -> Source:
+    """The text of these functions without their docstrings; marked are the lines that ran or that hold a text."""
+    told, lines = set(ran), list[Line]()
+    for function in functions:
+        code: CodeType = inspect.unwrap(function).__code__
+        text, first = inspect.getsourcelines(code)
+        hidden = _docstring(text)
+        for place, line in enumerate(text):
+            if place not in hidden:
+                marked = first + place in told or bool(holding and holding in line)
+                lines.append(Line(first + place, line.rstrip("\n"), marked))
+    name = Path(inspect.unwrap(functions[0]).__code__.co_filename).relative_to(PACKAGE.parent)
+    return Source(f"{functions[0].__qualname__} in {name.as_posix()}", tuple(lines))
+
+
+def _docstring(text: list[str]) -> range:
+    """The places of a function's docstring among its lines."""
+    first = next((n for n, line in enumerate(text) if line.lstrip().startswith('"""')), None)
+    if first is None:
+        return range(0)
+    if text[first].count('"""') > 1:
+        return range(first, first + 1)
+    last = next(n for n, line in enumerate(text[first + 1 :], first + 1) if '"""' in line)
+    return range(first, last + 1)

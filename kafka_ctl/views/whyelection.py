@@ -1,0 +1,139 @@
+"""Why this leader? An election decided again from what its record says, as it was and as it might have been."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka_ctl import election as rules
+from kafka_ctl.election import Election
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.fold import ids, loads
+from kafka_ctl.views.phrases import ring
+from kafka_ctl.views.source import source, watched
+
+RULES = {
+    "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
+    "is allowed, the first that is live.",
+    "reassign": "The first target replica that is live and in the ISR leads; the ISR stays as it was.",
+    "preferred": "The first assigned replica, and no other, leads if it is live and in the ISR.",
+    "controlled-shutdown": "The first assigned replica that is live, in the ISR and staying leads; who leaves "
+    "leaves the ISR.",
+}
+
+
+class Inputs:
+    """What an election was decided from; what the record leaves out is found in the trace before it."""
+
+    def __init__(self, trace: Trace, record: Record) -> None:
+        told = dict(word.split("=", 1) for word in (record.detail or "").split() if "=" in word)
+        self.strategy = str(record.action)
+        self.assigned = record.replicas or ()
+        self.isr, self.live = _numbers(told.get("isr_before", "")), _numbers(told.get("live", ""))
+        self.leader = told.get("leader_before", "-1")
+        gone = set(self.isr) - set(record.isr if record.isr is not None else self.live)
+        leaves = self.strategy == "controlled-shutdown"
+        self.leaving = tuple(sorted({*gone, *_numbers(self.leader)} - set(self.live))) if leaves else ()
+        self.unclean = record.target == "unclean"
+        self.target = _target(trace, record) if self.strategy == "reassign" else self.assigned
+
+    def call(self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None) -> tuple[Any, ...]:
+        """The function of `election.py` and its arguments."""
+        alive = self.live if live is None else live
+        lossy = self.unclean if unclean is None else unclean
+        return {
+            "offline": (rules.offline_leader, self.assigned, self.isr, alive, lossy),
+            "reassign": (rules.reassigned_leader, self.target, self.isr, alive),
+            "preferred": (rules.preferred_leader, self.assigned, self.isr, alive),
+            "controlled-shutdown": (
+                rules.controlled_shutdown_leader, self.assigned, self.isr, (*alive, *self.leaving), self.leaving,
+            ),
+        }[strategy]  # fmt: skip
+
+    def decide(self, strategy: str, **changes: Any) -> Election | None:
+        function: Callable[..., Election | None]
+        function, *given = self.call(strategy, **changes)
+        return function(*given)
+
+
+def election(trace: Trace, record: Record, generation: Generation) -> dict[str, Any] | None:
+    """Rule, inputs, decision, alternatives and source of an election."""
+    inputs = Inputs(trace, record)
+    if inputs.strategy not in RULES:
+        return None
+    function, *given = inputs.call(inputs.strategy)
+    decided, ran = watched(function, *given)
+    return {
+        "rule": RULES[inputs.strategy],
+        "inputs": _told(inputs),
+        "decided": said(decided),
+        "otherwise": tuple(_otherwise(inputs, decided)),
+        "source": source(function, rules._first, ran=ran),
+    }
+
+
+def said(choice: Election | None) -> str:
+    """An election's outcome in words."""
+    if choice is None:
+        return "nobody is fit to lead; the partition stays as it is"
+    lost = ", and messages that only others had are lost" if choice.unclean else ""
+    return f"broker {choice.leader} leads, ISR {ring(choice.isr)}{lost}"
+
+
+def _told(inputs: Inputs) -> tuple[tuple[str, str], ...]:
+    rows = [("Assigned", ring(inputs.assigned)), ("ISR", ring(inputs.isr)), ("Live", ring(inputs.live))]
+    if inputs.leaving:
+        rows.append(("Leaving", ring(inputs.leaving)))
+    if inputs.target != inputs.assigned:
+        rows.insert(1, ("Target", ring(inputs.target)))
+    rows.append(("Led before by", "nobody" if inputs.leader == "-1" else f"broker {inputs.leader}"))
+    if inputs.strategy == "offline":
+        fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
+        asked = "not asked for: somebody in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
+        rows.append(("Unclean", asked))
+    return tuple(rows)
+
+
+def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]]:
+    """What else could have come of it: another setting, another survivor, another occasion."""
+    found = []
+    if inputs.strategy == "offline":
+        name = "without" if inputs.unclean else "with"
+        other = inputs.decide("offline", unclean=not inputs.unclean)
+        found.append((f"{name} unclean election", said(other) if other != decided else "the same"))
+        for broker in [b for b in inputs.assigned if b in inputs.isr and b not in inputs.live][:2]:
+            other = inputs.decide("offline", live=(*inputs.live, broker))
+            found.append((f"had broker {broker} been live", said(other) if other != decided else "the same"))
+    if decided is not None:
+        rest = tuple(b for b in inputs.live if b != decided.leader)
+        found.append((f"without broker {decided.leader}", said(inputs.decide(inputs.strategy, live=rest))))
+    occasions = {"offline": "a dead leader", "preferred": "a wish for the preferred leader"}
+    for strategy, name in occasions.items():
+        if strategy != inputs.strategy:
+            other = inputs.decide(strategy)
+            found.append((f"were the occasion {name}", said(other) if other != decided else "the same"))
+    return found
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in text.split(",") if word.isdecimal())
+
+
+def _target(trace: Trace, record: Record) -> tuple[int, ...]:
+    """Where a partition was moving to: as its topic's znode tells, else as the administrator asked."""
+    for r in reversed(trace.records[: record.seq]):
+        if r.kind != "zk" or r.error or r.action not in ("create", "set"):
+            continue
+        told = loads(r.detail)
+        if r.path == "/admin/reassign_partitions":
+            for wish in told.get("partitions", ()):
+                if (wish.get("topic"), wish.get("partition")) == (record.topic, record.partition):
+                    return ids(wish.get("replicas"))
+        if r.path == f"/brokers/topics/{record.topic}":
+            leaving = ids(told.get("removing_replicas", {}).get(str(record.partition)))
+            if leaving:
+                return tuple(b for b in record.replicas or () if b not in leaving)
+    return record.replicas or ()
+
+

@@ -1,0 +1,97 @@
+"""Why? Every election is decided again as it was, every record has an answer, and the lines that ran are marked."""
+
+from __future__ import annotations
+
+import pytest
+from filmed import NASTY, every_kind, failover
+
+from kafka_ctl import Generation, Lab
+from kafka_ctl.errors import BadInput
+from kafka_ctl.trace import Trace
+from kafka_ctl.views.why import why, why_data
+from kafka_ctl.views.whyelection import Inputs
+
+
+def eventful(generation: str) -> Trace:
+    """Elections of all four kinds, clean, unclean and in vain."""
+    unclean = {"unclean.leader.election.enable": True}
+    with Lab(brokers=4, seed=3, generation=generation, config=unclean) as lab:
+        lab.create_topic("a", partitions=5, replication_factor=3)
+        lab.create_topic("b", assignment={0: [1, 2]}, config={"unclean.leader.election.enable": False})
+        lab.settle()
+        lab.shutdown(3)
+        lab.kill(1)
+        lab.settle()
+        lab.kill(2)
+        lab.settle()
+        lab.start(1)
+        lab.start(3)
+        lab.settle()
+        lab.start(2)
+        lab.settle()
+        lab.elect_preferred()
+        lab.reassign({("a", 0): [4, 3], ("a", 1): [4, 1, 2]})
+        lab.settle()
+        return lab.trace
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_elections_are_decided_again_as_they_were(generation: str) -> None:
+    """From what the record says, for every strategy that occurred."""
+    trace = eventful(generation)
+    votes = [r for r in trace if r.kind == "election"]
+    for vote in votes:
+        again = Inputs(trace, vote).decide(str(vote.action))
+        assert (again and (again.leader, again.isr, again.unclean)) == (
+            (vote.leader, vote.isr, vote.target == "unclean") if vote.leader is not None else None
+        ), vote
+    assert {str(v.action) for v in votes} == {"offline", "reassign", "preferred", "controlled-shutdown"}
+    assert {v.target for v in votes} == {"clean", "unclean", None}
+
+
+def test_an_unclean_election_and_what_would_have_been() -> None:
+    trace = eventful("2.0")
+    vote = next(r for r in trace if r.kind == "election" and r.target == "unclean")
+    answer = why(trace, vote.seq)
+    assert dict(answer.inputs)["Unclean"] == "allowed"
+    assert "messages that only others had are lost" in answer.decided
+    assert dict(answer.otherwise)["without unclean election"].startswith("nobody is fit")
+    assert answer.source is not None
+    ran = [line.text.strip() for line in answer.source.lines if line.ran]
+    assert "return Election(replica, (replica,), unclean=True)" in ran
+    assert "return Election(leader, tuple(replica for replica in in_sync if replica in alive))" not in ran
+
+
+def test_a_refusal_names_what_would_have_helped() -> None:
+    trace = eventful("2.0")
+    failed = next(r for r in trace if r.kind == "partition" and r.error == "StateChangeFailed")
+    answer = why(trace, failed.seq)
+    assert answer.decided.startswith("nobody is fit to lead")
+    assert any(name.startswith("had broker") and "leads" in then for name, then in answer.otherwise)
+
+
+def test_every_record_has_an_answer() -> None:
+    """Also in a trace that nobody's controller would make."""
+    for trace in (failover(), eventful("2.4")):
+        for record in trace:
+            answer = why(trace, record.seq, "2.4")
+            assert answer.title and answer.rule and answer.decided
+            assert str(answer) and answer._repr_html_()
+    nasty = Trace(records=every_kind(NASTY))
+    for seq in range(len(nasty)):
+        assert "<script>" not in why(nasty, seq)._repr_html_()
+        assert why_data(nasty, [seq], Generation("2.0"))["title"]
+
+
+def test_the_chain_leads_from_the_first_cause() -> None:
+    trace = failover()
+    vote = next(r for r in trace if r.kind == "election")
+    answer = why(trace, vote.seq)
+    assert "killed" in answer.causes[0]
+
+
+def test_the_lab_answers_and_refuses() -> None:
+    with Lab(brokers=1) as lab:
+        assert "controller" in str(lab.why(len(lab.trace) - 1)).lower()
+        with pytest.raises(BadInput, match="records 0 to"):
+            lab.why(10**6)
