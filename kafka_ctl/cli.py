@@ -17,11 +17,12 @@ import click
 
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.reassign_cli import reassign
 
 SECTIONS = {
     "Learn": ("lab", "demo"),
     "Stories": ("run", "render"),
-    "Tools": ("zookeeper",),
+    "Tools": ("zookeeper", "reassign"),
     "This project": ("test", "diagrams", "docs"),
 }
 """The commands as `--help` groups them."""
@@ -177,13 +178,18 @@ def diagrams(check: bool) -> int:
 @app.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
 def docs(check: bool) -> int:
-    """Write docs/reference.md anew: commands, the lab, generations, configuration, costs, tables."""
-    from kafka_ctl import reference
+    """Write docs/reference.md and docs/generations.md anew: commands, the lab, configuration, what differs."""
+    from kafka_ctl import differences, reference
 
+    folder = ROOT / "docs"
     if check:
-        return _stale(reference.check(ROOT / "docs"), "kafka-ctl docs")
-    click.echo(f"wrote {reference.write(ROOT / 'docs')}")
+        return _stale([*reference.check(folder), *differences.check(folder)], "kafka-ctl docs")
+    for page in (reference, differences):
+        click.echo(f"wrote {page.write(folder)}")
     return 0
+
+
+app.add_command(reassign)
 
 
 def _stale(problems: Sequence[str], cure: str) -> int:

@@ -129,7 +129,16 @@ def _signature(found: Any) -> str:
 def _command_line() -> str:
     from kafka_ctl.cli import app
 
-    return "\n\n".join(_command(name, app.commands[name]) for name in app.list_commands(click.Context(app)))
+    return "\n\n".join(_commands("", app))
+
+
+def _commands(before: str, group: click.Group) -> Iterator[str]:
+    """The commands of a group; those of a group within it follow it."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.commands[name]
+        yield _command(f"{before}{name}", command)
+        if isinstance(command, click.Group):
+            yield from _commands(f"{before}{name} ", command)
 
 
 def _command(name: str, command: click.Command) -> str:

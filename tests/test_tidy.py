@@ -34,7 +34,8 @@ ORDER = """
     __init__
     installing
     bootstrap
-    environment gate jupyter notebooks demo reference
+    environment gate jupyter notebooks demo reassign_cli reference
+    differences
     cli
     __main__
 """
