@@ -58,6 +58,12 @@ def _partition(name: str) -> tuple[str, int]:
     return topic, int(number)
 
 
+def _end(given: Given) -> int | str:
+    """A broker, or `zookeeper`."""
+    text = given.get("other", "").strip()
+    return text if text == "zookeeper" else _number(given, "other")
+
+
 def _replicas(given: Given) -> list[int]:
     words = given.get("replicas", "").replace(",", " ").split()
     if not words or not all(word.isdecimal() for word in words):
@@ -82,6 +88,7 @@ def _create(thing: str, given: Given) -> Call:
     return (given.get("topic", "").strip(),), numbers
 
 
+OTHER = Field("other", "Broker, or zookeeper", "text", "zookeeper")
 SECONDS = Field("seconds", "Seconds", "number", "20")
 BROKER = (
     Action("kill", "Kill", "its process dies; ZooKeeper notices when the session times out", _one, when="up"),
@@ -92,9 +99,14 @@ BROKER = (
     Action("pause", "Pause…", "it hears and says nothing, as in a long garbage collection",
            lambda thing, given: ((int(thing),), {"seconds": _seconds(given)}), (SECONDS,), "up"),
     Action("expire_session", "Expire session", "ZooKeeper forgets it although it is alive", _one, when="up"),
-    Action("disconnect", "Cut off…", "it and another broker no longer reach one another",
-           lambda thing, given: ((int(thing), _number(given, "broker")), {}),
-           (Field("broker", "From broker", "number"),), "up"),
+    Action("disconnect", "Cut off…", "it and another broker, or ZooKeeper, no longer reach one another",
+           lambda thing, given: ((int(thing), _end(given)), {}), (OTHER,), "up"),
+    Action("delay", "Slow down…", "what it sends to another broker takes longer",
+           lambda thing, given: ((int(thing), _number(given, "other"), _seconds(given)), {}),
+           (Field("other", "To broker", "number", "1"), Field("seconds", "Seconds", "number", "2")), "up"),
+    Action("lose", "Lose a request…", "its connection breaks at its next request or write",
+           lambda thing, given: ((int(thing), _end(given)), {}), (OTHER,), "up"),
+    Action("fail_log_dir", "Disk fails", "one of its two log directories is gone", _one, when="up"),
     Action("lag", "Lag…", "its copy of a partition falls behind and leaves the ISR", _lag,
            (Field("partition", "Partition", "partition"),), "up"),
     Action("catch_up", "Catch up", "its copies keep up again", _one, when="up"),
@@ -103,6 +115,8 @@ PARTITION = (
     Action("reassign", "Reassign…", "give it other replicas; the first is preferred as leader",
            lambda thing, given: (({_partition(thing): _replicas(given)},), {}),
            (Field("replicas", "Replicas", "replicas"),)),
+    Action("cancel_reassignment", "Cancel reassignment", "back to the replicas it had",
+           lambda thing, given: (([_partition(thing)],), {})),
     Action("elect_preferred", "Elect preferred", "its first replica leads again",
            lambda thing, given: (([_partition(thing)],), {})),
     Action("add_partitions", "More partitions…", "its topic gets more partitions",
@@ -113,13 +127,20 @@ PARTITION = (
 )  # fmt: skip
 ZOOKEEPER = (
     Action("delete_controller", "Delete /controller", "the controller resigns, and all brokers compete again", _none),
-)
+    Action("write_znode", "Write a znode…", "by hand, whatever belongs there",
+           lambda thing, given: ((given.get("path", ""), given.get("data", "")), {}),
+           (Field("path", "Path", "text", "/controller"), Field("data", "Data", "text"))),
+    Action("delete_znode", "Delete a znode…", "by hand", lambda thing, given: ((given.get("path", ""),), {}),
+           (Field("path", "Path", "text", "/controller"),)),
+    Action("stop_zookeeper", "Stop", "it answers nobody; no session expires meanwhile", _none),
+    Action("start_zookeeper", "Start", "it answers again", _none),
+)  # fmt: skip
 CLUSTER = (
     Action("create_topic", "Create topic…", "so many partitions, so many copies of each", _create,
            (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
             Field("replication_factor", "Copies", "number", "3"))),
     Action("elect_preferred", "Elect all preferred", "every partition is led by its first replica again", _none),
-    Action("heal", "Heal", "every connection works again", _none),
+    Action("heal", "Heal", "pauses, cuts and delays end, and followers keep up", _none),
 )  # fmt: skip
 TIME = (
     Action("step", "Step", "on to the next moment in which something happens", _none),
@@ -131,9 +152,15 @@ ACTIONS = {"broker": BROKER, "partition": PARTITION, "zookeeper": ZOOKEEPER, "":
 """Kind of thing -> what can be done to it; `time` has what lets time pass."""
 
 
+MEMORY_ONLY = {"step", "run_until_violation", "pause", "stop_zookeeper", "start_zookeeper"}
+"""What needs virtual time, or a ZooKeeper that is only simulated."""
+
+
 def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
     """The actions this lab has, as data for the browser."""
-    hidden = set() if lab.zookeeper == "memory" else {"step", "run_until_violation"}
+    hidden = set() if lab.zookeeper == "memory" else MEMORY_ONLY
+    if not lab.generation.incremental_reassignment:
+        hidden = {*hidden, "cancel_reassignment"}
     return {
         kind: [
             {"do": a.do, "label": a.label, "hint": a.hint, "when": a.when, "fields": [f._asdict() for f in a.fields]}

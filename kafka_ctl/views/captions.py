@@ -186,9 +186,15 @@ FAULTS = {
     "resume": "{0} goes on after its pause.",
     "lag": "{0} falls behind with {1}.",
     "catch_up": "{0} may catch up again.",
-    "heal": "The network is whole again.",
+    "heal": "Pauses, cuts and delays end, and followers keep up again.",
+    "disconnect": "{0} is cut off ({2}).",
+    "delay": "What {0} sends takes longer ({2}).",
+    "lose": "The next connection that {0} uses will break ({2}).",
+    "fail_log_dir": "A disk of {0} fails: the copies on it are gone until it starts again.",
+    "stop_zookeeper": "ZooKeeper does not answer any more; no session expires meanwhile.",
+    "start_zookeeper": "ZooKeeper answers again.",
 }
-"""What a fault means; {0} is the broker, {1} the partition."""
+"""What a fault means; {0} is the broker, {1} the partition, {2} what else was said."""
 
 
 def _fault(records: Sequence[Record]) -> str:
@@ -196,6 +202,7 @@ def _fault(records: Sequence[Record]) -> str:
     broker = brokers(r.broker for r in records) if first.broker is not None else "the cluster"
     text = FAULTS.get(first.action, f"{{0}}: {brief(first.action)}.")
     said = text.replace("{0}", broker).replace("{1}", subjects(records) or "everything")
+    said = said.replace("{2}", brief(first.detail or ""))
     return said[0].upper() + said[1:]
 
 

@@ -81,7 +81,8 @@ class ClusterView:
             looks[f"head:{number}"] = Look("bare lost" if style == "down" else "bare", texts)
             line = "wire gone"
             if seen and seen.registered:
-                line = "wire" if seen.alive else "wire broken"
+                whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
+                line = "wire" if whole and not model.zookeeper_down else "wire broken"
             looks[f"session:{number}"] = Look(line)
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
@@ -100,6 +101,7 @@ class ClusterView:
             "/brokers/ids": shorten(str(here), 24),
             "state": _last_state(last) if last else f"{states} znodes",
         }
+        looks["zookeeper"] = Look("frame doubtful" if model.zookeeper_down else "frame")
         for path, name in ZNODES.items():
             styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")
             looks[f"znode:{path}"] = Look(styles, (name, said[path]))

@@ -65,7 +65,9 @@ class Model:
     running: dict[str, str] = field(default_factory=dict)
     controller: int | None = None
     controller_epoch: int | None = None
-    cuts: set[frozenset[int]] = field(default_factory=set)
+    cuts: dict[int, list[str]] = field(default_factory=dict)
+    """Broker -> whom it no longer reaches: the ids of brokers, or `zookeeper`."""
+    zookeeper_down: bool = False
     violations: list[str] = field(default_factory=list)
     seq: int = -1
 
@@ -223,9 +225,11 @@ class Model:
             self.partition(record.topic, record.partition).isr = record.isr
 
     def _fault(self, record: Record) -> None:
+        if record.action in ("heal", "stop_zookeeper", "start_zookeeper"):
+            self.zookeeper_down = record.action == "stop_zookeeper"
+        if record.action == "heal":
+            self.cuts.clear()
         if record.broker is None:
-            if record.action == "heal":
-                self.cuts.clear()
             return
         broker = self.broker(record.broker)
         if record.action in ("kill", "bounce"):
@@ -234,6 +238,11 @@ class Model:
             broker.alive, broker.note = True, "starting"
         elif record.action == "pause":
             broker.note = "paused"
+        elif record.action == "disconnect":
+            one, way, other = (record.detail or "? <-> ?").split(" ")
+            for end, far in ((one, other), (other, one))[: 2 if way == "<->" else 1]:
+                if end.isdecimal():
+                    self.cuts.setdefault(int(end), []).append(far)
         elif record.action in ("resume", "continue"):
             broker.note = ""
 

@@ -88,7 +88,8 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...) and `index`,
     `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
     """
-    own: dict[str, Any] = {name: options.pop(name) for name in ("index", "speed", "loop", "theme", "playing") if name in options}
+    names = ("index", "speed", "loop", "theme", "playing")
+    own: dict[str, Any] = {name: options.pop(name) for name in names if name in options}
     views = (view,) if isinstance(view, str) else tuple(view)
     if not views:
         raise BadInput("a player needs a view")

@@ -24,6 +24,8 @@ def broker_state(model: Model, number: int) -> tuple[str, str]:
         return "doubtful", "dead, still registered"
     if seen.note == "paused":
         return "doubtful", "paused"
+    if number in model.cuts:
+        return "doubtful", f"cut off from {', '.join(dict.fromkeys(model.cuts[number]))}"
     if not seen.registered:
         return "doubtful", seen.note or "alive, not registered"
     if model.controller == number:

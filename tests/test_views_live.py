@@ -1,0 +1,193 @@
+"""The live lab without a browser: every click makes one call, is in the script, and only what is new is sent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kafka_ctl import Lab
+from kafka_ctl.errors import KafkaCtlError
+from kafka_ctl.views.actions import ACTIONS, command, menu
+from kafka_ctl.views.frames import VIEWS, film
+from kafka_ctl.views.growing import KEPT, Growing
+from kafka_ctl.views.live import Live
+from kafka_ctl.views.script import script
+from kafka_ctl.views.steps import newsworthy
+
+GIVEN = {"topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
+         "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y"}  # fmt: skip
+
+REFUSED = ("start", "delete_znode", "write_znode", "start_zookeeper")
+"""What a lab in which all is well has no use for."""
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab(brokers=3, seed=7) as made:
+        made.create_topic("orders", partitions=4, replication_factor=3)
+        made.settle()
+        yield made
+
+
+def sent(live: Live) -> list[dict[str, Any]]:
+    """What goes to the browser from now on."""
+    messages: list[dict[str, Any]] = []
+    live.send = lambda content, buffers=None: messages.append(json.loads(json.dumps(content)))  # type: ignore[method-assign]
+    return messages
+
+
+def act(live: Live, thing: str, action: str, **given: str) -> dict[str, Any]:
+    live.receive({"do": "act", "thing": thing, "action": action, "given": given})
+    return live.now["said"]
+
+
+def test_a_click_is_a_call_in_the_script(lab: Lab) -> None:
+    live = lab.live()
+    messages = sent(live)
+    assert act(live, "broker:1", "kill") == {"text": "lab.kill(1)"}
+    assert live.now["script"] == [
+        'lab = Lab(brokers=3, generation="2.0", seed=7)',
+        'lab.create_topic("orders", partitions=4, replication_factor=3)', "lab.settle()", "lab.kill(1)",
+    ]  # fmt: skip
+    assert live.now["brokers"] == {"1": "down", "2": "up", "3": "up"}
+    [message] = messages
+    assert message["do"] == "grow" and len(message["frames"]) == 1
+    assert message["frames"][0]["caption"].startswith("Broker 1 is killed")
+    assert message["views"]["cluster"]["tracks"] and not message["redrawn"]
+
+
+def test_the_script_makes_the_same_run(lab: Lab) -> None:
+    live = lab.live()
+    act(live, "partition:orders-1", "reassign", replicas="3 2")
+    act(live, "time", "settle")
+    act(live, "broker:2", "lag", partition="orders-0")
+    act(live, "", "create_topic", topic="new_1", partitions="1", replication_factor="1")
+    names: dict[str, Any] = {"Lab": Lab}
+    exec("\n".join(script(lab)), names)
+    assert names["lab"].trace.records == lab.trace.records
+
+
+def test_a_refusal_is_one_sentence_and_nothing_happens(lab: Lab) -> None:
+    live = lab.live()
+    act(live, "broker:1", "kill")
+    before, told = live.now["script"], act(live, "broker:1", "kill")
+    assert told["refused"] and told["text"].startswith("broker 1 is down; kill needs")
+    assert live.now["script"] == before
+    for thing, action, given in (("broker:x", "kill", {}), ("broker:1", "fly", {}), ("partition:orders-0", "reassign", {}),
+                                 ("", "run_for", {"seconds": "soon"}), ("broker:2", "__init__", {})):  # fmt: skip
+        assert act(live, thing, action, **given)["refused"]
+
+
+def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
+    live = lab.live()
+    records = list(lab.trace.records)
+    act(live, "broker:2", "kill")
+    act(live, "time", "settle")
+    live.receive({"do": "undo"})
+    live.receive({"do": "undo"})
+    assert lab.trace.records == records and lab.brokers[2].state == "running"
+    assert live.now["said"] == {"text": "undone: lab.kill(2)"}
+    assert len(live.film["frames"]) == live.index + 1
+    for _ in range(3):
+        live.receive({"do": "undo"})
+    assert live.now["said"]["refused"]
+
+
+def test_a_fork_is_another_future(lab: Lab) -> None:
+    live = lab.live()
+    live.receive({"do": "fork", "frame": None})
+    assert live.other is not None and live.beside == live.other.model_id
+    assert live.now["compared"] == "the same facts from beginning to end"
+    act(live.other, "broker:3", "kill")
+    assert "broker 3" in live.now["compared"]
+    assert live.other.now["script"][-1] == "lab_2.kill(3)"
+    assert lab.brokers[3].state == "running"
+    live.receive({"do": "fork", "frame": 12})
+    assert len(live.other.lab.trace) < len(lab.trace)
+    live.receive({"do": "close"})
+    assert live.beside == "" and live.other is None
+
+
+def test_calls_made_elsewhere_are_shown_too(lab: Lab) -> None:
+    live = lab.live()
+    lab.kill(3)
+    live.refresh()
+    assert live.now["script"][-1] == "lab.kill(3)"
+    assert live.film["frames"][-1]["caption"].startswith("Broker 3 is killed")
+    assert lab.live() is live
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_grown_film_shows_what_a_film_of_all_shows(lab: Lab, view: str) -> None:
+    """Every part has the look it has in a film made at once."""
+    growing = Growing(lab.trace, "2.0")
+    growing.whole([view])
+    for name, *given in (("kill", 1), ("settle",), ("start", 1), ("settle",), ("create_topic", "b"), ("settle",)):
+        getattr(lab, name)(*given)
+        growing.read()
+        if growing.grow(view) is None:
+            growing.show(view)
+    grown = growing.reels[view][0].film
+    assert len(grown) == len(growing.frames)
+    whole = film(lab.trace, view, wants=newsworthy, limit=10_000, generation="2.0")
+    end = {name: look._replace(at=None) if "gone" in look.styles else look for name, look in grown.looks(-1).items()}
+    for name, look in whole.looks(-1).items():
+        if name in end and "hot" not in look.styles + end[name].styles and view in ("cluster", "partition", "replica"):
+            assert end[name] == (look._replace(at=None) if "gone" in look.styles else look), name
+
+
+def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
+    growing = Growing(lab.trace, "2.0")
+    growing.whole(["cluster"])
+    while not growing.too_long:
+        lab.bounce(1)
+        lab.settle()
+        growing.read()
+    growing.forget()
+    told = growing.whole(["cluster"])
+    assert len(told["frames"]) == KEPT // 2 + 1 == len(told["views"][0]["tokens"])
+    assert all(f["cause"] is None or f["cause"] < n for n, f in enumerate(told["frames"]))
+    lab.kill(2)
+    assert growing.read()[-1]["caption"].startswith("Broker 2 is killed")
+
+
+def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
+    """Each action, with its fields filled in, is either carried out or refused in a sentence."""
+    offered = menu(lab)
+    assert {action.do for actions in ACTIONS.values() for action in actions if hasattr(lab, action.do)} - {
+        "cancel_reassignment"
+    } == {action["do"] for actions in offered.values() for action in actions}
+    things = {"broker": "broker:1", "partition": "partition:orders-0", "zookeeper": "zookeeper", "": "", "time": ""}
+    for kind, actions in offered.items():
+        for action in actions:
+            wanted = command(things[kind], action["do"], GIVEN)
+            with Lab(brokers=3, seed=7) as fresh:
+                fresh.create_topic("orders", partitions=4, replication_factor=3)
+                fresh.settle()
+                try:
+                    getattr(fresh, wanted.name)(*wanted.args, **wanted.kwargs)
+                except KafkaCtlError as refused:
+                    assert action["do"] in REFUSED, refused
+
+
+def test_what_shows_without_a_widget(lab: Lab) -> None:
+    bundle, _ = lab._repr_mimebundle_()
+    assert {"image/svg+xml", "text/html", "text/plain", "application/vnd.jupyter.widget-view+json"} <= bundle.keys()
+    assert bundle["text/html"].startswith("<img alt=")
+    lab.close()
+    assert "application/vnd.jupyter.widget-view+json" not in lab._repr_mimebundle_()[0]
+
+
+def test_a_why_is_answered(lab: Lab) -> None:
+    live = lab.live()
+    messages = sent(live)
+    act(live, "broker:1", "kill")
+    act(live, "time", "settle")
+    frame = next(n for n, f in enumerate(live.film["frames"]) if f["kind"] == "election")
+    live.receive({"do": "why", "frame": frame})
+    told = messages[-1]
+    assert told["do"] == "why" and told["frame"] == frame
+    assert told["why"]["rule"] and any(ran for _, _, ran in told["why"]["source"]["lines"])
