@@ -60,7 +60,7 @@ def dispatch(argv: list[str]) -> int:
         return gate.main(rest)
     from kafka_ctl import cli
 
-    cli.main(args=argv, prog_name="kafka-ctl")
+    return cli.main(args=argv, prog_name="kafka-ctl")
 
 
 def at_home(root: Path) -> bool:

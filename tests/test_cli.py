@@ -247,7 +247,10 @@ def test_zookeeper_runs_in_the_foreground(tmp_path: Path) -> None:
         assert address
         socket.create_connection(("127.0.0.1", int(address[1])), 5).close()
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        try:
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
     assert (tmp_path / "data").is_dir()
 
 

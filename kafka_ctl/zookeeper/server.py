@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import weakref
 from contextlib import suppress
@@ -264,13 +266,14 @@ def zookeeper_jars() -> list[Path]:
 
 
 def serve(port: int | None = None, data: Path | str | None = None) -> None:
-    """Run a server in the foreground until Ctrl-C; Unavailable when it cannot start or dies by itself."""
+    """Run a server in the foreground until Ctrl-C or SIGTERM; Unavailable when it cannot start or dies by itself."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):  # asked for by name: whoever started us may have it ignored
+        signal.signal(number, lambda *_: stopped.set())
     with EmbeddedServer(port, data) as server:
         kept = f"znodes are kept in {data}" if data is not None else "its znodes go with it"
-        try:
-            print(f"ZooKeeper listens on {server.address}; {kept}; Ctrl-C stops it", flush=True)
-            while server.running:
-                time.sleep(0.3)
-        except KeyboardInterrupt:
-            return
+        print(f"ZooKeeper listens on {server.address}; {kept}; Ctrl-C stops it", flush=True)
+        while server.running:
+            if stopped.wait(0.3):
+                return
         raise Unavailable(f"ZooKeeper at {server.address} ended by itself; its log:\n{server.log_tail()}")
