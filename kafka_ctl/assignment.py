@@ -92,7 +92,8 @@ def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
     if partitions <= 0:
         raise Refused("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
     if replication_factor <= 0:
-        raise Refused("INVALID_REPLICATION_FACTOR", f"replication factor must be larger than 0; {replication_factor} asked")
+        text = f"replication factor must be larger than 0; {replication_factor} asked"
+        raise Refused("INVALID_REPLICATION_FACTOR", text)
     if replication_factor > len(ids):
         text = f"replication factor: {replication_factor} larger than available brokers: {len(ids)}"
         raise Refused("INVALID_REPLICATION_FACTOR", text)

@@ -89,7 +89,8 @@ class Trace(Sequence[Record]):
         seq = len(records)
         record = Record(
             seq, self._time_ms, actor, kind, action, topic, partition, broker, source, target, leader, isr,
-            leader_epoch, zk_version, controller_epoch, path, error, CAUSE.get() if cause is None else cause, replicas, detail,
+            leader_epoch, zk_version, controller_epoch, path, error, CAUSE.get() if cause is None else cause, replicas,
+            detail,
         )
         records.append(record)
         for listener in self.listeners:

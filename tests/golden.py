@@ -20,6 +20,7 @@ does not hold is never recorded. `python golden.py STORY` prints the story as it
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,7 +101,7 @@ class Stage:
         try:
             said = self._do(line)
         except (BadInput, NotReached) as refusal:
-            said = f"refused  {refusal}"
+            said = "refused  " + re.sub(r"^line \d+: ", "", str(refusal))
         records = self.the_lab.trace[self.told :]
         self.told = len(self.the_lab.trace)
         return "\n".join(filter(None, [text(records), said])) or "ok"
