@@ -61,7 +61,7 @@ TABLE = [
     (ALL, 4, (4, 5, 6)),  # step 8
     ((4, 5, 6), 4, (4, 5, 6)),  # step 10
 ]
-"""OAR = 1,2,3 and RAR = 4,5,6: AR, leader and ISR at each step, as Kafka's comment on onPartitionReassignment has it."""
+"""OAR = 1,2,3 and RAR = 4,5,6: AR, leader and ISR at each step, as in Kafka's comment on onPartitionReassignment."""
 
 
 @generations

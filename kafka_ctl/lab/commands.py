@@ -94,6 +94,10 @@ class Commands(Looking):
         self._world.clock.call(broken)
 
 
+DELETION_OFF = """Topic {} is marked for deletion.
+Note: This will have no impact if delete.topic.enable is not set to true."""
+
+
 class Topics(Commands):
     """What an administrator asks for."""
 
@@ -129,10 +133,11 @@ class Topics(Commands):
         self._ask(lambda: self._admin.add_partitions(topic, total), "add_partitions", topic=topic, total=total)
 
     @command
-    def delete_topic(self, topic: str) -> None:
-        """Ask for a topic's deletion."""
+    def delete_topic(self, topic: str) -> str | None:
+        """Ask for a topic's deletion; where `delete.topic.enable` is off, the tool's note on that."""
         checks.text("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
+        return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)
 
     @command
     def elect_preferred(self, partitions: Iterable[Any] | None = None) -> None:
