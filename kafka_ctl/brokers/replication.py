@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import ConnectionLoss, SessionExpired
+from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import (
     IsrChangeNotificationSequenceZNode,
@@ -118,6 +119,7 @@ class Replication:
 
     async def expire_laggards(self) -> None:
         """Every half `replica.lag.time.max.ms`, take followers out of the ISR that lag for longer than that."""
+        CAUSE.set(None)
         broker = self.broker
         limit = broker.config["replica.lag.time.max.ms"] / 1000
         while True:

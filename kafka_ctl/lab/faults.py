@@ -236,7 +236,8 @@ class Faults(Commands):
     @command
     def write_znode(self, path: str, data: str) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not."""
-        content = checks.text("a path", path) and str(data).encode()
+        checks.text("a path", path)
+        content = str(data).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
     @command

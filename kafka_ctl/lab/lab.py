@@ -20,6 +20,7 @@ from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
+from kafka_ctl.lab.invariants import Violation
 from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.reassigning import Reassigning
 from kafka_ctl.lab.travel import Travel
@@ -105,6 +106,18 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
         for _ in range(checks.whole("a number of steps", n)):
             size = len(self.trace)
             clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle)  # type: ignore[misc]
+
+    @command
+    def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
+        """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
+        world = self._memory("run_until_violation")
+        broken = len(world.violations)
+        violations = world.checker.violations
+        loop = world.clock.loop
+        world.clock.drive(lambda: len(violations) > broken or loop.idle, self.now + checks.seconds("a limit", limit))
+        if loop.idle:
+            world.settle()
+        return violations[broken] if len(violations) > broken else None
 
     def run_until(self, holds: Callable[[Lab], bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)` is true; NotReached when it is not within `limit` seconds."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.lab import view
+from kafka_ctl.lab.invariants import Violation
 from kafka_ctl.lab.world import World
 from kafka_ctl.trace import Trace
 
@@ -30,6 +31,11 @@ class Looking:
     def trace(self) -> Trace:
         """Everything that has happened so far, as records."""
         return self._world.trace
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The invariants broken so far, each once for each thing it is about; `known` is the ticket of a real bug."""
+        return self._world.violations
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
 from kafka_ctl.lab.costs import Costs
+from kafka_ctl.lab.invariants import Checker, Violation
 from kafka_ctl.lab.network import Network
 from kafka_ctl.trace import Trace
 from kafka_ctl.zookeeper.kafka import KafkaZk
@@ -131,6 +132,12 @@ class World:
         active = [b.controller for b in self.brokers.values() if b.listening and b.controller.is_active]
         return max(active, key=lambda c: c.context.epoch, default=None)
 
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is broken but processes that are down."""
+        still = any(broker.paused_since != math.inf for broker in self.brokers.values())
+        return not still and not self.network.ways
+
     def _somebody_is_late(self) -> bool:
         """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
         up = [broker for broker in self.brokers.values() if broker.listening]
@@ -139,6 +146,11 @@ class World:
         return suspects and any(broker.replication.late_followers(self.clock.now()) for broker in up)
 
     # What the lab asks of a world.
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The invariants broken so far; on real time none is checked."""
+        return ()
 
     @property
     def address(self) -> str | None:
@@ -191,6 +203,15 @@ class MemoryWorld(World):
     ) -> None:
         super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history)
         self.store: MemoryStore = MemoryStore(self.clock, self.trace, self.costs.zookeeper_round_trip)
+        self.checker = Checker(self)
+
+    @property
+    def healthy(self) -> bool:
+        return super().healthy and self.store.up and not self.store.cut
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        return tuple(self.checker.violations)
 
     def expire(self, session: Session) -> None:
         assert isinstance(session, MemorySession)
@@ -205,6 +226,7 @@ class MemoryWorld(World):
                 break
             self.clock.drive(lambda: False, self.clock.now() + patience / 2)
             self.clock.settle(limit)
+        self.checker.rest()
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
         self.clock.drive(holds, self.clock.now() + (LIMIT if limit is None else limit))

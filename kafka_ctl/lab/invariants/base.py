@@ -1,0 +1,94 @@
+"""What an invariant is, and what breaking one is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.invariants.checker import Checker
+    from kafka_ctl.lab.world import World
+
+
+class Breakable(NamedTuple):
+    """Real Kafka breaks the invariant where this field of its generation has this value, as the ticket tells.
+
+    `field` may also be the name of a configuration key, or `any` for every generation there is here.
+    """
+
+    field: str
+    value: bool
+    ticket: str
+
+
+class Violation(NamedTuple):
+    """An invariant that no longer holds: which, since which record, what is wrong, and the ticket if it is known."""
+
+    invariant: str
+    name: str
+    seq: int
+    text: str
+    known: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.invariant} {self.name}: {self.text}" + (f" (known: {self.known})" if self.known else "")
+
+
+class Invariant:
+    """One thing that must always be true. Subclasses have the methods that they need of those below.
+
+    `motive` names what showed that it matters; `breakable` where real Kafka breaks it.
+    """
+
+    id: ClassVar[str]
+    name: ClassVar[str]
+    sentence: ClassVar[str]
+    motive: ClassVar[str]
+    breakable: ClassVar[tuple[Breakable, ...]] = ()
+    needs: ClassVar[str | None] = None
+    """The field of a generation without which the invariant means nothing."""
+
+    def __init__(self, checker: Checker) -> None:
+        self.checker, self.facts = checker, checker.facts
+        self.generation: Generation = checker.generation
+
+    @classmethod
+    def applies(cls, generation: Generation) -> bool:
+        return cls.needs is None or bool(getattr(generation, cls.needs))
+
+    @classmethod
+    def known(cls, generation: Generation, config: Any) -> str | None:
+        """The ticket that tells why this generation can break the invariant; None if it must not."""
+        for field, value, ticket in cls.breakable:
+            if field == "any" or getattr(generation, field, config.get(field)) is value:
+                return ticket
+        return None
+
+    def broken(self, record: Record | None, text: str, *subject: Any) -> None:
+        """Report it, once for each subject."""
+        self.checker.report(self, record, text, subject)
+
+    # What a subclass can listen to. `rest` is called when nothing is under way and nothing is broken.
+
+    def state_written(
+        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
+    ) -> None: ...
+
+    def written(self, record: Record) -> None: ...
+
+    def said(self, record: Record) -> None: ...
+
+    def moved(self, record: Record) -> None: ...
+
+    def event(self, record: Record) -> None: ...
+
+    def told(self, record: Record) -> None: ...
+
+    def answered(self, record: Record) -> None: ...
+
+    def process(self, record: Record) -> None: ...
+
+    def rest(self, world: World) -> None: ...

@@ -1,0 +1,87 @@
+"""Checks every invariant after every record, and remembers what was broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kafka_ctl.lab.invariants import controller, rest
+from kafka_ctl.lab.invariants.base import Invariant, Violation
+from kafka_ctl.lab.invariants.facts import Facts
+from kafka_ctl.trace import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.world import World
+
+INVARIANTS: tuple[type[Invariant], ...] = tuple(
+    sorted((*controller.INVARIANTS, *rest.INVARIANTS), key=lambda invariant: int(invariant.id[1:]))
+)
+"""All invariants, by number."""
+
+
+class Checker:
+    """Listens to a trace; `violations` are what has been broken so far."""
+
+    def __init__(self, world: World) -> None:
+        self.world, self.generation, self.config = world, world.generation, world.config
+        self.trace = world.trace
+        self.facts = Facts(world.trace.records)
+        self.violations: list[Violation] = []
+        self._reported: set[tuple[Any, ...]] = set()
+        all_of_them = [invariant(self) for invariant in INVARIANTS if invariant.applies(self.generation)]
+
+        def listeners(hook: str) -> list[Callable[..., None]]:
+            return [getattr(i, hook) for i in all_of_them if getattr(type(i), hook) is not getattr(Invariant, hook)]
+
+        self._states, self._writes, self._rest = listeners("state_written"), listeners("written"), listeners("rest")
+        said, moved, event, told = listeners("said"), listeners("moved"), listeners("event"), listeners("told")
+        answered = listeners("answered")
+        process: list[Callable[[Record], None]] = [self.facts.process, *listeners("process")]
+        self._by_kind: dict[str, list[Callable[[Record], None]]] = {
+            "zk": [self._zk], "controller": [self.facts.said, *said], "partition": moved, "replica": moved,
+            "event": [*event, self.facts.process], "request": told, "response": answered,
+            "broker": process, "fault": process,
+        }  # fmt: skip
+        self.trace.listeners.append(self.check)
+
+    def check(self, record: Record) -> None:
+        """Take one record into the facts and see what it breaks."""
+        for listener in self._by_kind.get(record.kind, ()):
+            listener(record)
+
+    def _zk(self, record: Record) -> None:
+        if record.error is not None or record.action not in ("create", "set", "delete"):
+            return
+        state = self.facts.state(record)
+        if state is not None:
+            for check in self._states:
+                check(record, *state)
+        for check in self._writes:
+            check(record)
+        if state is None:
+            self.facts.written(record)
+
+    def rest(self) -> None:
+        """Nothing is under way: check what must then be true, unless something is still broken."""
+        if self.world.healthy:
+            for check in self._rest:
+                check(self.world)
+
+    def report(self, invariant: Invariant, record: Record | None, text: str, subject: tuple[Any, ...]) -> None:
+        key = (invariant.id, *subject)
+        if key in self._reported:
+            return
+        self._reported.add(key)
+        known = invariant.known(self.generation, self.config)
+        topic, partition, broker = _columns(subject)
+        seq = self.trace.add(
+            "invariants", "violation", invariant.name, topic, partition, broker,
+            cause=record.seq if record else None, error=known, detail=f"{invariant.id}: {text}",
+        )  # fmt: skip
+        self.violations.append(Violation(invariant.id, invariant.name, seq, text, known))
+
+
+def _columns(subject: tuple[Any, ...]) -> tuple[str | None, int | None, int | None]:
+    """Topic, partition and broker of what a violation is about."""
+    topic, partition = next(((part[0], part[1]) for part in subject if isinstance(part, tuple)), (None, None))
+    return topic, partition, next((part for part in subject if isinstance(part, int)), None)

@@ -1,0 +1,165 @@
+"""Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.lab.invariants.base import Breakable, Invariant
+from kafka_ctl.trace import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.world import World
+
+
+def running(world: World) -> list[Broker]:
+    return [broker for broker in world.brokers.values() if broker.listening]
+
+
+class EverybodyIsTold(Invariant):
+    id, name = "I14", "everybody-is-told"
+    sentence = "Every live broker has been told who leads the partitions it holds, once nothing is under way."
+    motive = "KAFKA-7235, KAFKA-13407"
+    breakable = (Breakable("broker_epochs", False, "KAFKA-7235"),)
+
+    def rest(self, world: World) -> None:
+        brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
+        for tp, state in self.facts.states.items():
+            assignment = self.facts.assigned(tp)
+            if assignment is None or state.leader == NO_LEADER or tp.topic in self.facts.doomed:
+                continue
+            for id in assignment.replicas:
+                if id not in brokers or brokers[id].disk.refuses(tp):
+                    continue
+                hosted = brokers[id].replicas.hosted.get(tp)
+                told = hosted.state if hosted else None
+                if told is None or (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
+                    knows = f"leader {told.leader} epoch {told.leader_epoch}" if told else "nothing"
+                    text = f"broker {id} knows {knows} of {tp}; it is leader {state.leader} epoch {state.leader_epoch}"
+                    self.broken(None, text, tp, id)
+
+
+class AllAgree(Invariant):
+    id, name = "I18", "all-agree"
+    sentence = "Once nothing is under way, ZooKeeper, the controller and every live broker say the same of a partition."
+    motive = "EventuallyMetadataConverges in formal models of Kafka"
+    breakable = (
+        Breakable("caches_bumped_epoch", False, "KAFKA-9212"),
+        Breakable("broker_epochs", False, "KAFKA-7235"),
+    )
+
+    def rest(self, world: World) -> None:
+        acting = world.acting()
+        if acting is None:
+            return
+        stored = {tp: s[:3] for tp, s in self.facts.states.items() if tp.topic not in self.facts.doomed}
+        views = {f"controller {acting.id}": acting.context.leadership}
+        views |= {f"broker {b.id}": b.replicas.metadata for b in running(world) if b.id in self.facts.registered}
+        for who, known in views.items():
+            believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.doomed}
+            if believed != stored:
+                for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
+                    text = f"{who} believes {_told(believed.get(tp))} of {tp}; ZooKeeper has {_told(stored.get(tp))}"
+                    self.broken(None, text, tp, who)
+
+
+def _told(state: tuple | None) -> str:
+    return f"leader={state[0]} isr={list(state[1])} leader_epoch={state[2]}" if state else "nothing"
+
+
+class WhatIsWishedHappens(Invariant):
+    id, name = "I19", "what-is-wished-happens"
+    sentence = (
+        "When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a "
+        "leader, and reassignments and deletions whose brokers are all alive come to an end."
+    )
+    motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
+
+    def rest(self, world: World) -> None:
+        live = {broker.id: broker for broker in running(world)}
+        if not live:
+            return
+        acting = world.acting()
+        if acting is None or self.facts.controller != acting.id or acting.context.epoch != self.facts.epoch:
+            text = "brokers are up, but none of them acts as the controller that ZooKeeper knows"
+            self.broken(None, text, "controller")
+            return
+        if absent := sorted(live.keys() - self.facts.registered):
+            self.broken(None, f"brokers {absent} are up but not registered", "registered")
+        for text, subject in (*self._leaderless(live), *self._undeleted(world, live), *self._unmoved(live)):
+            self.broken(None, text, subject)
+
+    def _serves(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
+        return id in live and not live[id].disk.refuses(tp)
+
+    def _leaderless(self, live: dict[int, Broker]) -> Iterator[tuple[str, tuple[str, int]]]:
+        for tp, state in self.facts.states.items():
+            able = [id for id in state.isr if self._serves(live, id, tp)]
+            if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.doomed:
+                yield f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could", tp
+
+    def _undeleted(self, world: World, live: dict[int, Broker]) -> Iterator[tuple[str, tuple[str, int]]]:
+        moving = {tp.topic for tp in self._moving()}
+        for topic in self.facts.doomed:
+            copies = self.facts.assignments.get(topic, {}).items()
+            whole = all(
+                self._serves(live, id, TopicPartition(topic, n)) for n, assigned in copies for id in assigned.replicas
+            )
+            if whole and topic not in moving and world.config["delete.topic.enable"]:
+                yield f"topic {topic} is to be deleted and all its copies are there, but it is not", (topic, 0)
+
+    def _unmoved(self, live: dict[int, Broker]) -> Iterator[tuple[str, tuple[str, int]]]:
+        for tp in self._moving():
+            target, state = self.facts.target(tp), self.facts.states.get(tp)
+            able = state is not None and self._serves(live, state.leader, tp)
+            keeping_up = all(self._serves(live, id, tp) and tp not in live[id].replication.lagging for id in target)
+            if able and keeping_up and tp.topic not in self.facts.doomed:
+                yield f"the reassignment of {tp} to {list(target)} does not end though all of them are alive", tp
+
+    def _moving(self) -> list[TopicPartition]:
+        moving = {
+            TopicPartition(topic, n)
+            for topic, numbers in self.facts.assignments.items()
+            for n, assignment in numbers.items()
+            if assignment.is_being_reassigned
+        }
+        return sorted(moving | self.facts.wishes.keys())
+
+
+class LeadersComeHome(Invariant):
+    id, name = "I20", "leaders-come-home"
+    sentence = (
+        "Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks "
+        "while it could lead."
+    )
+    motive = "zalando-nakadi/bubuku#156"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.astray: dict[int, int] = {}
+
+    def event(self, record: Record) -> None:
+        if record.action != "AutoPreferredReplicaLeaderElection" or record.target != "done":
+            return
+        facts, share = self.facts, self.checker.config["leader.imbalance.per.broker.percentage"] / 100
+        busy = facts.wishes or any(a.is_being_reassigned for p in facts.assignments.values() for a in p.values())
+        led: dict[int, list[bool]] = {}
+        for topic, numbers in facts.assignments.items():
+            for n, assignment in numbers.items():
+                state = facts.states.get(TopicPartition(topic, n))
+                if state is not None and topic not in facts.doomed:
+                    preferred = assignment.replicas[0]
+                    could = preferred in facts.registered and preferred in state.isr
+                    led.setdefault(preferred, []).append(could and state.leader != preferred)
+        acting = record.actor == f"controller-{facts.controller}" and self.checker.world.healthy and not busy
+        for broker, astray in led.items():
+            late = acting and sum(astray) / len(astray) > share
+            self.astray[broker] = self.astray.get(broker, 0) + 1 if late else 0
+            if self.astray[broker] > 2:
+                text = f"broker {broker} does not get {sum(astray)} of its {len(astray)} leaderships back"
+                self.broken(record, text, broker)
+
+
+INVARIANTS = (EverybodyIsTold, AllAgree, WhatIsWishedHappens, LeadersComeHome)
