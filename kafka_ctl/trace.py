@@ -64,9 +64,13 @@ class Trace(Sequence[Record]):
     """The records of one history, in order; a sequence that can be sliced, filtered, printed and saved."""
 
     def __init__(
-        self, now: Callable[[], float] = lambda: 0.0, records: Sequence[Record] = (), history: str = "lab"
+        self,
+        now: Callable[[], float] = lambda: 0.0,
+        records: Sequence[Record] = (),
+        history: str = "lab",
+        generation: str = "2.0",
     ) -> None:
-        self.history = history
+        self.history, self.generation = history, generation
         self.records: list[Record] = list(records)
         self._now = now
         self._second, self._time_ms = -1.0, 0.0
@@ -137,7 +141,7 @@ class Trace(Sequence[Record]):
     def __getitem__(self, index: slice) -> Trace: ...
     def __getitem__(self, index: int | slice) -> Record | Trace:
         if isinstance(index, slice):
-            return Trace(records=self.records[index], history=self.history)
+            return self._part(self.records[index])
         return self.records[index]
 
     def __iter__(self) -> Iterator[Record]:
@@ -161,7 +165,7 @@ class Trace(Sequence[Record]):
             and (stop is None or r.seq < stop)
             and all(getattr(r, name) in values for name, values in wanted.items())
         ]
-        return Trace(records=picked, history=self.history)
+        return self._part(picked)
 
     def causes(self, seq: int) -> Trace:
         """The chain of causes that ends in the record `seq`, first cause first."""
@@ -171,7 +175,7 @@ class Trace(Sequence[Record]):
         while record is not None:
             chain.append(record)
             record = by_seq.get(record.cause) if record.cause is not None else None
-        return Trace(records=chain[::-1], history=self.history)
+        return self._part(chain[::-1])
 
     def text(self, level: str = "story") -> str:
         """The trace as aligned text, one fact a line; `level` is one of `LEVELS`."""
@@ -179,11 +183,14 @@ class Trace(Sequence[Record]):
 
         return text(self.records, level)
 
-    def kafka_log(self, name: str = "state-change", generation: str = "2.0") -> str:
-        """The lines Kafka of that generation would have written to `state-change.log` or `controller.log`."""
+    def _part(self, records: Sequence[Record]) -> Trace:
+        return Trace(records=records, history=self.history, generation=self.generation)
+
+    def kafka_log(self, name: str = "state-change", generation: str | None = None) -> str:
+        """What Kafka of a generation (the lab's own) would have written to `state-change.log` or `controller.log`."""
         from kafka_ctl.lab.kafkalog import kafka_log
 
-        return kafka_log(self.records, name, generation)
+        return kafka_log(self.records, name, generation or self.generation)
 
     def to_arrow(self) -> Any:
         """The trace as a pyarrow table in the trace schema."""

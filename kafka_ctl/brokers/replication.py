@@ -129,18 +129,24 @@ class Replication:
 
     def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
         """By partition led here: members of the ISR that have not been in step since then."""
+        network, me = self.broker.network, self.broker.id
+        suspects = {
+            other.id
+            for other in network.brokers.values()
+            if other.id != me and (other.replication.lagging or network.silence(other.id, me) != math.inf)
+        }
+        if not suspects:
+            return {}
         late = {
-            tp: tuple(f for f in hosted.state.isr if self._is_late(tp, f, since))
+            tp: tuple(f for f in hosted.state.isr if f in suspects and self._is_late(tp, f, since))
             for tp, hosted in self.broker.replicas.hosted.items()
-            if hosted.state.leader == self.broker.id and len(hosted.state.isr) > 1
+            if hosted.state.leader == me and len(hosted.state.isr) > 1
         }
         return {tp: followers for tp, followers in late.items() if followers}
 
     def _is_late(self, tp: TopicPartition, follower: int, since: float) -> bool:
         """Whether a follower has not been in step since then: it lags, or, where that counts, its process is down."""
-        other = self.broker.network.brokers.get(follower)
-        if other is None or follower == self.broker.id:
-            return False
+        other = self.broker.network.brokers[follower]
         silent_since = self.broker.network.silence(follower, self.broker.id)
         if silent_since == math.inf:
             return other.replication.lagging.get(tp, math.inf) <= since

@@ -90,7 +90,7 @@ def parse_description(path_or_text: str | Path) -> Description:
 
 def _read(path_or_text: str | Path) -> tuple[str, str]:
     """Where errors are, and the text: a text is what has lines or begins like a description."""
-    given = str(path_or_text)
+    given = str(path_or_text).lstrip("\ufeff")
     if isinstance(path_or_text, str) and ("\n" in given or given.lstrip().startswith(("{", "[", "Topic:"))):
         source, text = "description", given
     else:
@@ -104,6 +104,9 @@ def _read(path_or_text: str | Path) -> tuple[str, str]:
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
             raise BadInput(f"description {source[:200]!r}: no description, and as a file: {reason}") from None
+    lines = text.splitlines()
+    if found := next((line for line in lines if line.startswith('{"version"')), None):
+        text = found if len(lines) > 1 and lines[0] != found else text  # as the reassignment tool prints it
     if len(text) > MAX_CHARACTERS:
         raise BadInput(f"{source}: {len(text)} characters; at most {MAX_CHARACTERS} are read")
     return source, text
@@ -190,11 +193,11 @@ def _check(entry: _Entry) -> None:
 
 
 def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict[str, int]) -> None:
-    """Every topic has the partitions 0 to n-1, n being what its header says."""
+    """A topic with a header has the partitions 0 to n-1, n being what that says; of others any may be listed."""
     if not found and not counts:
         raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
     listed = Counter(partition.topic for partition in found)
-    for topic, count in {**listed, **counts}.items():
+    for topic, count in counts.items():
         for partition in range(max(count, listed[topic])):
             if TopicPartition(topic, partition) not in found:
                 raise BadInput(

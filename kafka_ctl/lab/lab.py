@@ -6,6 +6,7 @@ Every call below a `@command` is remembered; `lab.story` is the whole run as tex
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,13 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
             size = len(self.trace)
             clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle)  # type: ignore[misc]
 
+<<<<<<< /tmp/pub.cur
+    def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
+        """Let time pass until `holds(lab)`, or `holds()`, is true; NotReached when it is not within `limit` seconds."""
+        if not callable(holds):
+            raise BadInput(f"run_until({holds!r}): a function of the lab, or of nothing, that says when to stop")
+        given = (self,) if inspect.signature(holds).parameters else ()
+=======
     @command
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
@@ -121,8 +129,9 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
 
     def run_until(self, holds: Callable[[Lab], bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)` is true; NotReached when it is not within `limit` seconds."""
+>>>>>>> /tmp/pub.new
         start, size = self._world.clock.now(), len(self.trace)
-        reached = self._world.run_until(lambda: holds(self), None if limit == LIMIT else limit)
+        reached = self._world.run_until(lambda: holds(*given), None if limit == LIMIT else limit)
         if self._world.is_memory:  # in the story, that much time passed
             seconds = self._world.clock.now() - start
             self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))

@@ -33,6 +33,8 @@ T = TypeVar("T")
 MEMORY, EMBEDDED = "memory", "embedded"
 CLUSTER_ID = "kafka-ctl-teaching-kit"
 
+MAX_ID = 2**31 - 1
+"""The largest broker id: Kafka's are 32-bit integers."""
 ZERO_IS_FINE = (
     "controlled.shutdown.retry.backoff.ms",
     "leader.imbalance.per.broker.percentage",
@@ -73,6 +75,8 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     for broker in racks:
         if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
             raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more")
+        if broker > MAX_ID:
+            raise BadInput(f"broker id {broker}: an id is {MAX_ID} or less")
         if not isinstance(racks[broker], (str, NoneType)):
             raise BadInput(f"broker {broker} cannot be in rack {racks[broker]!r}; a rack is a name or None")
     if len(racks) != len(listed):
@@ -98,7 +102,7 @@ class World:
         self.generation, self.config, self.cluster_id = generation, config, CLUSTER_ID
         self.random = random.Random(seed)
         self.clock, self.costs = clock, costs
-        self.trace = Trace(clock.now, history=history)
+        self.trace = Trace(clock.now, history=history, generation=generation.name)
         self.network = Network(clock, costs.request, config["controller.socket.timeout.ms"] / 1000)
         self.brokers: dict[int, Broker] = self.network.brokers
         self.awaited: set[int] = set()
@@ -140,10 +144,8 @@ class World:
 
     def _somebody_is_late(self) -> bool:
         """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
-        up = [broker for broker in self.brokers.values() if broker.listening]
-        ill = self.network.ways or any(b.replication.lagging or b.paused_since != math.inf for b in up)
-        suspects = ill or len(up) < len(self.brokers)
-        return suspects and any(broker.replication.late_followers(self.clock.now()) for broker in up)
+        now = self.clock.now()
+        return any(broker.listening and broker.replication.late_followers(now) for broker in self.brokers.values())
 
     # What the lab asks of a world.
 

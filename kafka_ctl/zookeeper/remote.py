@@ -228,21 +228,17 @@ class RemoteStore(Store):
     async def _remove(self) -> None:
         assert self._tools is not None
         tools = self._tools
-        if self.chroot in self._made_roots:
-            doomed = await self._tree(self.chroot)
-        else:
-            if left := sorted(self.doubtful - set(self.created)):
-                _log.warning("znodes that may be left on ZooKeeper at %s: %s", self.servers, ", ".join(left))
-            made = [(self.inside(path), zxid) for path, zxid in self.created.items()]
-            answers = await tools.send([Exists(path) for path, _ in made], WINDOW)
-            doomed = [
-                answer.op.path
-                for answer, (_, zxid) in zip(answers, made, strict=True)
-                if answer.stat and answer.stat.czxid == zxid
-            ]
+        if left := sorted(self.doubtful - set(self.created)):
+            _log.warning("znodes that may be left on ZooKeeper at %s: %s", self.servers, ", ".join(left))
+        made = [(self.inside(path), zxid) for path, zxid in (*self.created.items(), *self.ephemerals.items())]
+        answers = await tools.send([Exists(path) for path, _ in made], WINDOW)
+        doomed = [
+            answer.op.path
+            for answer, (_, mark) in zip(answers, made, strict=True)
+            if answer.stat and mark in (answer.stat.czxid, answer.stat.ephemeral_owner or None)
+        ]
         doomed.sort(key=lambda path: path.count("/"), reverse=True)
-        above = [path for path in reversed(self._made_roots) if path != self.chroot]
-        for answer in await tools.send([Delete(path) for path in (*doomed, *above)], WINDOW):
+        for answer in await tools.send([Delete(path) for path in (*doomed, *reversed(self._made_roots))], WINDOW):
             if answer.error not in (None, "NONODE", "NOTEMPTY"):
                 answer.checked()
 
