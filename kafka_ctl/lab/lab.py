@@ -38,9 +38,16 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
     """
 
     def __init__(
-        self, brokers: int | Iterable[int] | Mapping[int, str | None] = 3, generation: str | Generation = "2.0",
-        seed: int = 0, zookeeper: str = world.MEMORY, config: Mapping[str, Any] | None = None,
-        costs: Costs | None = None, settle: bool = True, history: str = "lab", described: Description | None = None,
+        self,
+        brokers: int | Iterable[int] | Mapping[int, str | None] = 3,
+        generation: str | Generation = "2.0",
+        seed: int = 0,
+        zookeeper: str = world.MEMORY,
+        config: Mapping[str, Any] | None = None,
+        costs: Costs | None = None,
+        settle: bool = True,
+        history: str = "lab",
+        described: Description | None = None,
     ) -> None:
         self.closed = True
         self.generation = Generation(generation)
@@ -108,13 +115,6 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
             size = len(self.trace)
             clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle)  # type: ignore[misc]
 
-<<<<<<< /tmp/pub.cur
-    def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
-        """Let time pass until `holds(lab)`, or `holds()`, is true; NotReached when it is not within `limit` seconds."""
-        if not callable(holds):
-            raise BadInput(f"run_until({holds!r}): a function of the lab, or of nothing, that says when to stop")
-        given = (self,) if inspect.signature(holds).parameters else ()
-=======
     @command
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
@@ -127,9 +127,11 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
             world.settle()
         return violations[broken] if len(violations) > broken else None
 
-    def run_until(self, holds: Callable[[Lab], bool], limit: float = LIMIT) -> None:
-        """Let time pass until `holds(lab)` is true; NotReached when it is not within `limit` seconds."""
->>>>>>> /tmp/pub.new
+    def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
+        """Let time pass until `holds(lab)`, or `holds()`, is true; NotReached when it is not within `limit` seconds."""
+        if not callable(holds):
+            raise BadInput(f"run_until({holds!r}): a function of the lab, or of nothing, that says when to stop")
+        given = (self,) if inspect.signature(holds).parameters else ()
         start, size = self._world.clock.now(), len(self.trace)
         reached = self._world.run_until(lambda: holds(*given), None if limit == LIMIT else limit)
         if self._world.is_memory:  # in the story, that much time passed
