@@ -20,7 +20,8 @@ Texts follow one order: the subject, what was asked, what is allowed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -77,6 +78,18 @@ class Refused(BadInput):
 
 class Unavailable(KafkaCtlError):
     """Something outside this package is missing; the text says how to get it."""
+
+
+@contextmanager
+def needed_for(what: str) -> Iterator[None]:
+    """Turn the absence of an optional package into Unavailable, with the cure."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise Unavailable(
+            f"{what} needs the package {error.name}, which is not installed here; `python3 -m kafka_ctl lab` makes an "
+            "environment that has everything"
+        ) from None
 
 
 class NotReached(KafkaCtlError):

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.errors import UnknownName
+from kafka_ctl.errors import UnknownName, needed_for
 
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
 """The `seq` of the record whose consequences the current task is carrying out."""
@@ -194,12 +194,14 @@ class Trace(Sequence[Record]):
 
     def to_arrow(self) -> Any:
         """The trace as a pyarrow table in the trace schema."""
-        from kafka_ctl.history.schema import to_arrow
+        with needed_for("an Arrow table"):
+            from kafka_ctl.history.schema import to_arrow
 
         return to_arrow(self)
 
     def to_parquet(self, path: Any) -> None:
         """Write the trace to one Parquet file in the trace schema."""
-        from kafka_ctl.history.schema import to_parquet
+        with needed_for("Parquet"):
+            from kafka_ctl.history.schema import to_parquet
 
         to_parquet(self, path)

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.errors import Unavailable
 
@@ -191,3 +191,16 @@ def _connection(told: bytes) -> dict[str, str]:
     """PySpark's hand-over: the port, then the length and the text of the secret."""
     port, length = int.from_bytes(told[:4], "big"), int.from_bytes(told[4:8], "big")
     return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + length].decode()}
+
+
+def use_this_python(spark: Any) -> None:
+    """Have the tasks of a local session run in this interpreter, which has what they need.
+
+    A session that somebody else made runs whatever `python3` comes first on PATH.
+    """
+    try:
+        context = spark.sparkContext
+    except Exception:  # Spark Connect has no context, and its workers are its own affair
+        return
+    if context.master.startswith("local"):
+        context.pythonExec = sys.executable

@@ -11,8 +11,12 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from kafka_ctl.errors import Unavailable, needed_for
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import Trace
+
+MOST_DRAWN = 100_000
+"""Records from which a notebook still draws a lab unasked; more would keep the kernel busy for seconds."""
 
 
 class Pictures:
@@ -53,7 +57,8 @@ class Pictures:
         `view` is `cluster`, `partition`, `replica`, `spacetime`, `zookeeper`, `queue` or `timeline`; for options such
         as `start` (the first record's `seq`) and `limit` see `views/player.py`. Raises UnknownName for another view.
         """
-        from kafka_ctl.views.player import player
+        with needed_for("a player"):
+            from kafka_ctl.views.player import player
 
         return player(self.trace, view, generation=self.generation.name, **options)
 
@@ -68,10 +73,15 @@ class Pictures:
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""
-        from kafka_ctl.views.frames import film
-        from kafka_ctl.views.still import still
+        if len(self.trace) > MOST_DRAWN:
+            return {"text/plain": repr(self)}, {}
+        try:
+            from kafka_ctl.views.frames import film
+            from kafka_ctl.views.still import still
 
-        picture = still(film(self.trace), caption=False)
+            picture = still(film(self.trace), caption=False)
+        except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
+            return {"text/plain": repr(self)}, {}
         coded = base64.b64encode(picture.encode()).decode()
         image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
         bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, needed_for
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
 from kafka_ctl.lab.costs import Costs
@@ -241,6 +241,7 @@ def open_world(
     """The world for `memory`, `embedded` or an address."""
     if zookeeper == MEMORY:
         return MemoryWorld(generation, config, seed, costs, history)
-    from kafka_ctl.lab.real import RealWorld
+    with needed_for("a real ZooKeeper"):
+        from kafka_ctl.lab.real import RealWorld
 
     return RealWorld(zookeeper, generation, config, seed, costs, history)
