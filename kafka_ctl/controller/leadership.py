@@ -151,6 +151,8 @@ async def _register_with_epoch(c: Controller, data: bytes) -> tuple[int, int]:
 
 async def read_epoch(c: Controller) -> None:
     """Take over the epoch of the last controller, if there was one."""
+    if not c.generation.single_threaded and not await c.zk.exists(ControllerEpochZNode.path()):
+        return
     answer = await c.zk.read(ControllerEpochZNode.path())
     if answer.error is None:
         assert isinstance(answer.value, bytes) and answer.stat is not None

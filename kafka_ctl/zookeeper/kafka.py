@@ -14,7 +14,7 @@ from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPart
 from kafka_ctl.errors import BadInput, ControllerMoved, ZooKeeperError
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
-from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Multi, Result, Set
+from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Multi, Result, Set
 
 Write = Create | Set | Delete
 
@@ -65,6 +65,10 @@ class KafkaZk:
 
     async def write(self, op: Write) -> Result:
         return (await self.write_all([op]))[0]
+
+    async def exists(self, path: str) -> bool:
+        """Whether a znode is there."""
+        return (await self.send([Exists(path)]))[0].error is None
 
     async def broker_ids(self) -> list[int]:
         """The ids of the registered brokers, ascending."""
