@@ -168,6 +168,12 @@ class Live extends Player {
       this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
       this.root.focus();
     };
+    this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
+      if (event.key === "Escape") cancel.click();
+      if (event.key !== "Enter" || event.target === cancel) return;
+      event.preventDefault(); event.stopPropagation();
+      this.form.requestSubmit();
+    };
     this.form.hidden = false;
     Object.values(inputs)[0].select();
     Object.values(inputs)[0].focus();

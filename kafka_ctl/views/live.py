@@ -186,7 +186,7 @@ class Live(Widget):
             "travels": lab.zookeeper == "memory",
             "compared": printable(str(compare(lab, self.other.lab))) if self.other else "",
         }
-        if hasattr(lab, "violations"):
+        if hasattr(lab, "violations") and lab.zookeeper == "memory":
             now["violations"] = self._violations()
         return now
 

@@ -124,7 +124,8 @@ class Player {
   constructor(model, el) {
     this.model = model; this.el = el; this.timer = 0; this.shown = null;
     this.calm = matchMedia("(prefers-reduced-motion: reduce)");
-    this.root = html("div", { class: "kc", tabindex: "0", role: "region", "aria-label": "Player of the controller's steps" });
+    this.root = html("div", { class: "kc", tabindex: "0", role: "region", "aria-label": "Player of the controller's steps",
+      "data-lm-suppress-shortcuts": "true" });   // keys pressed in here are ours, not JupyterLab's
     el.append(this.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.watchTheme();
@@ -323,6 +324,7 @@ class Player {
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
     shut.onclick = () => { this.explain(null); this.root.focus(); };
     this.why.replaceChildren(shut, ...parts);
+    this.why.scrollIntoView({ block: "nearest" });
   }
   bar() {
     const { first, back, play, next, last } = this.buttons, playing = this.model.get("playing");
