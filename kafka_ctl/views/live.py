@@ -176,7 +176,7 @@ class Live(Widget):
             "name": self.name,
             "title": f"Kafka {lab.generation}, {lab.now:.3f} s",
             "script": [printable(line) for line in script(lab, self.name)],
-            "brokers": {str(b): "up" if view.state != "down" else "down" for b, view in lab.brokers.items()},
+            "brokers": {str(b): "up" if seen.alive else "down" for b, seen in sorted(model.brokers.items())},
             "partitions": {
                 printable(f"{topic}-{number}"): ", ".join(map(str, seen.replicas))
                 for (topic, number), seen in sorted(model.partitions.items())

@@ -289,15 +289,16 @@ class Player {
   }
   // The log lines of this step, between those of the steps around it; each leads to its step.
   showLog(index) {
-    const lines = [], first = Math.max(0, index - 40);
-    for (let i = first; i <= Math.min(this.last, index + 12); i++) {
-      for (const text of this.film.frames[i].log ?? []) {
-        const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
-        if (i === index) line.setAttribute("aria-current", "step");
-        line.onclick = () => this.go(i);
-        lines.push(line);
-      }
-    }
+    const told = (i) => (this.film.frames[i].log ?? []).map((text) => [i, text]);
+    let before = [], after = [];
+    for (let i = index - 1; i >= 0 && before.length < 16; i--) before = [...told(i), ...before];
+    for (let i = index + 1; i <= this.last && after.length < 12; i++) after.push(...told(i));
+    const lines = [...before.slice(-24), ...told(index), ...after.slice(0, 12)].map(([i, text]) => {
+      const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
+      if (i === index) line.setAttribute("aria-current", "step");
+      line.onclick = () => this.go(i);
+      return line;
+    });
     this.log.replaceChildren(...lines);
     this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
     const here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);

@@ -135,5 +135,3 @@ def _target(trace: Trace, record: Record) -> tuple[int, ...]:
             if leaving:
                 return tuple(b for b in record.replicas or () if b not in leaving)
     return record.replicas or ()
-
-

@@ -1,0 +1,151 @@
+"""How fast the pictures are, in a real JupyterLab in a real Chromium.
+
+From a click to the frame that shows it, for steps of a film and for calls of a living cluster (5 brokers, 60
+partitions); 200 frames made ready; a cluster of 1,000 partitions opened.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import Figure
+from kafka_ctl import Lab
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.views.frames import film
+from kafka_ctl.views.payload import payload
+
+CELLS = {
+    "player": "lab.player(limit=200)",
+    "live": "lab",
+}
+START = f"""
+import sys
+sys.path[:0] = [{str(ROOT)!r}]
+from kafka_ctl import Lab
+lab = Lab(brokers=5, seed=7)
+lab.create_topic("orders", partitions=60, replication_factor=3)
+lab.settle()
+"""
+CLICKED = """async ([selector, times]) => {
+  const root = document.querySelector('.kc'), taken = [];
+  const painted = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  for (let i = 0; i < times; i++) {
+    const picked = typeof selector === 'string' ? selector : selector[i % selector.length];
+    const button = root.querySelector(picked), before = root.dataset.step;
+    const changed = new Promise((done) => {
+      const watch = new MutationObserver(() => { if (root.dataset.step !== before) { watch.disconnect(); done(); } });
+      watch.observe(root, { attributes: true, attributeFilter: ['data-step'] });
+    });
+    const start = performance.now();
+    button.click();
+    await changed; await painted();
+    taken.push(performance.now() - start);
+    await new Promise((done) => setTimeout(done, 60));
+  }
+  return taken;
+}"""
+"""Clicks and waits until the browser has painted the step that follows; milliseconds of each click."""
+
+
+def notebook(folder: Path, last: str) -> None:
+    """A notebook that opens the lab and shows it as `last` says."""
+    import nbformat
+
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(START + last)])
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, folder / "views.ipynb")
+
+
+def in_browser(last: str, measure: Callable[[Any], list[float]]) -> list[float]:
+    """Run the notebook in JupyterLab and measure its output."""
+    from tests import browser
+
+    with tempfile.TemporaryDirectory() as folder:
+        notebook(Path(folder), last)
+        with browser.lab(Path(folder)) as server, browser.page(viewport={"width": 1500, "height": 1100}) as page:
+            assert browser.run_all(page, server, "views.ipynb")
+            page.wait_for_selector(".kc .part")
+            return measure(page)
+
+
+def stepping(page: Any) -> list[float]:
+    """Next, next, next."""
+    page.evaluate("() => document.querySelector(\".kc [data-do='first']\").click()")
+    page.wait_for_selector(".kc[data-step='0']")
+    page.evaluate(CLICKED, [".kc [data-do='next']", 5])
+    return list(page.evaluate(CLICKED, [".kc [data-do='next']", 40]))
+
+
+def killing(page: Any) -> list[float]:
+    """Each broker is killed, and started again: a call of the kernel, and the frame that comes of it."""
+    taken: list[float] = []
+    for turn in range(8):
+        for broker in range(1, 6):
+            page.select_option(".kc .actions select", f"broker:{broker}")
+            action = "kill" if turn % 2 == 0 else "start"
+            page.wait_for_selector(f".kc .actions [data-act='{action}']:enabled")
+            taken += page.evaluate(CLICKED, [f".kc .actions [data-act='{action}']", 1])
+    return taken[5:]
+
+
+def settling(page: Any) -> list[float]:
+    """A dead broker is noticed: some twenty frames come of one click."""
+    taken: list[float] = []
+    for action in ("kill", "start") * 6:
+        page.select_option(".kc .actions select", "broker:2")
+        page.wait_for_selector(f".kc .actions [data-act='{action}']:enabled")
+        page.evaluate(CLICKED, [f".kc .actions [data-act='{action}']", 1])
+        taken += page.evaluate(CLICKED, [".kc .time [data-act='settle']", 1])
+    return taken[2:]
+
+
+def frames() -> list[float]:
+    """200 frames of a long run, from records to what is sent, without and with the first layout."""
+    with Lab(brokers=5, seed=7) as lab:
+        lab.create_topic("orders", partitions=60, replication_factor=3)
+        lab.settle()
+        for broker in (1, 2, 3, 4, 5) * 2:
+            lab.kill(broker)
+            lab.settle()
+            lab.start(broker)
+            lab.settle()
+        start = time.perf_counter()
+        made = film(lab.trace, limit=200)
+        json.dumps(payload([made]))
+        assert len(made) == 201
+        return [1000 * (time.perf_counter() - start)]
+
+
+def opening() -> list[float]:
+    """A lab of 1,000 partitions, from `lab` to the bundle that a notebook shows."""
+    with Lab(brokers=10, seed=7) as lab:
+        lab.create_topic("orders", partitions=1000, replication_factor=3)
+        lab.settle()
+        start = time.perf_counter()
+        lab._repr_mimebundle_()
+        return [1000 * (time.perf_counter() - start)]
+
+
+MEASURES: tuple[tuple[str, Callable[[], list[float]], float, float], ...] = (
+    ("a step of a film: click to painted frame", lambda: in_browser(CELLS["player"], stepping), 50, 100),
+    ("a call of the lab: click to painted frame", lambda: in_browser(CELLS["live"], killing), 50, 100),
+    ("until quiet: click to first painted frame", lambda: in_browser(CELLS["live"], settling), 250, 500),
+    ("200 frames made ready, with the first layout", frames, 2000, 2000),
+    ("1,000 partitions opened, first layout included", opening, 2000, 2000),
+)
+"""What is measured, how, and the limits in milliseconds of the median and of the 95th percentile."""
+
+
+def measure() -> Iterator[Figure]:
+    """Each as median and 95th percentile, beside its limits."""
+    for name, run, median, high in MEASURES:
+        taken = sorted(run())
+        middle, late = statistics.median(taken), taken[max(0, round(0.95 * len(taken)) - 1)]
+        said = "" if middle <= median and late <= high else ", too slow here"
+        yield Figure(name, f"{middle:.0f} ms, 95 % {late:.0f} ms", f"limits {median}, {high} ms{said}")
