@@ -10,8 +10,9 @@ Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateC
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from kafka_ctl.errors import UnknownName
@@ -48,6 +49,20 @@ def kafka_log(
     return "".join(f"{line}\n" for _, line in KafkaLines(name, generation, broker).add(records))
 
 
+class Line:
+    """A line that is written when it is read, as most lines of a long trace never are: `str(line)`."""
+
+    __slots__ = ("said", "time")
+
+    def __init__(self, time: datetime | None, said: Callable[[], str]) -> None:
+        self.time, self.said = time, said
+
+    def __str__(self) -> str:
+        if self.time is None:
+            return self.said()
+        return f"[{self.time:%Y-%m-%d %H:%M:%S},{self.time.microsecond // 1000:03}] {self.said()}"
+
+
 class KafkaLines:
     """The lines of `kafka_log`, each with the `seq` of the record it comes from, for a trace that grows."""
 
@@ -56,7 +71,7 @@ class KafkaLines:
             raise UnknownName("Kafka log", name, NAMES)
         self.writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
 
-    def add(self, records: Iterable[Record]) -> list[tuple[int, str]]:
+    def add(self, records: Iterable[Record]) -> list[tuple[int, Line]]:
         """The lines of these records, which follow those of the call before."""
         writer, told = self.writer, list(records)
         writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(told) if _tells_epoch(r)} | writer.epochs
@@ -76,7 +91,7 @@ class _Writer:
 
     def __init__(self, book: Book, name: str, broker: int | None) -> None:
         self.book, self.name, self.broker = book, name, broker
-        self.lines: list[str] = []
+        self.lines: list[Line] = []
         self.epochs: dict[str, int] = {}
         """The epoch of each controller, in a slice the first one it tells."""
         self.nodes: dict[int, dict[str, Any]] = {}
@@ -109,8 +124,7 @@ class _Writer:
             return
         known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | words
         time = EPOCH + timedelta(milliseconds=int(r.time_ms))
-        stamp = f"{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}"
-        self.lines += [f"[{stamp}] {line}" for file, line in self.book.lines(what, known) if file == self.name]
+        self.lines += [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
 
     def node(self, broker: int) -> dict[str, Any]:
         """Where a broker listens: as its znode said, else as the lab has it."""
@@ -174,7 +188,8 @@ class _Writer:
         if kind in self.book.values:
             allowed = tables["2.0"].previous(r.target or "") if kind == illegal else ()
             words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
-            self.lines.append(self.book.say(self.book.values[kind], words | {"text": r.detail, "code": r.error}))
+            words |= {"text": r.detail, "code": r.error}
+            self.lines.append(Line(None, partial(self.book.say, self.book.values[kind], words)))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")

@@ -1,6 +1,6 @@
 """What Kafka writes into its logs, as data: one file of lines for each generation in `loglines/`.
 
-`book("2.0").lines("elected", words)` are the lines for one thing that happened. How Scala and Java print
+`book("2.0").lines("elected", words)` are what says the lines for one thing that happened. How Scala and Java print
 values and collections is in the files and in `SHAPES`; `lab/kafkalog.py` says when which line is due.
 """
 
@@ -112,11 +112,14 @@ class Book(string.Formatter):
                     here.setdefault(name, []).append(Template(level, component, text))
         self.templates |= here
 
-    def lines(self, name: str, words: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-        """(file, `LEVEL message (logger)`) for each line this generation writes when `name` happens."""
+    def lines(self, name: str, words: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
+        """(file, what says `LEVEL message (logger)`) for each line this generation writes when `name` happens."""
         for level, component, text in self.templates.get(name, ()):
             file, logger, prefix = self.components[component]
-            yield file, f"{level} {self.say(prefix + text, words)} ({logger})"
+            yield file, functools.partial(self._line, level, prefix + text, logger, words)
+
+    def _line(self, level: str, text: str, logger: str, words: Mapping[str, Any]) -> str:
+        return f"{level} {self.say(text, words)} ({logger})"
 
     def say(self, text: str, words: Mapping[str, Any]) -> str:
         """A template with its words filled in."""

@@ -79,14 +79,15 @@ class Pictures:
             from kafka_ctl.views.frames import film
             from kafka_ctl.views.still import still
 
-            picture = still(film(self.trace), caption=False)
+            shown = None if self.closed else self.live()
+            picture = still((shown and shown.reel) or film(self.trace), caption=False)
         except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
             return {"text/plain": repr(self)}, {}
         coded = base64.b64encode(picture.encode()).decode()
         image = f'<img alt="{escape(repr(self))}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
         bundle = {"text/html": image, "image/svg+xml": picture, "text/plain": repr(self)}
-        if self.closed:
+        if shown is None:
             return bundle, {}
-        shown = self.live()._repr_mimebundle_(**options)
-        widget, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
+        made = shown._repr_mimebundle_(**options)
+        widget, meta = made if isinstance(made, tuple) else (made or {}, {})
         return {**widget, **bundle}, meta

@@ -16,6 +16,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.travel import compare
 from kafka_ctl.views.actions import command, menu
 from kafka_ctl.views.dot import printable
+from kafka_ctl.views.frames import Film
 from kafka_ctl.views.growing import Growing
 from kafka_ctl.views.player import HERE, Widget
 from kafka_ctl.views.script import UNTIL, call, script
@@ -51,6 +52,12 @@ class Live(Widget):
 
     def _length(self) -> int:
         return len(self.growing.frames)
+
+    @property
+    def reel(self) -> Film | None:
+        """The film of the cluster, while that is looked at."""
+        made = self.growing.reels.get("cluster")
+        return made and made[0].film
 
     # What the browser asks for
 

@@ -14,8 +14,8 @@ from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
 from kafka_ctl.views.still import pill_width
 
-Logs = Iterable[tuple[int, str]]
-"""Lines of Kafka's logs, each with the `seq` of its record."""
+Logs = Iterable[tuple[int, object]]
+"""Lines of Kafka's logs (what `str` makes of them), each with the `seq` of its record."""
 LINES = 60
 """The most log lines that are shown beside one frame."""
 
@@ -39,15 +39,13 @@ def frame_data(
 def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:
     """Each line with the frame that shows its record, or else with the frame before it."""
     frame_of = {seq: index for index, own in enumerate(seqs) for seq in own}
-    told = [list[str]() for _ in seqs]
+    told = [list[object]() for _ in seqs]
     ends = list(accumulate((own[-1] if own else -1 for own in seqs), max))
     for seq, line in logs:
         if told:
-            told[frame_of.get(seq, max(0, bisect_right(ends, seq) - 1))].append(printable(line))
-    for lines in told:
-        if len(lines) > LINES:
-            lines[LINES:] = [f"… and {len(lines) - LINES} lines more"]
-    return told
+            told[frame_of.get(seq, max(0, bisect_right(ends, seq) - 1))].append(line)
+    more = [[f"… and {len(lines) - LINES} lines more"] if len(lines) > LINES else [] for lines in told]
+    return [[printable(str(line)) for line in lines[:LINES] + end] for lines, end in zip(told, more, strict=True)]
 
 
 def view_data(film: Film, rows: Rows | None = None) -> dict[str, Any]:
