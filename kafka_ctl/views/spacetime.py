@@ -102,8 +102,9 @@ class SpaceTimeView:
             yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
         seen: set[tuple[str, str, str]] = set()
         labelled: set[str] = set()
-        for record in step.records:
-            style, source, target, label = message(record)
+        told = sorted(map(message, step.records), key=lambda m: m.source == m.target)  # arrows get the words
+        dotted = {m.source for m in told if m.source == m.target}
+        for style, source, target, label in told:
             if (style, source, target) in seen or source not in self.place:
                 continue
             seen.add((style, source, target))
@@ -113,7 +114,7 @@ class SpaceTimeView:
             if target in self.place and target != source:
                 yield self._arrow(name, row, style, source, target, words)
             else:
-                yield self._dot(name, row, style, source, words)
+                yield self._dot(name, row, style, source, words, dotted)
 
     def _arrow(self, name: str, row: int, style: str, source: str, target: str, words: str) -> Part:
         y, x0, x1 = self._y(row), self.place[source], self.place[target]
@@ -123,7 +124,7 @@ class SpaceTimeView:
             Shape("body", "path", (("d", f"M{x0:g},{y - 5:g}L{end - 6 * way:g},{tip:g}"),)),
             Shape("head", "path", (("d", f"M{end:g},{tip:g}l{-9 * way},-4.5v9Z"),)),
         )
-        text = (Text(x0 + way * 10, y - 5, shorten(words, 46), 10.5, "start" if way > 0 else "end"),) if words else ()
+        text = (Text(x0 + way * 10, y - 9, shorten(words, 46), 10.5, "start" if way > 0 else "end"),) if words else ()
         return Part(
             name,
             Box(min(x0, x1), y - 8, abs(x1 - x0), 16),
@@ -134,11 +135,17 @@ class SpaceTimeView:
             of=f"step:{row + 1}",
         )
 
-    def _dot(self, name: str, row: int, style: str, lane: str, words: str) -> Part:
-        y, x = self._y(row), self.place[lane]
-        last = lane == self.lanes[-1] and len(self.lanes) > 2
+    def _dot(self, name: str, row: int, style: str, lane: str, words: str, dotted: set[str]) -> Part:
+        """A mark in one lane; its words end where another mark of the same row begins."""
+        y, x, number = self._y(row), self.place[lane], self.lanes.index(lane)
+        last = number == len(self.lanes) - 1 and number > 1
         aside = 16 if "crown" in style else 11
-        text = Text(x - aside if last else x + aside, y + 4, shorten(words, 46), 10.5, "end" if last else "start")
+        beside = self.lanes[number - 1 if last else min(number + 1, len(self.lanes) - 1)]
+        room = 46
+        if beside in dotted and beside != lane:  # the last two lanes write towards one another: half the way for each
+            inner = self.lanes[-2:] == sorted((lane, beside), key=self.lanes.index)
+            room = int((abs(x - self.place[beside]) - 26) / 6.4 / (2 if inner else 1))
+        text = Text(x - aside if last else x + aside, y + 4, shorten(words, room), 10.5, "end" if last else "start")
         sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
         size = 1.2 if sign != "crown" else 0.9
         return Part(
