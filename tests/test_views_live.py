@@ -192,3 +192,15 @@ def test_a_why_is_answered(lab: Lab) -> None:
     told = messages[-1]
     assert told["do"] == "why" and told["frame"] == frame
     assert told["why"]["rule"] and any(ran for _, _, ran in told["why"]["source"]["lines"])
+
+
+def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab) -> None:
+    live = lab.live()
+    assert live.now["violations"] == []
+    for _ in range(2):
+        lab.trace.add("checker", "violation", "leader-in-isr", "orders", 0, detail="broker 9 leads, but is not in the ISR")
+        live.refresh()
+    [broken] = live.now["violations"]
+    assert "broker 9 leads" in broken["text"]
+    assert live.film["frames"][broken["frame"]]["kind"] == "violation"
+    assert live.film["frames"][broken["frame"] - 1]["kind"] != "violation"

@@ -157,8 +157,8 @@ class Player {
     }
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
-    const scene = html("div", { class: "scene" }, this.stage, this.log);
-    this.root.replaceChildren(this.tabs, scene, this.controls(), this.caption, this.words, this.why);
+    this.scene = html("div", { class: "scene" }, this.stage, this.log);
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.words, this.why);
     this.open(this.film.views[0].view);
     this.show(); this.beat(); this.chosen();
   }
@@ -184,7 +184,12 @@ class Player {
     this.opened();
   }
   get open_views() { return [...this.tabs.children].filter((tab) => tab.getAttribute("aria-selected") === "true").map((tab) => tab.dataset.tab); }
-  opened() { for (const [name, stage] of this.stages) stage.box.hidden = !this.open_views.includes(name); }
+  opened() {
+    const open = this.open_views;
+    for (const [name, stage] of this.stages) stage.box.hidden = !open.includes(name);
+    const wide = ({ svg }) => svg.getAttribute("width") > 2 * svg.getAttribute("height");
+    this.scene.classList.toggle("wide", open.some((name) => this.stages.has(name) && wide(this.stages.get(name))));
+  }
   controls() {
     const bar = html("div", { class: "bar" });
     const all = { first: ["First step (Home)", () => this.go(0)], back: ["Previous step (left arrow)", () => this.go(this.index - 1)],
@@ -319,7 +324,7 @@ class Player {
     if (why.causes.length) parts.push(html("h5", {}, "How it came to that"), html("ol", { class: "chain" }, ...why.causes.map((text) => html("li", {}, text))));
     if (why.source) {
       const code = html("pre", { class: "source", tabindex: "0", "aria-label": "source" });
-      why.source.lines.forEach(([number, text, ran]) => code.append(html("span", { class: ran ? "ran" : "" }, `${ran ? "▸" : " "}${String(number).padStart(4)}  ${text}\n`)));
+      why.source.lines.forEach(([number, text, ran]) => code.append(html("span", { class: ran ? "ran" : "" }, `${ran ? "▸" : " "}${String(number).padStart(4)}  ${text}`)));
       parts.push(html("h5", {}, why.source.name), code);
     }
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
