@@ -198,7 +198,7 @@ def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab) -> None:
     live = lab.live()
     assert live.now["violations"] == []
     for _ in range(2):
-        lab.trace.add("checker", "violation", "leader-in-isr", "orders", 0, detail="broker 9 leads, but is not in the ISR")
+        lab.trace.add("checker", "violation", "leader-in-isr", detail="broker 9 leads, but is not in the ISR")
         live.refresh()
     [broken] = live.now["violations"]
     assert "broker 9 leads" in broken["text"]
