@@ -77,15 +77,12 @@ def add_partitions(
         raise BadInput("the topic does not have partition with id 0; new partitions continue its pattern")
     if total <= len(existing):
         raise BadInput(
-            "The number of partitions for a topic can only be increased: "
-            f"{total} asked, {len(existing)} are there"
+            f"The number of partitions for a topic can only be increased: {total} asked, {len(existing)} are there"
         )
     ids = sorted(set(brokers))
     leader = existing[0][0]
     start = next((place for place, broker in enumerate(ids) if broker >= leader), 0)
-    return assign(
-        ids, total - len(existing), len(existing[0]), start=start, first_partition=len(existing), racks=racks
-    )
+    return assign(ids, total - len(existing), len(existing[0]), start=start, first_partition=len(existing), racks=racks)
 
 
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
@@ -104,9 +101,7 @@ def _racks(ids: list[int], racks: Mapping[int, str | None] | None) -> dict[int, 
     known = {broker: rack for broker in ids if (rack := (racks or {}).get(broker)) is not None}
     if known and len(known) < len(ids):
         missing = ", ".join(str(broker) for broker in ids if broker not in known)
-        raise BadInput(
-            f"Not all brokers have rack information for replica rack aware assignment; none for {missing}"
-        )
+        raise BadInput(f"Not all brokers have rack information for replica rack aware assignment; none for {missing}")
     return known
 
 

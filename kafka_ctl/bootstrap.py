@@ -141,9 +141,7 @@ def _set_up(root: Path, venv: Path, lock: int) -> None:
     began, stamp = time.monotonic(), read_stamp(venv)
     usable = _works(python_of(venv))
     if stamp is None and not usable and {entry.name for entry in venv.iterdir()} - {LOCK}:
-        raise SetupFailed(
-            f"{venv} is no environment with Python 3.11 or newer; remove that folder and start again"
-        )
+        raise SetupFailed(f"{venv} is no environment with Python 3.11 or newer; remove that folder and start again")
     moved = stamp is not None and not stamp.endswith(f" {root}")
     if moved or not usable:
         empty(venv)

@@ -86,9 +86,7 @@ def count(report: Path) -> Counter[str]:
             int(suite.get("failures", 0)) + int(suite.get("errors", 0)),
             int(suite.get("skipped", 0)),
         )
-        counted += Counter(
-            passed=int(suite.get("tests", 0)) - failed - skipped, failed=failed, skipped=skipped
-        )
+        counted += Counter(passed=int(suite.get("tests", 0)) - failed - skipped, failed=failed, skipped=skipped)
     return counted
 
 
@@ -96,9 +94,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """A line for each step, and pytest's kind of last line for all of them."""
     lines = [f"\n{' summary ':=^100}"]
     for step, status, seconds, counted in outcomes:
-        lines.append(
-            f"{'FAILED' if status else 'passed'}  {step.name:<10} {seconds:6.1f} s  {_told(counted)}"
-        )
+        lines.append(f"{'FAILED' if status else 'passed'}  {step.name:<10} {seconds:6.1f} s  {_told(counted)}")
     total = sum((outcome.counted for outcome in outcomes), Counter[str]())
     seconds = sum(outcome.seconds for outcome in outcomes)
     return "\n".join([*lines, f"{f' {_told(total)} in {seconds:.2f}s ':=^100}"])

@@ -199,9 +199,7 @@ def only(names: Iterable[str], requirements: str) -> Iterator[str]:
 def telling(line: str) -> str:
     """What a person wants to see of an installer's line, at most 80 characters; empty if nothing."""
     line = re.sub(r"\(from .*|--hash=\S+|https?://\S+/", "", line).strip()
-    if line.startswith(
-        ("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")
-    ):
+    if line.startswith(("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")):
         return ""
     if line.startswith("Installing collected packages:"):
         return f"installing {line.count(',') + 1} packages"

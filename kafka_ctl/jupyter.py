@@ -43,9 +43,7 @@ class Server(NamedTuple):
 
     def status(self) -> dict[str, Any]:
         """The server's own account of itself: when it started, its kernels and connections."""
-        request = urllib.request.Request(
-            f"{self.address}/api/status", headers={"Authorization": f"token {self.token}"}
-        )
+        request = urllib.request.Request(f"{self.address}/api/status", headers={"Authorization": f"token {self.token}"})
         # A proxy that is set for the outside world has no business with 127.0.0.1.
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with direct.open(request, timeout=5) as answer:
@@ -111,13 +109,9 @@ def _wait_for(server: Server, seconds: float = 120) -> None:
             return
         except (OSError, ValueError):
             if server.process.poll() is not None:
-                raise Unavailable(
-                    f"JupyterLab ended at once with status {server.process.returncode}"
-                ) from None
+                raise Unavailable(f"JupyterLab ended at once with status {server.process.returncode}") from None
             if time.monotonic() > end:
-                raise Unavailable(
-                    f"JupyterLab did not answer at {server.address} within {seconds:.0f} s"
-                ) from None
+                raise Unavailable(f"JupyterLab did not answer at {server.address} within {seconds:.0f} s") from None
             time.sleep(0.1)
 
 
@@ -144,9 +138,7 @@ def check(root: Path = ROOT) -> dict[str, Any]:
             raise Unavailable(f"{trouble}; it said: {said[-1000:] or 'nothing'}") from None
 
 
-def open_lab(
-    notebook: str = FIRST, *, port: int | None = None, browser: bool = True, root: Path = ROOT
-) -> int:
+def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = True, root: Path = ROOT) -> int:
     """Open JupyterLab on `notebook`, print the address, and stay until it ends; its exit status.
 
     Raises `BadInput` when there is no such notebook or `port` is taken.
@@ -168,14 +160,10 @@ def open_lab(
 def main(argv: Sequence[str]) -> int:
     """The command `lab`: the exit status is 0 when the lab ran, 1 when it could not, 2 for a wrong call."""
     parser = argparse.ArgumentParser(prog="kafka-ctl lab", description="Open JupyterLab on the first lesson.")
-    parser.add_argument(
-        "notebook", nargs="?", default=FIRST, help=f"which notebook to open (default: {FIRST})"
-    )
+    parser.add_argument("notebook", nargs="?", default=FIRST, help=f"which notebook to open (default: {FIRST})")
     parser.add_argument("--check", action="store_true", help="start the lab, print its status, stop it")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open no browser")
-    parser.add_argument(
-        "--port", type=int, help=f"listen here (default: {USUAL_PORT}, or the next that is free)"
-    )
+    parser.add_argument("--port", type=int, help=f"listen here (default: {USUAL_PORT}, or the next that is free)")
     chosen = parser.parse_args(argv)
     try:
         if chosen.check:

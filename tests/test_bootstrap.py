@@ -166,9 +166,7 @@ def test_an_unreachable_registry_is_said_in_one_sentence(
         "PIP_FIND_LINKS": "",
     }.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(
-        SetupFailed, match=r"^the package registry cannot be reached; .* run the same command again$"
-    ):
+    with pytest.raises(SetupFailed, match=r"^the package registry cannot be reached; .* run the same command again$"):
         bootstrap.prepare(checkout)
     assert bootstrap.read_stamp(checkout / ".venv") == "unfinished"
     assert not bootstrap.ready(checkout)
@@ -184,9 +182,7 @@ def test_a_python_without_venv_is_told_the_cure(checkout: Path, monkeypatch: pyt
 
 
 @posix
-def test_without_venvs_own_pip_the_pip_of_the_system_serves(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_venvs_own_pip_the_pip_of_the_system_serves(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An environment made without pip is filled from outside, by `pip --python`."""
     venv = checkout / ".venv"
     venv.mkdir()
@@ -298,9 +294,7 @@ def test_build_tools_are_taken_from_the_list_with_their_hashes() -> None:
     """They are installed first, by the same versions and hashes."""
     listed = "a==1 \\\n    --hash=sha256:aa\n"
     listed += "wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\nwheels==3\n"
-    assert list(installing.only(["wheel"], listed)) == [
-        "wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"
-    ]
+    assert list(installing.only(["wheel"], listed)) == ["wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"]
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])

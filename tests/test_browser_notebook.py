@@ -39,7 +39,7 @@ def at(player: Any, step: int) -> None:
 
 
 def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
-    """Run all; in every player, next shows another picture and caption, and back shows the first ones again."""
+    """Run all; in every player, next shows other pictures and captions, and back shows the first ones again."""
     shutil.copy(ROOT / FIRST, tmp_path / "first.ipynb")  # JupyterLab saves what it has run
     cells = nbformat.read(ROOT / FIRST, as_version=4).cells
     players = [n for n, each in enumerate(cells) if each.cell_type == "code" and ".player(" in each.source]
@@ -55,9 +55,10 @@ def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
             first, told = picture(player), player.locator(".caption").inner_text()
             player.locator("[data-do='next']").click()
             at(player, 1)
-            assert picture(player) != first and player.locator(".caption").inner_text() != told
+            assert player.locator(".caption").inner_text() != told
             player.locator("[data-do='next']").click()
             at(player, 2)
+            assert picture(player) != first
             page.screenshot(path=ARTIFACTS / f"{number:02}-{cells[number].id}.png")
             player.locator("[data-do='back']").click()
             player.locator("[data-do='back']").click()

@@ -39,9 +39,7 @@ def disagreements(root: Path) -> list[str]:
         if want.pop(name, None) and have.pop(instead, None) is None:
             return [f"{name} is there, {instead} is not"]
     different = sorted(name for name in want | have if want.get(name) != have.get(name))
-    return [
-        f"{name}: pyproject.toml has {want.get(name)}, environment.yml {have.get(name)}" for name in different
-    ]
+    return [f"{name}: pyproject.toml has {want.get(name)}, environment.yml {have.get(name)}" for name in different]
 
 
 @pytest.fixture
@@ -90,9 +88,7 @@ def test_the_list_pins_what_pyproject_asks_for() -> None:
         pins.setdefault(canonicalize_name(name), []).append(version)
     for wanted in map(Requirement, environment.requirements()):
         versions = pins.get(canonicalize_name(wanted.name), [])
-        assert versions, (
-            f"{wanted.name} is not in requirements.txt; run `python -m kafka_ctl.environment lock`"
-        )
+        assert versions, f"{wanted.name} is not in requirements.txt; run `python -m kafka_ctl.environment lock`"
         assert all(version in wanted.specifier for version in versions), f"{wanted} but {versions}"
     assert len(list(only(BUILD_TOOLS, listed))) == len(BUILD_TOOLS)
 
@@ -103,9 +99,7 @@ def test_every_entry_of_the_list_has_hashes_and_none_an_address() -> None:
     entries = re.findall(r"^[^\s#].*\n(?:[ \t].*\n)*", listed, re.MULTILINE)
     assert len(entries) > 100
     assert [
-        entry
-        for entry in entries
-        if not re.match(r"[\w.-]+==[\w.]+.*\\\n\s+--hash=sha256:[0-9a-f]{64}", entry)
+        entry for entry in entries if not re.match(r"[\w.-]+==[\w.]+.*\\\n\s+--hash=sha256:[0-9a-f]{64}", entry)
     ] == []
     assert "://" not in listed
     assert "index-url" not in listed

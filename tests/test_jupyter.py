@@ -51,9 +51,7 @@ def test_the_server_wants_its_token_and_listens_here_only(tmp_path: Path) -> Non
 def test_ending_the_command_ends_the_lab(tmp_path: Path) -> None:
     """The lab prints its address and, when its parent is told to end, does not stay behind."""
     write_notebook(tmp_path / "one.ipynb", "1")
-    code = (
-        f"from kafka_ctl.jupyter import *; open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
-    )
+    code = f"from kafka_ctl.jupyter import *; open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     address = next(line.strip() for line in process.stdout if "http" in line)
@@ -90,9 +88,7 @@ def test_a_lab_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.Mo
     """What JupyterLab printed before it ended is part of the error."""
     (tmp_path / "jupyter_server_config.py").write_text("raise SystemExit('these settings are broken')")
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
-    with pytest.raises(
-        Unavailable, match=r"(?s)ended at once with status \d+; it said: .*settings are broken"
-    ):
+    with pytest.raises(Unavailable, match=r"(?s)ended at once with status \d+; it said: .*settings are broken"):
         jupyter.check(tmp_path)
 
 

@@ -540,8 +540,7 @@ async def test_operations_and_watches_are_recorded_with_their_causes(world: Worl
     await a.session.exists("/no")
     start = next(r.seq for r in world.trace if r.action == "get")
     told = [
-        (r.actor, r.kind, r.action, r.path, r.target, r.zk_version, r.error, r.detail)
-        for r in world.trace.slice(start)
+        (r.actor, r.kind, r.action, r.path, r.target, r.zk_version, r.error, r.detail) for r in world.trace.slice(start)
     ]
     assert told == [
         ("a", "zk", "get", "/x", None, 0, None, None),

@@ -17,9 +17,7 @@ from kafka_ctl.bootstrap import ROOT
 PACKAGE = ROOT / "kafka_ctl"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULES.items()}
-NOTEBOOKS = sorted(
-    path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts
-)
+NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 ORDER = """
     errors
@@ -51,9 +49,7 @@ CORE = """
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""
 
-HEAVY = (
-    "IPython anywidget click ipywidgets kazoo matplotlib numpy pandas pyarrow pyspark rich wasmtime".split()
-)
+HEAVY = "IPython anywidget click ipywidgets kazoo matplotlib numpy pandas pyarrow pyspark rich wasmtime".split()
 
 
 def dotted(name: str) -> str:
@@ -106,9 +102,7 @@ def test_what_is_public_says_what_it_is() -> None:
     """Modules, public functions and public classes have docstrings, but for those of a few lines."""
     silent = [name for name, tree in TREES.items() if tree.body and not ast.get_docstring(tree)]
     for name, tree in TREES.items():
-        defined = [
-            n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
-        ]
+        defined = [n for n in tree.body if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))]
         public = [node for node in defined if not node.name.startswith("_") and lines(node) > 5]
         silent += [f"{name}: {node.name}" for node in public if not ast.get_docstring(node)]
     assert silent == []
@@ -172,9 +166,7 @@ def test_a_notebook_is_saved_with_what_it_printed(path: Path) -> None:
     cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
     outputs = [output for cell in cells for output in cell["outputs"]]
     assert len(outputs) >= len(cells) / 4, "run all cells and save"
-    views = [
-        output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})
-    ]
+    views = [output for output in outputs if "application/vnd.jupyter.widget-view+json" in output.get("data", {})]
     assert not views, "strip the widget views"
     assert not [output for output in outputs if output["output_type"] == "error"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -141,13 +140,13 @@ def test_what_was_not_reached_is_not_reached_again() -> None:
             assert again.trace.records == lab.trace.records
 
 
-def test_a_rewind_of_ten_thousand_records_takes_less_than_a_second() -> None:
+def test_a_long_run_is_rewound_by_one_command() -> None:
+    """How fast is measured in `benchmarks/`."""
     with Lab(seed=1) as lab:
         lab.create_topic("orders", 300, 3)
         lab.settle()
+        before = len(lab.trace)
         lab.kill(2)
-        lab.settle()
-        assert len(lab.trace) > 10_000
-        start = time.perf_counter()
+        assert len(lab.trace) > before > 5_000
         lab.back()
-        assert time.perf_counter() - start < 1
+        assert len(lab.trace) <= before

@@ -260,9 +260,7 @@ def test_nonsense_is_refused_everywhere(path: str, data: bytes) -> None:
 
 plain = st.none() | st.booleans() | st.integers() | st.text(max_size=9) | st.floats()
 names = st.sampled_from("version partitions isr leader brokerid id config host port 0 topic".split())
-things = st.recursive(
-    plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5)
-)
+things = st.recursive(plain, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5))
 
 
 @pytest.mark.parametrize("path", DECODERS)

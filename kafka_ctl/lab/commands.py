@@ -103,8 +103,12 @@ class Topics(Commands):
 
     @command
     def create_topic(
-        self, topic: str, partitions: int | None = None, replication_factor: int | None = None,
-        assignment: Mapping[int, Sequence[int]] | None = None, config: Mapping[str, Any] | None = None,
+        self,
+        topic: str,
+        partitions: int | None = None,
+        replication_factor: int | None = None,
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        config: Mapping[str, Any] | None = None,
     ) -> None:
         """Ask for a topic: so many partitions and copies, spread as Kafka does, or exactly this assignment.
 
@@ -122,7 +126,10 @@ class Topics(Commands):
         config = checks.mapping("a topic's config", config or {})
         self._ask(
             lambda: self._admin.create_topic(topic, partitions, replication_factor, assignment, config, self._racks),
-            "create_topic", topic=topic, partitions=partitions, replication_factor=replication_factor,
+            "create_topic",
+            topic=topic,
+            partitions=partitions,
+            replication_factor=replication_factor,
         )
 
     @command

@@ -127,9 +127,7 @@ def _json_entries(source: str, text: str) -> Iterator[_Entry]:
         yield _Entry(fields.path, partition, PartitionDescription(replicas, leader, replicas))
 
 
-def _lines(
-    source: str, text: str, counts: dict[str, int], configs: dict[str, dict[str, str]]
-) -> Iterator[_Entry]:
+def _lines(source: str, text: str, counts: dict[str, int], configs: dict[str, dict[str, str]]) -> Iterator[_Entry]:
     """The partition lines; what header lines tell goes to `counts` and `configs`."""
     for position, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -161,9 +159,7 @@ def _partition_line(where: str, topic: str, fields: dict[str, str]) -> _Entry:
 
     leader = None if fields["Leader"] in ("none", "-1") else number(f"{where}, Leader", fields["Leader"])
     partition = TopicPartition(topic, number(f"{where}, Partition", fields["Partition"]))
-    state = PartitionDescription(
-        ids("Replicas"), leader, ids("Isr"), ids("Adding Replicas"), ids("Removing Replicas")
-    )
+    state = PartitionDescription(ids("Replicas"), leader, ids("Isr"), ids("Adding Replicas"), ids("Removing Replicas"))
     return _Entry(where, partition, state)
 
 
@@ -205,6 +201,4 @@ def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict
                     "PartitionCount - 1 without gaps"
                 )
         if listed[topic] > count:
-            raise BadInput(
-                f"{source}: topic {topic} lists {listed[topic]} partitions; PartitionCount is {count}"
-            )
+            raise BadInput(f"{source}: topic {topic} lists {listed[topic]} partitions; PartitionCount is {count}")

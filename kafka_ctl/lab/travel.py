@@ -150,7 +150,10 @@ class Travel(Commands):
             raise
 
     def fork(
-        self, at: int | None = None, generation: str | Generation | None = None, seed: int | None = None,
+        self,
+        at: int | None = None,
+        generation: str | Generation | None = None,
+        seed: int | None = None,
         config: Mapping[str, Any] | None = None,
     ) -> Self:
         """Another lab with the same story, up to record `at` of this one's trace (all of it, if None).

@@ -123,7 +123,13 @@ class World:
 
     def make_controller(self, broker: Broker) -> Controller:
         return Controller(
-            broker.id, KafkaZk(broker.zk), self.network, self.clock, self.trace, self.generation, self.config,
+            broker.id,
+            KafkaZk(broker.zk),
+            self.network,
+            self.clock,
+            self.trace,
+            self.generation,
+            self.config,
             broker.register,
         )
 

@@ -90,9 +90,7 @@ class Recorder:
         op, action = result.op, type(result.op).__name__.lower()
         if result.error or isinstance(op, (Get, Exists, Children)):
             version = result.stat.version if result.stat else None
-            self.trace.add(
-                actor, "zk", action, path=op.path, zk_version=version, error=result.error, cause=cause
-            )
+            self.trace.add(actor, "zk", action, path=op.path, zk_version=version, error=result.error, cause=cause)
             return
         path, version, kind, detail = op.path, None, None, None
         if isinstance(op, Create):

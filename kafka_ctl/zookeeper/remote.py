@@ -68,17 +68,13 @@ class RemoteStore(Store):
         self._tools: RemoteSession | None = None
         self._opening = asyncio.Lock()
 
-    async def connect(
-        self, actor: str, timeout: float, watcher: Watcher, listener: StateListener
-    ) -> RemoteSession:
+    async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> RemoteSession:
         await self._housekeeper()
         session = RemoteSession(self, actor, timeout, watcher, listener)
         await session.open()
         self.sessions.add(session)
         if self.recorder.trace is not None:
-            self.recorder.trace.add(
-                actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s"
-            )
+            self.recorder.trace.add(actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s")
         return session
 
     def expire(self, session: RemoteSession) -> None:
@@ -113,9 +109,7 @@ class RemoteStore(Store):
                 try:
                     await self._remove()
                 except ZooKeeperError as error:
-                    _log.warning(
-                        "znodes may be left on ZooKeeper at %s%s: %s", self.servers, self.chroot, error
-                    )
+                    _log.warning("znodes may be left on ZooKeeper at %s%s: %s", self.servers, self.chroot, error)
             await self._tools.close()
             self._tools = None
         if self.server is not None:
@@ -140,9 +134,7 @@ class RemoteStore(Store):
         if not session.private:
             self.recorder.sent(op)
 
-    def answered(
-        self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None
-    ) -> None:
+    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
         """Book and record an answer; None means that the connection broke first."""
         if session.private:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -45,11 +46,15 @@ class Invariant:
 
     id: ClassVar[str]
     name: ClassVar[str]
-    sentence: ClassVar[str]
     motive: ClassVar[str]
+    sentence: ClassVar[str]
+    """What must be true, in words a learner understands: the class's docstring."""
     breakable: ClassVar[tuple[Breakable, ...]] = ()
     needs: ClassVar[str | None] = None
     """The field of a generation without which the invariant means nothing."""
+
+    def __init_subclass__(cls) -> None:
+        cls.sentence = inspect.getdoc(cls) or ""
 
     def __init__(self, checker: Checker) -> None:
         self.checker, self.facts = checker, checker.facts

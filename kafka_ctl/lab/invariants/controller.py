@@ -16,8 +16,9 @@ REQUESTS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 
 
 class LeaderInIsr(Invariant):
+    """Whoever leads a partition is in its ISR."""
+
     id, name = "I2", "leader-in-isr"
-    sentence = "Whoever leads a partition is in its ISR."
     motive = "KAFKA-708"
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
@@ -26,8 +27,9 @@ class LeaderInIsr(Invariant):
 
 
 class OneControllerPerEpoch(Invariant):
+    """The controller epoch in ZooKeeper never falls, and no two controllers act under the same one."""
+
     id, name = "I7", "one-controller-per-epoch"
-    sentence = "The controller epoch in ZooKeeper never falls, and no two controllers act under the same one."
     motive = "KAFKA-532"
 
     def __init__(self, *args: object) -> None:
@@ -49,8 +51,9 @@ class OneControllerPerEpoch(Invariant):
 
 
 class DeposedControllerWritesNothing(Invariant):
+    """Once another controller has been elected, the old one changes nothing in ZooKeeper any more."""
+
     id, name = "I8", "deposed-controller-writes-nothing"
-    sentence = "Once another controller has been elected, the old one changes nothing in ZooKeeper any more."
     motive = "KAFKA-6082"
     breakable = (Breakable("fences_writes", False, "KAFKA-6082"),)
 
@@ -67,10 +70,9 @@ class DeposedControllerWritesNothing(Invariant):
 
 
 class OldRequestsAreRefused(Invariant):
+    """A broker does nothing that an older controller asks for, nor what was asked of an earlier life of itself."""
+
     id, name = "I9", "old-requests-are-refused"
-    sentence = (
-        "A broker does nothing that an older controller asks for, nor what was asked of an earlier life of itself."
-    )
     motive = "KAFKA-532, KAFKA-7235"
     breakable = (Breakable("broker_epochs", False, "KAFKA-7235"),)
 
@@ -102,10 +104,9 @@ class OldRequestsAreRefused(Invariant):
 
 
 class EpochsTellWhoChanged(Invariant):
+    """A controller that changes a partition's state raises its leader epoch; a leader that changes its ISR does not."""
+
     id, name = "I10", "epochs-tell-who-changed"
-    sentence = (
-        "A controller that changes a partition's state raises its leader epoch; a leader that changes its ISR does not."
-    )
     motive = "KAFKA-13790"
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
@@ -121,8 +122,9 @@ class EpochsTellWhoChanged(Invariant):
 
 
 class EpochsNeverFall(Invariant):
+    """A partition's leader epoch and the version of its znode never fall while its topic exists."""
+
     id, name = "I11", "epochs-never-fall"
-    sentence = "A partition's leader epoch and the version of its znode never fall while its topic exists."
     motive = "KAFKA-2729"
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
@@ -134,8 +136,9 @@ class EpochsNeverFall(Invariant):
 
 
 class IsrIsAssigned(Invariant):
+    """An ISR is never empty and has none but assigned replicas."""
+
     id, name = "I12", "isr-is-assigned"
-    sentence = "An ISR is never empty and has none but assigned replicas."
     motive = "KAFKA-708, KAFKA-1097"
     breakable = (Breakable("keeps_last_isr_member", False, "KAFKA-5083"),)
 
@@ -151,8 +154,9 @@ class IsrIsAssigned(Invariant):
 
 
 class OnlyLegalMoves(Invariant):
+    """Partitions and replicas move as their tables allow, each move from where the last one led."""
+
     id, name = "I13", "only-legal-moves"
-    sentence = "Partitions and replicas move as their tables allow, each move from where the last one led."
     motive = "the logs of real controllers"
 
     def __init__(self, *args: object) -> None:
@@ -188,8 +192,9 @@ class OnlyLegalMoves(Invariant):
 
 
 class NobodyLeavingIsAdded(Invariant):
+    """No leader adds a broker to an ISR that is leaving or is not registered."""
+
     id, name = "I15", "nobody-leaving-is-added"
-    sentence = "No leader adds a broker to an ISR that is leaving or is not registered."
     motive = "KAFKA-14140"
     breakable = (Breakable("any", True, "KAFKA-14140"),)
 
@@ -202,8 +207,9 @@ class NobodyLeavingIsAdded(Invariant):
 
 
 class NothingIsDeletedUnasked(Invariant):
+    """A copy is deleted only if its topic is to be deleted, or if it is not to stay in a reassignment."""
+
     id, name = "I16", "nothing-is-deleted-unasked"
-    sentence = "A copy is deleted only if its topic is to be deleted, or if it is not to stay in a reassignment."
     motive = "KAFKA-5310, KAFKA-7235"
 
     def told(self, record: Record) -> None:
@@ -216,8 +222,9 @@ class NothingIsDeletedUnasked(Invariant):
 
 
 class EventsInOrder(Invariant):
+    """A controller works on its events one at a time, in the order they came, and loses none."""
+
     id, name = "I17", "events-in-order"
-    sentence = "A controller works on its events one at a time, in the order they came, and loses none."
     motive = "KAFKA-5028, KAFKA-6879"
     needs = "single_threaded"
 

@@ -19,8 +19,9 @@ def running(world: World) -> list[Broker]:
 
 
 class EverybodyIsTold(Invariant):
+    """Every live broker has been told who leads the partitions it holds, once nothing is under way."""
+
     id, name = "I14", "everybody-is-told"
-    sentence = "Every live broker has been told who leads the partitions it holds, once nothing is under way."
     motive = "KAFKA-7235, KAFKA-13407"
     breakable = (Breakable("broker_epochs", False, "KAFKA-7235"),)
 
@@ -42,8 +43,9 @@ class EverybodyIsTold(Invariant):
 
 
 class AllAgree(Invariant):
+    """Once nothing is under way, ZooKeeper, the controller and every live broker say the same of a partition."""
+
     id, name = "I18", "all-agree"
-    sentence = "Once nothing is under way, ZooKeeper, the controller and every live broker say the same of a partition."
     motive = "EventuallyMetadataConverges in formal models of Kafka"
     breakable = (
         Breakable("caches_bumped_epoch", False, "KAFKA-9212"),
@@ -70,11 +72,11 @@ def _told(state: tuple | None) -> str:
 
 
 class WhatIsWishedHappens(Invariant):
+    """When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a
+    leader, and reassignments and deletions whose brokers are all alive come to an end.
+    """
+
     id, name = "I19", "what-is-wished-happens"
-    sentence = (
-        "When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a "
-        "leader, and reassignments and deletions whose brokers are all alive come to an end."
-    )
     motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
 
     def rest(self, world: World) -> None:
@@ -129,11 +131,11 @@ class WhatIsWishedHappens(Invariant):
 
 
 class LeadersComeHome(Invariant):
+    """Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks
+    while it could lead.
+    """
+
     id, name = "I20", "leaders-come-home"
-    sentence = (
-        "Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks "
-        "while it could lead."
-    )
     motive = "zalando-nakadi/bubuku#156"
 
     def __init__(self, *args: object) -> None:
