@@ -54,11 +54,15 @@ async def partition_reassignment(c: Controller) -> None:
     if not await listeners.watch_reassignment(c):
         return
     wished = await wishes.read(c)
+    fresh = wished
+    if not c.generation.wishes_begin_when_created:  # our own changes are noticed, too
+        fresh = {tp: target for tp, target in wished.items() if tp not in c.context.reassigning}
     if c.generation.drops_wishes_together:
-        c.context.reassigning |= wished
-        await trigger(c, partition_set_order(wished, java_hash))
+        c.context.reassigning |= fresh
+        if fresh:
+            await trigger(c, partition_set_order(fresh, java_hash))
         return
-    for tp in partition_set_order([tp for tp in wished if tp not in c.context.reassigning], case_hash):
+    for tp in partition_set_order(fresh, case_hash):
         async with c.locked():
             if tp.topic in c.context.topics_to_be_deleted:
                 c.say("reassignment_skipped", partition=str(tp))
