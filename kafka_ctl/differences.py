@@ -49,7 +49,7 @@ never for a version, so a controller that never existed is one word away:
 ```python
 from kafka_ctl import Generation, Lab
 
-one_at_a_time = Generation("2.0").but(pipelined=False)   # 2.0 without KAFKA-5642
+one_at_a_time = Generation("2.0").but(pipelined=False)  # 2.0 without KAFKA-5642
 lab = Lab(brokers=3, generation=one_at_a_time)
 ```
 """
