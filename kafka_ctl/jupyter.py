@@ -84,8 +84,8 @@ def running(
     # The token travels in the environment because a command line can be read by everybody on the machine.
     surroundings = {**os.environ, "JUPYTER_PREFER_ENV_PATH": "1", **(environ or {}), "JUPYTER_TOKEN": token}
     process = subprocess.Popen(command, cwd=root, env=surroundings, stdout=log, stderr=log)
-    server = Server(f"http://127.0.0.1:{port}", token, process)
     try:
+        server = Server(f"http://127.0.0.1:{port}", token, process)
         _wait_for(server)
         yield server
     finally:
@@ -149,11 +149,12 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
     if port and free_port(port) != port:
         raise BadInput(f"port {port} is taken on 127.0.0.1; name another, or none to have a free one chosen")
     arguments = [notebook] if browser else ["--no-browser"]
+    # From here on, before anybody can read the address: whoever ends this process means JupyterLab as well.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with running(root, port=port or free_port(USUAL_PORT), arguments=arguments) as server:
-        print(f"\nThe lab is open at\n\n    {server.url(notebook)}\n\nCtrl-C ends it.\n", flush=True)
-        # JupyterLab hears Ctrl-C itself and asks before it ends; whoever ends this process means it as well.
+        # JupyterLab hears Ctrl-C itself and asks before it ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, lambda *_: server.process.terminate())
+        print(f"\nThe lab is open at\n\n    {server.url(notebook)}\n\nCtrl-C ends it.\n", flush=True)
         return server.process.wait()
 
 

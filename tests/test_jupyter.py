@@ -57,10 +57,29 @@ def test_ending_the_command_ends_the_lab(tmp_path: Path) -> None:
     address = next(line.strip() for line in process.stdout if "http" in line)
     assert "/lab/tree/one.ipynb?token=" in address
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     port = int(address.split(":")[2].split("/")[0])
     with socket.socket() as probe:
         assert probe.connect_ex(("127.0.0.1", port)) != 0
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+def test_a_lab_that_is_still_starting_ends_too(tmp_path: Path) -> None:
+    """Whoever changes their mind before the address is printed leaves no JupyterLab behind."""
+    write_notebook(tmp_path / "one.ipynb", "1")
+    code = (
+        "import signal; from kafka_ctl import jupyter; from pathlib import Path\n"
+        "jupyter._wait_for = lambda server: (print(server.process.pid, flush=True), signal.pause())\n"
+        f"jupyter.open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    started = int(process.stdout.readline())
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    with pytest.raises(ProcessLookupError):
+        os.kill(started, 0)
 
 
 def test_a_missing_notebook_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
