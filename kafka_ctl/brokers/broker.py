@@ -12,14 +12,15 @@ import math
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from contextvars import copy_context
-from typing import Any, NamedTuple
+from typing import Any
 
 from kafka_ctl import cluster
 from kafka_ctl.brokers import apis
 from kafka_ctl.brokers.disk import Disk
+from kafka_ctl.brokers.leaving import ShutdownReport, ask_to_leave
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
-from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, ControlledShutdownRequest, Request, Response
+from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, Request, Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import NodeExists, Unavailable, ZooKeeperError
 from kafka_ctl.lab.loop import PROCESS
@@ -31,14 +32,6 @@ from kafka_ctl.zookeeper.store import Create, Exists
 from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
 
 DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
-
-
-class ShutdownReport(NamedTuple):
-    """How a controlled shutdown went: attempts made, partitions that stayed behind, the last error."""
-
-    attempts: int
-    remaining: tuple[TopicPartition, ...] = ()
-    error: str | None = None
 
 
 class Broker:
@@ -247,40 +240,7 @@ class Broker:
         report = ShutdownReport(0)
         if self.config["controlled.shutdown.enable"]:
             self.state = PENDING_SHUTDOWN
-            report = await self._ask_to_leave()
+            report = await ask_to_leave(self)
             await self.clock.sleep(self.costs.stop)
         await self.stop()
         return report
-
-    async def _ask_to_leave(self) -> ShutdownReport:
-        """Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown"""
-        retries = self.config["controlled.shutdown.max.retries"]
-        remaining: tuple[TopicPartition, ...] = ()
-        error: str | None = None
-        for attempt in range(1, retries + 1):
-            response = await self._ask_once()
-            error, remaining = response.error, response.remaining
-            self.record(
-                "controlled-shutdown",
-                error=error,
-                detail=f"attempt={attempt} remaining={','.join(map(str, remaining))}",
-            )
-            if error is None and not remaining:
-                return ShutdownReport(attempt)
-            await self.clock.sleep(self.config["controlled.shutdown.retry.backoff.ms"] / 1000)
-        return ShutdownReport(retries, remaining, error)
-
-    async def _ask_once(self) -> Response:
-        controller = await self.zk.controller_id()
-        request = ControlledShutdownRequest(self.id, self.epoch)
-        sent = self.trace.add(self.actor, "request", request.name, broker=controller, target="sent")
-        CAUSE.set(sent)
-        if controller == -1:
-            return Response("CONTROLLER_NOT_AVAILABLE")
-        timeout = self.config["controller.socket.timeout.ms"] / 1000
-        try:
-            return (await asyncio.wait_for(self.network.call(self.id, controller, request), timeout))[0]
-        except ConnectionError as error:
-            return Response("DISCONNECTED", text=str(error))
-        except TimeoutError:
-            return Response("REQUEST_TIMED_OUT", text=f"no answer from broker {controller} within {timeout:g} s")
