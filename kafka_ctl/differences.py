@@ -19,7 +19,7 @@ NAME = "generations.md"
 AREAS = {
     "Threads, sessions and who is controller": """
         single_threaded pipelined ends_with_session registers_first forgets_on_resignation preempts_queue fences_writes
-        broker_epochs
+        broker_epochs remembers_cluster
     """,
     "Elections": """
         follows_missing_leaders keeps_last_isr_member accepts_own_lost_write retries_whole_batch

@@ -6,6 +6,7 @@
       ControllerMoved              another broker is the controller now
       StaleBrokerEpoch             a request comes from an earlier life of a broker
       BatchNotEmpty                the last request batch was not sent before a new one began
+      IdentityError                a broker cannot tell its id; `code` is Kafka's name for why
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
         Refused                      what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
@@ -53,6 +54,14 @@ class StaleBrokerEpoch(KafkaCtlError):
 
 class BatchNotEmpty(KafkaCtlError):
     """A new request batch began before the last one was sent."""
+
+
+class IdentityError(KafkaCtlError):
+    """A broker's configuration, its disks and its cluster disagree on who it is: `code` is Kafka's name for that."""
+
+    def __init__(self, code: str, text: str) -> None:
+        self.code = code
+        super().__init__(text)
 
 
 class BadInput(KafkaCtlError):

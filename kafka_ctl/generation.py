@@ -64,6 +64,8 @@ class Generation:
         doc="what waits for ZooKeeper fails when the session expires; before, it was done in the next session")
     registers_first: bool = _field("KAFKA-5473", False, True, True,
         doc="a broker registers itself before it competes to be controller, and again after a lost session")
+    remembers_cluster: bool = _field("KAFKA-7335", False, False, True,
+        doc="a broker's disks remember its cluster, too, and it does not start in another one")
     watches_endpoints: bool = _field("KAFKA-6246", False, True, True,
         doc="the controller notices when a broker's address changes")
     marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,

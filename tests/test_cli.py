@@ -118,7 +118,7 @@ def test_a_wrong_call_ends_with_2(run: Runner, words: list[str], said: str) -> N
             "line 1: config={num.partitions:2}: a mapping, as JSON in '...', is expected",
         ),
         ("lab brokers=0\n", "brokers=0: a lab has 1 to 1000 brokers"),
-        ("lab\n\nexplode 1\n", "unknown command (line 3) 'explode'; known: add_partitions, "),
+        ("lab\n\nexplode 1\n", "unknown command (line 3) 'explode'; known: add_broker, "),
         ("lab\nkill 9\n", "line 2: unknown broker 9; known: 1, 2, 3"),
         ("lab\nkill\n", "line 2: kill: "),
         ("lab\nkill 'x\n", 'line 2: "kill \'x" is no command: No closing quotation'),

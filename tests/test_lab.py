@@ -477,7 +477,7 @@ def test_every_command_is_a_method_with_a_sentence() -> None:
         ("lab 3\nsettle\n", "line 1: a story begins with 'lab'"),
         ("lab brokers=3 colour=red\n", "line 1: a story begins with 'lab'"),
         ("lab brokers=x\n", "brokers='x'"),
-        ("lab brokers=3\n\nexplode 1\n", r"unknown command \(line 3\) 'explode'; known: add_partitions"),
+        ("lab brokers=3\n\nexplode 1\n", r"unknown command \(line 3\) 'explode'; known: add_broker, add_partitions"),
         ("lab brokers=3\nclose\n", r"unknown command \(line 2\) 'close'"),
         ("lab brokers=3\nkill\n", "line 2: kill: .*broker"),
         ("lab brokers=3\nkill 1 2\n", "line 2: kill 1 2: "),

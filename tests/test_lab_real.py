@@ -227,6 +227,15 @@ def test_a_brokers_session_expires(open_lab: OpenLab) -> None:
     assert view is not None and view.epoch == 1
 
 
+def test_an_id_from_zookeeper(open_lab: OpenLab) -> None:
+    """Whoever has none gets the next number, also later."""
+    lab = open_lab(brokers=[1, None])
+    lab.add_broker()
+    lab.settle()
+    assert list(lab.brokers) == [1, 1001, 1002]
+    assert lab.znodes()["/brokers/seqid"][1] == 2
+
+
 def test_a_broker_bounces(open_lab: OpenLab) -> None:
     """After a quick restart everything is led and in sync."""
     lab = open_lab()

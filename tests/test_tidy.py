@@ -146,7 +146,7 @@ def texts() -> Iterator[tuple[str, str]]:
     own = ".ci benchmarks diagrams docs kafka_ctl notebooks tests".split()
     tops = [top for top in sorted(ROOT.iterdir()) if top.is_file() or top.name in own]
     for path in (path for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*")))):
-        if path.is_file() and not {"__pycache__", ".ipynb_checkpoints"} & set(path.parts):
+        if path.is_file() and not {".git", "__pycache__", ".ipynb_checkpoints"} & set(path.parts):
             try:
                 yield path.relative_to(ROOT).as_posix(), path.read_text("utf-8")
             except UnicodeDecodeError:

@@ -117,7 +117,9 @@ def test_refusals_are_outputs() -> None:
 
 
 def test_an_unknown_command_names_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match=r"unknown command \(line 3\) 'destroy'; known: check, quiet, show, add_part"):
+    with pytest.raises(
+        UnknownName, match=r"unknown command \(line 3\) 'destroy'; known: check, quiet, show, add_broker"
+    ):
         golden.record("quiet lab brokers=1\n\nquiet destroy 1\n")
     with pytest.raises(BadInput, match="a story begins with a line such as: lab brokers=3"):
         golden.record("quiet settle\n")

@@ -15,14 +15,14 @@ from contextvars import copy_context
 from typing import Any
 
 from kafka_ctl import cluster
-from kafka_ctl.brokers import apis
+from kafka_ctl.brokers import apis, identity
 from kafka_ctl.brokers.disk import Disk
 from kafka_ctl.brokers.leaving import ShutdownReport, ask_to_leave
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, Request, Response
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import NodeExists, Unavailable, ZooKeeperError
+from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
 from kafka_ctl.lab.loop import PROCESS
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper import store
@@ -31,6 +31,8 @@ from kafka_ctl.zookeeper.memory_session import MemorySession
 from kafka_ctl.zookeeper.store import Create, Exists
 from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
 
+UNNAMED = "broker-new"
+"""The actor of a process that does not know its id yet."""
 DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
 
 
@@ -38,14 +40,19 @@ class Broker:
     """One broker process; `world` gives the ports (store, network, clock, trace) and the settings."""
 
     def __init__(self, id: int, rack: str | None, world: Any) -> None:
-        self.id, self.rack, self.world = id, rack, world
+        self.id, self.rack, self.world = id, rack, world  # an id below 0 only keeps a place for one that is generated
         self.clock, self.trace, self.network, self.costs = world.clock, world.trace, world.network, world.costs
         self.config: Mapping[str, Any] = world.config
-        self.actor = f"broker-{id}"
+        generated = identity.is_generated(id, self.config)
+        self.configured = identity.NOT_CONFIGURED if generated or id < 0 else id
+        """What `broker.id` in our configuration says."""
+        self.actor = f"broker-{id}" if id >= 0 else UNNAMED
         self.state = DOWN
         self.down_since, self.paused_since = 0.0, math.inf
         self._tasks: set[asyncio.Task] = set()
         self.disk = Disk()
+        if generated:  # in an earlier life
+            self.disk.checkpoint(identity.Meta(id), overwrite=True)
         self._reset()
 
     def _reset(self) -> None:
@@ -60,12 +67,18 @@ class Broker:
         self.controller = self.world.make_controller(self)
 
     @property
+    def _cluster(self) -> str | None:
+        """What our disks are to remember of the cluster."""
+        return self.world.cluster_id if self.world.generation.remembers_cluster else None
+
+    @property
     def listening(self) -> bool:
         return self.state in (RUNNING, PENDING_SHUTDOWN)
 
     def record(self, action: str, partition: TopicPartition | None = None, **columns: Any) -> int:
         topic, number = partition or (None, None)
-        return self.trace.add(self.actor, "broker", action, topic, number, self.id, **columns)
+        known = self.id if self.id >= 0 else None
+        return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
 
     def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
         """Start a task that stands still and dies with this process."""
@@ -98,8 +111,11 @@ class Broker:
         await self.clock.sleep(delay)
         try:
             await self._come_up()
-        except (Unavailable, ZooKeeperError) as error:  # at the start, that is the end
-            self.record("stopped", error=type(error).__name__)
+        except (IdentityError, Unavailable, ZooKeeperError) as error:  # at the start, that is the end
+            if isinstance(error, IdentityError):
+                self.record("stopped", error=error.code, detail=str(error))
+            else:
+                self.record("stopped", error=type(error).__name__)
             self.kill()
             if isinstance(error, Unavailable):
                 raise
@@ -109,6 +125,7 @@ class Broker:
         await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
+        await self._identify()
         registers_first = self.world.generation.registers_first or self.id in self.world.awaited
         if registers_first:
             await self.register()
@@ -120,6 +137,21 @@ class Broker:
         self.spawn(self.replication.expire_laggards())
         if registers_first:
             await self.controller.startup()
+
+    async def _identify(self) -> None:
+        """Find out who we are, and take that name."""
+        generation, cluster_id = self.world.generation, self.world.cluster_id
+        stored = identity.remembered(self.disk.meta, generation)
+        found = identity.decide(self.configured, stored, cluster_id, self.config)
+        found = await identity.generate(self.zk, self.config) if found is None else found
+        if found != self.id:
+            self.world.rename(self, found)
+            self.id, self.actor = found, f"broker-{found}"
+            self.controller = self.world.make_controller(self)
+            PROCESS.set(found)
+            assert self.zk.session is not None
+            self.zk.session.actor = self.actor
+            CAUSE.set(self.record("named"))
 
     async def _connect(self) -> None:
         timeout = self.config["zookeeper.session.timeout.ms"] / 1000
@@ -144,6 +176,7 @@ class Broker:
         if self.world.generation.broker_epochs:
             there = (await self.zk.send([Exists(BrokerIdZNode.path(self.id))]))[0]
             self.epoch = there.stat.czxid if there.stat else UNKNOWN_EPOCH
+        self.disk.checkpoint(identity.Meta(self.id, self._cluster), overwrite=self._cluster is not None)
         self.record("registered")
 
     def _session_state(self, state: str) -> None:

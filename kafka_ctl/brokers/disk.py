@@ -1,4 +1,4 @@
-"""A broker's disks: two log directories, and which of them holds the copy of which partition.
+"""A broker's disks: two log directories, which of them holds the copy of which partition, and whose they are.
 
 A new copy goes where the fewest are. When a directory fails its copies cannot be read until the broker starts again;
 since 1.0 the broker lives on with the other directory, before it stops.
@@ -7,9 +7,12 @@ Kafka 2.0.1: log/LogManager.scala, nextLogDirs, handleLogDirFailure
 
 from __future__ import annotations
 
+from kafka_ctl.brokers.identity import Meta
 from kafka_ctl.cluster import TopicPartition
 
 DIRECTORIES = 2
+PATHS = tuple(f"/d{number}" for number in range(DIRECTORIES))
+"""What the directories are called."""
 STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 
 
@@ -20,6 +23,8 @@ class Disk:
         self.places: dict[TopicPartition, int] = {}
         """The directory of each copy."""
         self.failed: set[int] = set()
+        self.meta: dict[str, Meta | None] = dict.fromkeys(PATHS)
+        """What `meta.properties` in each directory says."""
         self._counts = [0] * DIRECTORIES
 
     @property
@@ -47,6 +52,12 @@ class Disk:
             place = min((n for n in range(DIRECTORIES) if n not in self.failed), key=self._counts.__getitem__)
             self.places[tp] = place
             self._counts[place] += 1
+
+    def checkpoint(self, meta: Meta, overwrite: bool) -> None:
+        """Remember whose disks these are, in each directory that works and says nothing yet, or in all."""
+        for number, path in enumerate(PATHS):
+            if number not in self.failed and (overwrite or self.meta[path] is None):
+                self.meta[path] = meta
 
     def delete(self, tp: TopicPartition) -> None:
         place = self.places.pop(tp, None)

@@ -48,7 +48,9 @@ class Commands(Looking):
     closed: bool
     commands: list[story.Command]
     _admin: Admin
-    _racks: dict[int, str | None]
+
+    def _known_racks(self) -> dict[int, str | None]:
+        return {id: broker.rack for id, broker in self._world.brokers.items()}
 
     def _ask(self, work: Callable[[], Any], name: str, **words: Any) -> None:
         async def asked() -> None:
@@ -125,7 +127,9 @@ class Topics(Commands):
             assignment = checks.assignment("an assignment", assignment)
         config = checks.mapping("a topic's config", config or {})
         self._ask(
-            lambda: self._admin.create_topic(topic, partitions, replication_factor, assignment, config, self._racks),
+            lambda: self._admin.create_topic(
+                topic, partitions, replication_factor, assignment, config, self._known_racks()
+            ),
             "create_topic",
             topic=topic,
             partitions=partitions,

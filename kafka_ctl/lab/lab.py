@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
+from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
 from kafka_ctl.errors import BadInput, NotReached, Unavailable
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import checks, described, story, world
@@ -21,13 +22,14 @@ from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
+from kafka_ctl.lab.identities import Identities
 from kafka_ctl.lab.invariants import Violation
 from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.reassigning import Reassigning
 from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Reassigning, Faults, Travel, Pictures):
+class Lab(Topics, Reassigning, Identities, Faults, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -55,6 +57,8 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
         self._racks = world.parse_brokers(brokers)
         self._given_config = dict(checks.mapping("a config", config or {}))
         settings = world.parse_config(self.generation, config)
+        if min(self._racks) < 0:
+            check_configured(NOT_CONFIGURED, settings)
         self._world = world.open_world(zookeeper, self.generation, settings, seed, costs, history)
         self.closed = False
         self.commands: list[story.Command] = []
@@ -151,7 +155,7 @@ class Lab(Topics, Reassigning, Faults, Travel, Pictures):
 
     def _opening(self) -> dict[str, Any]:
         """What the first line of our story says."""
-        racks = self._racks if any(self._racks.values()) else list(self._racks)
+        racks = self._racks if any(self._racks.values()) else [id if id >= 0 else None for id in self._racks]
         opening: dict[str, Any] = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}

@@ -88,4 +88,4 @@ class Looking:
     def brokers(self) -> dict[int, view.BrokerView]:
         """What each broker does and knows, by id."""
         processes = self._world.brokers
-        return self._world.clock.call(lambda: {id: view.broker(process) for id, process in processes.items()})
+        return self._world.clock.call(lambda: {id: view.broker(process) for id, process in sorted(processes.items())})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, UnknownName, needed_for
+from kafka_ctl.errors import BadInput, IdentityError, UnknownName, needed_for
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
 from kafka_ctl.lab.costs import Costs
@@ -61,7 +61,10 @@ def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dic
 
 
 def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> dict[int, str | None]:
-    """Broker ids and their racks: 3 means 1, 2, 3; or a list of ids; or {id: rack}."""
+    """Broker ids and their racks: 3 means 1, 2, 3; or a list of ids; or {id: rack}.
+
+    In a list, None is a broker that gets its id from ZooKeeper; a number below 0 keeps its place here.
+    """
     if isinstance(brokers, int) and not isinstance(brokers, bool):
         if not 1 <= brokers <= 1000:
             raise BadInput(f"brokers={brokers}: a lab has 1 to 1000 brokers, or a list of their ids")
@@ -69,19 +72,23 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
         raise BadInput(f"brokers={brokers!r}: a number of brokers, a list of ids, or a mapping of ids to racks")
     listed = brokers if isinstance(brokers, Mapping) else list(brokers)
+    unnamed: dict[int, str | None] = {}
+    if isinstance(listed, list):
+        known = [broker for broker in listed if broker is not None]
+        unnamed, listed = dict.fromkeys(range(len(known) - len(listed), 0)), known
     racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
-    if not racks:
+    if not racks and not unnamed:
         raise BadInput("brokers: a lab needs at least one broker")
     for broker in racks:
         if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
-            raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more")
+            raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more, or None in a list")
         if broker > MAX_ID:
             raise BadInput(f"broker id {broker}: an id is {MAX_ID} or less")
         if not isinstance(racks[broker], (str, NoneType)):
             raise BadInput(f"broker {broker} cannot be in rack {racks[broker]!r}; a rack is a name or None")
     if len(racks) != len(listed):
         raise BadInput(f"brokers={listed}: an id stands there twice")
-    return dict(sorted(racks.items()))
+    return dict(sorted(racks.items())) | unnamed
 
 
 class World:
@@ -120,6 +127,13 @@ class World:
         """A broker that is not started yet."""
         broker = self.brokers[id] = self.clock.call(lambda: Broker(id, rack, self))
         return broker
+
+    def rename(self, broker: Broker, id: int) -> None:
+        """A broker has found out that its id is another one; IdentityError when that is taken."""
+        if id in self.brokers:
+            raise IdentityError("NodeExists", f"broker {id} of this lab is {self.brokers[id].state}, and keeps its id")
+        del self.brokers[broker.id]
+        self.brokers[id] = broker
 
     def make_controller(self, broker: Broker) -> Controller:
         return Controller(

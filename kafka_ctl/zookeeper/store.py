@@ -123,6 +123,8 @@ class Session(ABC):
 
     id: int
     """ZooKeeper's session id; the `ephemeral_owner` of the znodes it made."""
+    actor: str
+    """Who it is recorded as."""
 
     @abstractmethod
     async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:

@@ -1,0 +1,108 @@
+"""Which id a broker has: what its configuration says, what its disks remember, or one drawn from ZooKeeper.
+
+A `meta.properties` file in every log directory remembers the id; it is written once the broker has registered itself.
+An id nobody configured is the next number of `/brokers/seqid` above `reserved.broker.max.id`: 1001, 1002 ...
+Kafka 2.0.1: server/KafkaServer.scala, getBrokerIdAndOfflineDirs, generateBrokerId, checkpointBrokerId
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka_ctl.errors import BadInput, IdentityError, ZooKeeperError
+from kafka_ctl.generation import Generation
+from kafka_ctl.zookeeper.store import Create, Set
+from kafka_ctl.zookeeper.znodes import BrokerSequenceIdZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.client import ZkClient
+
+NOT_CONFIGURED = -1
+"""`broker.id` when the configuration does not say."""
+
+
+class Meta(NamedTuple):
+    """What `meta.properties` in a log directory says; the cluster since 2.4."""
+
+    broker: int
+    cluster: str | None = None
+
+    def __str__(self) -> str:
+        return f"BrokerMetadata(brokerId={self.broker}, clusterId={self.cluster})"
+
+
+def check_configured(broker: int, config: Mapping[str, Any]) -> int:
+    """An id that a configuration may have; BadInput in Kafka's words.
+
+    Kafka 2.0.1: server/KafkaConfig.scala, validateValues
+    """
+    if not config["broker.id.generation.enable"]:
+        if broker < 0:
+            raise BadInput("requirement failed: broker.id must be equal or greater than 0")
+    elif not NOT_CONFIGURED <= broker <= config["reserved.broker.max.id"]:
+        raise BadInput(
+            "requirement failed: broker.id must be equal or greater than -1 and not greater than reserved.broker.max.id"
+        )
+    return broker
+
+
+def is_generated(broker: int, config: Mapping[str, Any]) -> bool:
+    """Whether only ZooKeeper can have given out this id: it is above the reserved ones."""
+    return bool(config["broker.id.generation.enable"]) and broker > config["reserved.broker.max.id"]
+
+
+def remembered(files: Mapping[str, Meta | None], generation: Generation) -> Meta | None:
+    """What the log directories agree on, None if none says anything; IdentityError if they do not agree."""
+    found = {path: meta for path, meta in files.items() if meta is not None}
+    if generation.remembers_cluster:
+        if len(set(found.values())) > 1:
+            listed = "".join(f"- {path} -> {meta}\n" for path, meta in sorted(found.items()))
+            raise IdentityError(
+                "InconsistentBrokerMetadata",
+                "BrokerMetadata is not consistent across log.dirs. This could happen if multiple brokers shared a log "
+                f"directory (log.dirs) or partial data was manually copied from another broker. Found:\n{listed}",
+            )
+    elif len(ids := {meta.broker for meta in found.values()}) > 1:
+        raise IdentityError(
+            "InconsistentBrokerId",
+            "Failed to match broker.id across log.dirs. This could happen if multiple brokers shared a log directory "
+            "(log.dirs) or partial data was manually copied from another broker. "
+            f"Found Set({', '.join(map(str, sorted(ids)))})",
+        )
+    return next(iter(found.values()), None)
+
+
+def decide(configured: int, stored: Meta | None, cluster: str, config: Mapping[str, Any]) -> int | None:
+    """The id, or None where one must be generated; IdentityError where configuration and disks disagree."""
+    if stored is not None and stored.cluster not in (None, cluster):
+        raise IdentityError(
+            "InconsistentClusterId",
+            f"The Cluster ID {cluster} doesn't match stored clusterId Some({stored.cluster}) in meta.properties. The "
+            "broker is trying to join the wrong cluster. Configured zookeeper.connect may be wrong.",
+        )
+    if configured >= 0 and stored is not None and stored.broker != configured:
+        raise IdentityError(
+            "InconsistentBrokerId",
+            f"Configured broker.id {configured} doesn't match stored broker.id {stored.broker} in meta.properties. If "
+            "you moved your data, make sure your configured broker.id matches. If you intend to create a new broker, "
+            "you should remove all data in your data directories (log.dirs).",
+        )
+    if stored is not None:
+        return stored.broker
+    return None if configured < 0 and config["broker.id.generation.enable"] else configured
+
+
+async def generate(zk: ZkClient, config: Mapping[str, Any]) -> int:
+    """The next id from ZooKeeper; IdentityError when that fails."""
+    path = BrokerSequenceIdZNode.path()
+    try:
+        answer = await zk.write(Set(path, b""))
+        if answer.error == "NONODE":
+            await zk.write(Create(path))
+            answer = await zk.write(Set(path, b""))
+        answer.checked()
+    except ZooKeeperError as error:
+        raise IdentityError("GenerateBrokerId", "Failed to generate broker.id") from error
+    assert answer.stat is not None
+    return answer.stat.version + int(config["reserved.broker.max.id"])
