@@ -121,7 +121,7 @@ _WORTH_TELLING: dict[str, Callable[[Record], bool]] = {
     "event": _event_matters,
     "controller": _message_matters,
     "request": lambda r: r.topic is not None or r.actor.startswith("broker-"),
-    "response": lambda r: r.error is not None,
+    "response": lambda r: r.error is not None or r.actor == "producer",
     "broker": lambda r: r.action != "cached",
 }
 

@@ -30,6 +30,7 @@ AREAS = {
         announces_leaderless_replicas expels_silent_followers clears_isr_notifications watches_endpoints
         metadata_to_all_on_broker_change announces_all_deletions groups_plain_stops groups_stop_replica
     """,
+    "Records": "truncates_by_epoch joins_from_epoch_start passes_on_high_watermark",
     "Reassignment": """
         wishes_begin_when_created drops_wishes_together incremental_reassignment caches_bumped_epoch
     """,

@@ -118,6 +118,12 @@ class Generation:
         doc="a replica that goes offline is announced also where no leader was ever elected")
     expels_silent_followers: bool = _field("KAFKA-7152", True, True, False,
         doc="a follower that stopped fetching leaves the ISR in time also when nothing was written")
+    truncates_by_epoch: bool = _field("KIP-101", False, True, True,
+        doc="a follower drops what its leader's epochs do not have; before, what lay above its own high watermark")
+    joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
+        doc="a follower is in sync when it has all that its leader had at first; before, all below the high watermark")
+    passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
+        doc="a leader tells its followers of a higher high watermark at once; before, when their fetch has waited")
     wishes_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
         doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
     drops_wishes_together: bool = _field("KAFKA-6617", False, True, True,

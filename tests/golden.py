@@ -10,7 +10,7 @@ A block is a command, `----`, its output and an empty line; lines with `#` are p
 printing what the trace tells of them, and these:
 
     quiet kill 1                                  the same without output but `ok`
-    show partitions|replicas|brokers|controller   how things stand
+    show partitions|replicas|brokers|controller|logs   how things stand
     show znodes /brokers/topics                   the znodes below a path
     check orders 0 leader=2 isr=[2,3]             `ok`, or what is wrong
 
@@ -128,6 +128,7 @@ class Stage:
     def _show(self, what: str, below: str = "/") -> str:
         shown = {
             "partitions": self._partitions, "replicas": self._replicas, "brokers": self._brokers,
+            "logs": lambda: [str(log) for log in self.the_lab.logs()],
             "controller": lambda: [str(self.the_lab.controller or "nobody")],
             "znodes": lambda: self._znodes(below),
         }  # fmt: skip

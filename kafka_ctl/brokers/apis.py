@@ -15,6 +15,7 @@ from kafka_ctl.brokers.requests import (
     ControlledShutdownRequest,
     LeaderAndIsrRequest,
     ListPartitionReassignmentsRequest,
+    ProduceRequest,
     Request,
     Response,
     StopReplicaRequest,
@@ -37,6 +38,8 @@ async def answer(broker: Broker, request: Request) -> Response:
             return broker.replicas.update_metadata(request)
         case StopReplicaRequest():
             return broker.replicas.stop_replica(request)
+        case ProduceRequest():
+            return await broker.logs.produce(request)
     reply: asyncio.Future = broker.clock.loop.create_future()
     try:
         return await _ask_controller(broker, request, reply)

@@ -18,6 +18,7 @@ from kafka_ctl import cluster
 from kafka_ctl.brokers import apis, identity
 from kafka_ctl.brokers.disk import Disk
 from kafka_ctl.brokers.leaving import ShutdownReport, ask_to_leave
+from kafka_ctl.brokers.replica_logs import ReplicaLogs
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, Request, Response
@@ -64,6 +65,7 @@ class Broker:
         """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.replicas = ReplicaManager(self)
         self.replication = Replication(self)
+        self.logs = ReplicaLogs(self)
         self.controller = self.world.make_controller(self)
 
     @property

@@ -8,6 +8,7 @@ Kafka 2.0.1: log/LogManager.scala, nextLogDirs, handleLogDirFailure
 from __future__ import annotations
 
 from kafka_ctl.brokers.identity import Meta
+from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 
 DIRECTORIES = 2
@@ -22,6 +23,8 @@ class Disk:
     def __init__(self) -> None:
         self.places: dict[TopicPartition, int] = {}
         """The directory of each copy."""
+        self.logs: dict[TopicPartition, Log] = {}
+        """The records of each copy; none until somebody produces."""
         self.failed: set[int] = set()
         self.meta: dict[str, Meta | None] = dict.fromkeys(PATHS)
         """What `meta.properties` in each directory says."""
@@ -60,6 +63,7 @@ class Disk:
                 self.meta[path] = meta
 
     def delete(self, tp: TopicPartition) -> None:
+        self.logs.pop(tp, None)
         place = self.places.pop(tp, None)
         if place is not None:
             self._counts[place] -= 1

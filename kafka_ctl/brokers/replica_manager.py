@@ -116,8 +116,8 @@ class ReplicaManager:
         broker.disk.hold(tp)
         leads = state.leader == broker.id
         known = leads or state.leader in self.live_brokers
+        before = self.hosted.get(tp)
         if known:
-            before = self.hosted.get(tp)
             stays = before is not None and before.state.leader == broker.id and leads
             led_since = before.led_since if before is not None and stays else broker.clock.now()
             self.hosted[tp] = Hosted(state, told.replicas, led_since)
@@ -137,7 +137,7 @@ class ReplicaManager:
         if leads:
             broker.replication.lead(tp)
         elif known:
-            broker.replication.follow(tp)
+            broker.replication.follow(tp, before is None or before.state.leader != state.leader)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> Response:
         """Remember who is alive and who leads; leader -2 removes a partition that is being deleted.
@@ -172,6 +172,7 @@ class ReplicaManager:
             errors[tp] = STORAGE_ERROR if self.broker.disk.refuses(tp, is_new=True) else None
             if request.delete and errors[tp] is None:
                 self.hosted.pop(tp, None)
+                self.broker.logs.release(tp)
                 self.broker.disk.delete(tp)
             self.broker.record(
                 "stop-replica",
@@ -192,6 +193,7 @@ class ReplicaManager:
         broker.record("log-dir-failed", detail=f"partitions={','.join(map(str, lost))}")
         for tp in lost:
             broker.replication.stop(tp)
+            broker.logs.release(tp)
             self.hosted.pop(tp, None)
         if broker.disk.has_failed or not broker.world.generation.marks_new_replicas:
             broker.record("stopped", error="KafkaStorageException")

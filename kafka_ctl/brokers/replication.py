@@ -1,6 +1,6 @@
 """Followers that fall behind and catch up, and the leaders that take them out of the ISR and back in.
 
-Logs are not simulated here: a follower is in step, lagging, or on its way to being in step again. The leader
+A follower is in step, lagging, or on its way to being in step again; `replica_logs.py` tells what it copies. The leader
 writes the changed ISR into the `state` znode on condition of the version it knows, and announces it under
 `/isr_change_notification` after a while.
 Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr; server/ReplicaManager.scala, maybePropagateIsrChanges
@@ -49,15 +49,23 @@ class Replication:
     def lead(self, tp: TopicPartition) -> None:
         """A leader fetches from nobody."""
         self.stop(tp)
+        self.broker.logs.lead(tp)
 
-    def follow(self, tp: TopicPartition) -> None:
+    def follow(self, tp: TopicPartition, leader_is_new: bool = True) -> None:
         """Fetch from the leader; if it does not count us as in sync, catch up and say so."""
         self.stop(tp)
+        self.broker.logs.follow(tp, leader_is_new)
         state = self.broker.replicas.hosted[tp].state
         if tp not in self.lagging and self.broker.id not in state.isr and state.leader >= 0:
             self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, state))
+        self.broker.logs.wake(tp)
+
+    def is_in_step(self, tp: TopicPartition) -> bool:
+        """Whether we neither lag nor are about to catch up."""
+        return tp not in self.lagging and tp not in self._fetchers
 
     def stop(self, tp: TopicPartition) -> None:
+        self.broker.logs.stop(tp)
         task = self._fetchers.pop(tp, None)
         if task is not None:
             task.cancel()
@@ -78,6 +86,7 @@ class Replication:
         broker, said = self.broker, False
         await broker.clock.sleep(broker.costs.catch_up)
         while True:
+            await broker.logs.copy(tp, state)
             leader = broker.network.brokers.get(state.leader)
             await broker.clock.sleep(broker.costs.request)
             if (
@@ -90,6 +99,7 @@ class Replication:
                     said = True
                 if leader.replication.counts_in(tp, broker.id):
                     self._fetchers.pop(tp, None)
+                    broker.logs.wake(tp)
                     return
             await broker.clock.sleep(FETCH_BACKOFF, background=True)
 
@@ -106,7 +116,11 @@ class Replication:
     def fetched(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
         """A follower has reached the end of our log; False if we are not its leader (any more, or yet)."""
         hosted = self.broker.replicas.hosted.get(tp)
-        if hosted is None or hosted.state.leader != self.broker.id or hosted.state.leader_epoch != leader_epoch:
+        if (
+            hosted is None
+            or not self.broker.logs.leads(tp, leader_epoch)
+            or not self.broker.logs.may_join(tp, follower)
+        ):
             return False
         if follower in hosted.replicas and follower not in hosted.state.isr:
             self.broker.spawn(self._change_isr(tp, "expand-isr", add=follower))
@@ -150,7 +164,7 @@ class Replication:
         silent_since = self.broker.network.silence(follower, self.broker.id)
         if silent_since == math.inf:
             return other.replication.lagging.get(tp, math.inf) <= since
-        expels = self.broker.world.generation.expels_silent_followers
+        expels = self.broker.world.generation.expels_silent_followers or self.broker.logs.is_behind(tp, follower)
         return expels and max(silent_since, self.broker.replicas.hosted[tp].led_since) <= since
 
     async def _change_isr(
@@ -158,32 +172,40 @@ class Replication:
     ) -> None:
         """Write a new ISR if the znode still has the version we know; else leave it to the controller."""
         async with self._writing.setdefault(tp, asyncio.Lock()):
-            broker, hosted = self.broker, self.broker.replicas.hosted.get(tp)
-            if hosted is None or hosted.state.leader != broker.id:
-                return
-            old = hosted.state
-            isr = tuple(r for r in old.isr if r not in remove)
-            isr = isr if add is None or add in isr else (*isr, add)
-            if isr == old.isr or not isr:
-                return
-            new = old._replace(isr=isr)
-            version, error = await self._write(tp, new)
-            broker.record(
-                action,
-                tp,
-                leader=broker.id,
-                isr=isr,
-                leader_epoch=new.leader_epoch,
-                zk_version=version,
-                controller_epoch=new.controller_epoch,
-                error=error,
-                detail=f"isr_before={','.join(map(str, old.isr))}"
-                + (f" cached_version={old.zk_version}" * bool(error)),
-            )
-            current = broker.replicas.hosted.get(tp)
-            if error is None and current is hosted and hosted.state is old:
-                hosted.state = new._replace(zk_version=version)
-                self._announce(tp)
+            await self._write_isr(tp, action, add, remove)
+        self.broker.logs.advance(tp)
+
+    async def _write_isr(self, tp: TopicPartition, action: str, add: int | None, remove: tuple[int, ...]) -> None:
+        broker, hosted = self.broker, self.broker.replicas.hosted.get(tp)
+        if hosted is None or hosted.state.leader != broker.id:
+            return
+        old = hosted.state
+        isr = tuple(r for r in old.isr if r not in remove)
+        isr = isr if add is None or add in isr else (*isr, add)
+        if isr == old.isr or not isr:
+            return
+        new = old._replace(isr=isr)
+        version, error = await self._write(tp, new)
+        broker.record(
+            action,
+            tp,
+            leader=broker.id,
+            isr=isr,
+            leader_epoch=new.leader_epoch,
+            zk_version=version,
+            controller_epoch=new.controller_epoch,
+            error=error,
+            detail=f"isr_before={','.join(map(str, old.isr))}" + (f" cached_version={old.zk_version}" * bool(error)),
+        )
+        current = broker.replicas.hosted.get(tp)
+        if error is None and current is hosted and hosted.state is old:
+            hosted.state = new._replace(zk_version=version)
+            self._announce(tp)
+
+    def is_writing(self, tp: TopicPartition) -> bool:
+        """Whether a new ISR is on its way to ZooKeeper: until it is there, neither the old nor the new one counts."""
+        lock = self._writing.get(tp)
+        return lock is not None and lock.locked()
 
     async def _write(self, tp: TopicPartition, state: LeaderAndIsr) -> tuple[int, str | None]:
         """The new zk_version, or an error; a znode that already holds what we want to write is no error."""

@@ -82,6 +82,18 @@ class ControlledShutdownRequest(NamedTuple):
         return "ControlledShutdown"
 
 
+class ProduceRequest(NamedTuple):
+    """A producer's records for one partition; `acks` is 0, 1, or -1 for all in-sync replicas."""
+
+    partition: TopicPartition
+    values: tuple[int, ...]
+    acks: int
+
+    @property
+    def name(self) -> str:
+        return "Produce"
+
+
 class AlterPartitionReassignmentsRequest(NamedTuple):
     """An administrator wants these replicas, or with None the original ones again (Kafka 2.4, KIP-455)."""
 
@@ -104,7 +116,7 @@ class ListPartitionReassignmentsRequest(NamedTuple):
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 AdminRequest = AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest
-Request = ControlRequest | ControlledShutdownRequest | AdminRequest
+Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest
 
 
 class ApiError(NamedTuple):
@@ -119,7 +131,7 @@ class ApiError(NamedTuple):
 
 class Response(NamedTuple):
     """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move,
-    those that may not."""
+    those that may not, the offset of the first record."""
 
     error: str | None = None
     errors: Mapping[TopicPartition, str | None] = {}
@@ -127,3 +139,4 @@ class Response(NamedTuple):
     text: str | None = None
     moving: Mapping[TopicPartition, ReplicaAssignment] = {}
     refused: Mapping[TopicPartition, ApiError] = {}
+    offset: int | None = None

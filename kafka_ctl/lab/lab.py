@@ -25,11 +25,13 @@ from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.identities import Identities
 from kafka_ctl.lab.invariants import Violation
 from kafka_ctl.lab.pictures import Pictures
+from kafka_ctl.lab.producer import Producer
+from kafka_ctl.lab.producing import Producing
 from kafka_ctl.lab.reassigning import Reassigning
 from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Reassigning, Identities, Faults, Travel, Pictures):
+class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -63,6 +65,7 @@ class Lab(Topics, Reassigning, Identities, Faults, Travel, Pictures):
         self.closed = False
         self.commands: list[story.Command] = []
         self._admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
+        self._producer = Producer(self._world)
         self._settled_first, self._described = settle, described
         try:
             for broker, rack in self._racks.items():

@@ -6,9 +6,11 @@ the controller that acts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
@@ -48,6 +50,23 @@ class ReplicaView(NamedTuple):
     partition: int
     broker: int
     state: ReplicaState
+
+
+class LogView(NamedTuple):
+    """The log of one replica, as its disk has it: also of a broker that is down."""
+
+    topic: str
+    partition: int
+    broker: int
+    end: int
+    high_watermark: int
+    entries: tuple[Entry, ...]
+
+    def __str__(self) -> str:
+        """`1@0 2@0 | 3@1`: value and leader epoch of each record; below the bar they are known to be on all in sync."""
+        words = [f"{entry.value}@{entry.leader_epoch}" for entry in self.entries]
+        words.insert(self.high_watermark, "|")
+        return f"{self.topic}-{self.partition}@{self.broker}  {' '.join(words)}"
 
 
 class BrokerView(NamedTuple):
@@ -108,6 +127,15 @@ def replicas(acting: Controller | None) -> list[ReplicaView]:
     """Every replica the acting controller knows, by topic, partition and broker."""
     return (
         [ReplicaView(*replica, state) for replica, state in sorted(acting.context.replicas.items())] if acting else []
+    )
+
+
+def logs(brokers: Mapping[int, Broker]) -> list[LogView]:
+    """Every log that was ever written to, by topic, partition and broker."""
+    return sorted(
+        LogView(*tp, id, log.end, log.high_watermark, tuple(log.entries))
+        for id, process in brokers.items()
+        for tp, log in process.disk.logs.items()
     )
 
 

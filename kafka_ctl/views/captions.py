@@ -119,6 +119,7 @@ REQUESTS = {
     "UpdateMetadata": "what to tell clients",
     "StopReplica": "which copies to stop",
     "ControlledShutdown": "it wants to leave",
+    "Produce": "records to write",
 }
 """What each request is about."""
 
@@ -132,6 +133,8 @@ def _request(records: Sequence[Record]) -> str:
 def _response(records: Sequence[Record]) -> str:
     first = records[0]
     said = f"error {brief(first.error)}" if first.error else "done"
+    if first.actor == "producer":
+        return f"The records for {subjects(records)} are {f'not acknowledged: {said}' if first.error else 'written'}."
     return f"{brokers(r.broker for r in records).capitalize()} answers {brief(first.action)}: {said}."
 
 
@@ -144,6 +147,16 @@ DOINGS = {
     "stop-replica": ("stops its copy of {0}", "stop their copies of {0}"),
     "caught-up": ("has caught up with the leader of {0}", "have caught up with the leaders of {0}"),
     "shrink-isr": ("takes who lags out of the ISR of {0}", "take who lags out of the ISR of {0}"),
+    "append": ("writes new records to {0}", "write new records to {0}"),
+    "copy": ("copies the new records of {0}", "copy the new records of {0}"),
+    "truncate": (
+        "drops records of {0} that its leader may not have",
+        "drop records of {0} that its leader may not have",
+    ),
+    "high-watermark": (
+        "knows more of {0} to be on all in-sync replicas",
+        "know more of {0} to be on all in-sync replicas",
+    ),
     "expand-isr": ("takes who caught up into the ISR of {0}", "take who caught up into the ISR of {0}"),
 }
 """What a broker does, and what several do."""

@@ -30,7 +30,7 @@ def who(actor: str) -> str:
     number = number_of(actor)
     if number is not None and actor.startswith(("controller", "broker")):
         return f"{'Controller' if actor.startswith('c') else 'Broker'} {number}"
-    known = {"zookeeper": "ZooKeeper", "admin": "The administrator", "fault": "A fault"}
+    known = {"zookeeper": "ZooKeeper", "admin": "The administrator", "producer": "The producer", "fault": "A fault"}
     return known.get(actor, brief(actor))
 
 

@@ -1,0 +1,101 @@
+"""A producer: it asks a broker who leads a partition, and sends its records there, once.
+
+It keeps what it was told until an error shows that it is no longer so, or until that broker's process is gone. It does
+not send again by itself (`retries=0`, the default before Kafka 2.1), so that every outcome can be seen.
+Kafka 2.0.1: clients/producer/KafkaProducer.java, send; clients/NetworkClient.java, leastLoadedNode
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_ctl.brokers.replica_logs import ALL, PRODUCE_TIMEOUT
+from kafka_ctl.brokers.requests import ProduceRequest, Response
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.trace import CAUSE
+
+if TYPE_CHECKING:
+    from kafka_ctl.lab.world import World
+
+PRODUCER, NOBODY = "producer", -1
+"""The actor's name; what stands for it where the network wants a broker's id."""
+ACKS = {0: 0, 1: 1, ALL: ALL, "all": ALL}
+"""How `acks` can be given, and what the request says."""
+
+
+class Produced(NamedTuple):
+    """What became of some records: their values, the broker asked, the offset of the first, the error if any.
+
+    Without an offset nothing was acknowledged; the records may be in a log all the same.
+    """
+
+    values: tuple[int, ...]
+    leader: int
+    offset: int | None
+    error: str | None
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.offset is not None
+
+    def __str__(self) -> str:
+        outcome = f"at offset {self.offset}" if self.acknowledged else self.error or "not waited for"
+        return f"records {','.join(map(str, self.values))} by broker {self.leader}: {outcome}"
+
+
+class Producer:
+    """One producer for one lab; the values of its records count up in every partition."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._leaders: dict[TopicPartition, int] = {}
+        self._sent: dict[TopicPartition, int] = {}
+
+    def _leader(self, tp: TopicPartition) -> int:
+        """The leader by our cache, else by that of the first broker that answers."""
+        brokers = self.world.brokers
+        known = self._leaders.get(tp, NO_LEADER)
+        if known == NO_LEADER or not brokers[known].listening:
+            asked = next((b for b in brokers.values() if b.listening and b.paused_since == math.inf), None)
+            told = asked.replicas.metadata.get(tp) if asked else None
+            self._leaders[tp] = known = told.leader if told else NO_LEADER
+        return known
+
+    async def send(self, tp: TopicPartition, records: int, acks: int) -> Produced:
+        """Produce the next so many values."""
+        first = self._sent.get(tp, 0) + 1
+        self._sent[tp] = first + records - 1
+        values, leader = tuple(range(first, first + records)), self._leader(tp)
+        told = f"records={','.join(map(str, values))} acks={'all' if acks == ALL else acks}"
+        add = self.world.trace.add
+        CAUSE.set(add(PRODUCER, "request", "Produce", *tp, leader, detail=told))
+        answer = await self._ask(leader, ProduceRequest(tp, values, acks))
+        if answer.error is not None:
+            self._leaders.pop(tp, None)
+        offset = answer.offset if acks else None
+        where = "" if offset is None else f" offset={offset}"
+        add(PRODUCER, "response", "Produce", *tp, leader, error=answer.error, detail=told + where)
+        return Produced(values, leader, offset, answer.error)
+
+    async def _ask(self, leader: int, request: ProduceRequest) -> Response:
+        if leader == NO_LEADER:
+            return Response("LEADER_NOT_AVAILABLE")
+        call = self.world.network.call(NOBODY, leader, request)
+        if request.acks == 0:  # whatever becomes of it
+            self.world.clock.spawn(_unheard(call))
+            return Response()
+        try:  # the broker gives up first, unless it stands still
+            return (await asyncio.wait_for(call, PRODUCE_TIMEOUT + 1))[0]
+        except ConnectionError:
+            return Response("NETWORK_EXCEPTION")
+        except TimeoutError:
+            return Response("REQUEST_TIMED_OUT")
+
+
+async def _unheard(call: object) -> None:
+    try:
+        await call  # type: ignore[misc]
+    except ConnectionError:
+        return
