@@ -9,7 +9,7 @@ Nothing is loaded before it is used: `import kafka_ctl` costs a few milliseconds
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from kafka_ctl import assignment, election, errors, generation, history, partition, replica, trace
+    from kafka_ctl import assignment, election, errors, generation, history, museum, partition, replica, trace
     from kafka_ctl.brokers.broker import ShutdownReport
     from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
     from kafka_ctl.election import Election
@@ -61,6 +61,7 @@ _toc = (
     ("Generations of Kafka", (
         ("generation", "", "every difference as a field with its ticket"),
         ("Generation", "generation", "one generation, or one that never was"),
+        ("museum", "", "famous bugs, each with its story and the same story without it"),
     )),
     ("What happened, and why", (
         ("trace", "", "everything that happens is one record"),
@@ -86,7 +87,7 @@ __all__ = [
     "InvalidTransition", "KafkaCtlError", "Lab", "LeaderAndIsr", "NotReached", "PartitionState", "Record",
     "Replica", "ReplicaAssignment", "ReplicaState", "ShutdownReport", "TopicPartition", "Trace",
     "TransitionTable", "Unavailable", "UnknownName", "assignment", "election", "errors", "generation",
-    "history", "partition", "replica", "trace",
+    "history", "museum", "partition", "replica", "trace",
 ]  # fmt: skip
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}

@@ -21,7 +21,7 @@ from kafka_ctl.reassign_cli import reassign
 
 SECTIONS = {
     "Learn": ("lab", "demo"),
-    "Stories": ("run", "render"),
+    "Stories": ("run", "render", "museum"),
     "Tools": ("zookeeper", "reassign"),
     "This project": ("test", "diagrams", "docs"),
 }
@@ -37,6 +37,7 @@ Examples:
   kafka-ctl run my-story.txt --log state-change
                                           ... as Kafka's own log would tell it
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
+  kafka-ctl museum KAFKA-7482             a famous bug, and the same story without it
   kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
 """
 
@@ -153,6 +154,27 @@ def render(story: str, output: str, views: tuple[str, ...]) -> None:
 
 
 @app.command()
+@click.argument("name", required=False)
+@click.option("--check", is_flag=True, help="Only see whether each shows its bug, and is sound without it.")
+def museum(name: str | None, check: bool) -> int:
+    """Show the famous bug NAME (its ticket, or its number in the list) and the same story without it.
+
+    Without NAME, list them all. Exit status 1 when an exhibit does not show what it should.
+    """
+    from kafka_ctl.museum import EXHIBITS, find, tale
+
+    if name is None and not check:
+        click.echo(tale.index())
+        return 0
+    failed = 0
+    for exhibit in EXHIBITS if name is None else (find(name),):
+        with exhibit.show() as showing:
+            click.echo(tale.verdict(showing) if check else tale.tell(showing))
+            failed += not (showing.is_caught and showing.is_sound)
+    return int(failed > 0)
+
+
+@app.command()
 @click.option("--port", type=click.IntRange(1, 65535), help="Listen here; without it on a free port.")
 @click.option("--data", type=click.Path(file_okay=False), help="Keep the znodes in this folder.")
 def zookeeper(port: int | None, data: str | None) -> None:
@@ -178,13 +200,14 @@ def diagrams(check: bool) -> int:
 @app.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
 def docs(check: bool) -> int:
-    """Write docs/reference.md and docs/generations.md anew: commands, the lab, configuration, what differs."""
+    """Write docs/reference.md, generations.md and museum.md anew: commands, the lab, what differs, famous bugs."""
     from kafka_ctl import differences, reference
+    from kafka_ctl.museum import page as museum_page
 
-    folder = ROOT / "docs"
+    folder, pages = ROOT / "docs", (reference, differences, museum_page)
     if check:
-        return _stale([*reference.check(folder), *differences.check(folder)], "kafka-ctl docs")
-    for page in (reference, differences):
+        return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
+    for page in pages:
         click.echo(f"wrote {page.write(folder)}")
     return 0
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.generation import DIFFERENCES, GENERATIONS, Generation
+from kafka_ctl.generation import DEFECTS, DIFFERENCES, GENERATIONS, Generation
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.reference import table
 from kafka_ctl.replica import REPLICA
@@ -37,7 +37,7 @@ AREAS = {
     "Topic deletion": "halts_deletions_for_elections restores_assignments partitions_leave_first",
     "Controlled shutdown": "shutdown_tells_leaving_broker shutdown_skips_deletions",
 }
-"""Every field of `Generation`, by what it is about."""
+"""Every field in which generations differ, by what it is about."""
 
 OPENING = """# Generations, side by side
 
@@ -55,6 +55,13 @@ lab = Lab(brokers=3, generation=one_at_a_time)
 ```
 """
 
+MENDED = """## Bugs of other times
+
+In these all three agree, as real controllers of their days did or as they should have. Switched off, each field brings
+back a bug for [the museum](museum.md).
+
+"""
+
 
 def page() -> str:
     """The whole page."""
@@ -63,6 +70,8 @@ def page() -> str:
     for area, names in AREAS.items():
         rows = [_row(by_name[name]) for name in names.split()]
         parts.append(f"## {area}\n\n" + table(("what", *GENERATIONS, "ticket", "field"), rows))
+    mended = [(told["doc"], told["fixed"], told["ticket"], f"`{f.name}`") for f in DEFECTS for told in [f.metadata]]
+    parts.append(MENDED + table(("what", "since", "ticket", "field"), mended))
     parts.append("## Moves of the state machines\n\nLegal in some generations only:\n\n" + _moves())
     parts.append("## Configuration\n\nDefaults that changed:\n\n" + _defaults())
     return "\n\n".join(parts) + "\n"

@@ -40,9 +40,13 @@ OLD_DEFAULTS = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic
 """The same for 0.10.2.2, which preferred availability and did not delete."""
 
 
-def _field(ticket: str, *values: bool, doc: str) -> Any:
-    """A difference: the ticket that made it, its value in each of GENERATIONS, what it means."""
-    return field(metadata={"ticket": ticket, "doc": doc, "values": dict(zip(GENERATIONS, values, strict=True))})
+def _field(ticket: str, *values: bool, doc: str, fixed: str | None = None) -> Any:
+    """A difference: the ticket that made it, its value in each of GENERATIONS, what it means.
+
+    With `fixed`, the release that mended it, the generations agree: all had the fix already, or none did.
+    """
+    told = {"ticket": ticket, "doc": doc, "values": dict(zip(GENERATIONS, values, strict=True))}
+    return field(metadata=told | ({"fixed": fixed} if fixed else {}))
 
 
 @dataclass(frozen=True, init=False)
@@ -136,13 +140,27 @@ class Generation:
         doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
     groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
         doc="StopReplica requests to one broker travel together")
+    checks_controller_epoch: bool = _field("KAFKA-532", True, True, True, fixed="0.8.0",
+        doc="a broker refuses the requests of a controller whose epoch is not the newest it has seen")
+    resets_dead_leader: bool = _field("KAFKA-708", True, True, True, fixed="0.8.0",
+        doc="a leader that leaves the ISR leads no more: the leader is -1, and the last member stays in the ISR")
+    accepts_own_isr: bool = _field("KAFKA-1382", True, True, True, fixed="0.8.2.0",
+        doc="a leader whose ISR write meets a version conflict looks whether it was its own write that came through")
+    clears_batches: bool = _field("KAFKA-2300", True, True, True, fixed="0.9.0.0",
+        doc="a controller that cannot go on empties its request batches and resigns")
+    shutdown_prefers_order: bool = _field("KAFKA-3670", True, True, True, fixed="0.10.0.0",
+        doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
+    waits_for_dead_targets: bool = _field("KAFKA-4214", True, True, True, fixed="0.10.1.0",
+        doc="a reassignment to a broker that is down waits for it instead of being dropped")
+    introduces_brokers_first: bool = _field("KAFKA-4443", True, True, True, fixed="0.10.2.0",
+        doc="a new controller tells brokers who is alive before it tells them whom to follow")
     # fmt: on
 
     def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:
         base = name.name if isinstance(name, Generation) else name
         if base not in GENERATIONS:
             raise UnknownName("generation", base, GENERATIONS)
-        values = {f.name: f.metadata["values"][base] for f in DIFFERENCES}
+        values = {f.name: f.metadata["values"][base] for f in FIELDS}
         if isinstance(name, Generation):
             values = {key: getattr(name, key) for key in values}
         for key, value in changes.items():
@@ -171,12 +189,16 @@ class Generation:
     @property
     def changes(self) -> dict[str, bool]:
         """The fields in which a hybrid differs from the generation it is named after."""
-        plain = {f.name: f.metadata["values"][self.name] for f in DIFFERENCES}
+        plain = {f.name: f.metadata["values"][self.name] for f in FIELDS}
         return {key: getattr(self, key) for key, value in plain.items() if getattr(self, key) != value}
 
     def __str__(self) -> str:
         return self.name + "".join(f" {key}={value}" for key, value in self.changes.items())
 
 
-DIFFERENCES = tuple(f for f in fields(Generation) if "values" in f.metadata)
-"""The fields in which generations differ; `metadata` has `ticket`, `doc` and `values` by generation."""
+FIELDS = tuple(f for f in fields(Generation) if "values" in f.metadata)
+"""Every field that can be switched; `metadata` has `ticket`, `doc` and `values` by generation."""
+DEFECTS = tuple(f for f in FIELDS if "fixed" in f.metadata)
+"""Bugs from before or after these generations, in which they agree; `metadata` also has the release that `fixed` it."""
+DIFFERENCES = tuple(f for f in FIELDS if f not in DEFECTS)
+"""The fields in which generations differ."""

@@ -18,7 +18,7 @@ import click
 
 import kafka_ctl
 from kafka_ctl import errors
-from kafka_ctl.generation import DIFFERENCES, GENERATIONS, Generation
+from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.partition import PARTITION
@@ -161,7 +161,7 @@ def _generations() -> str:
         values = ("yes" if f.metadata["values"][name] else "-" for name in GENERATIONS)
         return (f"`{f.name}`", f.metadata["doc"], f.metadata["ticket"], *values)
 
-    rows = map(row, DIFFERENCES)
+    rows = map(row, FIELDS)
     return f"{followed}\n\n{table(('field', 'when true', 'ticket', *GENERATIONS), rows)}"
 
 

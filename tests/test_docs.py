@@ -15,7 +15,7 @@ import kafka_ctl
 from kafka_ctl import reference
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.cli import SECTIONS, VIEWS, app
-from kafka_ctl.generation import DIFFERENCES, GENERATIONS, Generation
+from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.views import frames
 
@@ -98,7 +98,7 @@ def test_everything_of_the_lab_is_there(name: str) -> None:
 
 def test_generations_and_configuration_are_there() -> None:
     """Every difference with its ticket, every key with its default."""
-    for difference in DIFFERENCES:
+    for difference in FIELDS:
         assert f"| `{difference.name}` | {difference.metadata['doc']} | {difference.metadata['ticket']} |" in page()
     for name in GENERATIONS:
         for key in Generation(name).config:

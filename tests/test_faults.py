@@ -211,6 +211,35 @@ def test_what_is_slow_arrives_late(lab: Lab) -> None:
     assert told.time_ms / 1000 - start > 1.5
 
 
+def test_what_is_slow_arrives_also_when_its_sender_has_died(lab: Lab) -> None:
+    """It is on its way; who sent it is not asked."""
+    assert lab.controller is not None
+    leaving = lab.controller.id % 3 + 1
+    lab.delay(leaving, lab.controller.id, 2)
+    lab.shutdown(leaving, wait=False)
+    lab.run_for(1)
+    lab.kill(leaving)
+    begun = lab.trace.slice(kind="event", action="ControlledShutdown", broker=leaving)
+    assert not begun
+    lab.run_for(2)
+    begun = lab.trace.slice(kind="event", action="ControlledShutdown", broker=leaving)
+    assert [r.target for r in begun] == ["queued", "started", "done"]
+    assert sound(lab)
+
+
+def test_what_is_slow_finds_nobody_where_the_receiver_has_died(lab: Lab) -> None:
+    """The sender is refused, as if it had asked just then."""
+    assert lab.controller is not None
+    leaving, controller = lab.controller.id % 3 + 1, lab.controller.id
+    lab.delay(leaving, controller, 1)
+    lab.shutdown(leaving, wait=False)
+    lab.run_for(0.5)
+    lab.kill(controller)
+    lab.run_for(1)
+    told = lab.trace.slice(kind="broker", action="controlled-shutdown", broker=leaving)
+    assert [r.error for r in told] == ["DISCONNECTED"]
+
+
 # Disks
 
 

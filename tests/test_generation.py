@@ -10,7 +10,7 @@ import pytest
 from kafka_ctl import Lab
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.generation import DIFFERENCES, GENERATIONS, Generation
+from kafka_ctl.generation import DEFECTS, DIFFERENCES, FIELDS, GENERATIONS, Generation
 
 
 def test_each_generation_follows_a_release() -> None:
@@ -32,6 +32,15 @@ def test_every_difference_has_its_ticket_and_says_what_it_is() -> None:
         assert len({getattr(Generation(name), field.name) for name in GENERATIONS}) == 2, field.name
 
 
+def test_a_defect_has_its_ticket_and_the_release_that_mended_it() -> None:
+    """The generations agree about it, or it would be a difference."""
+    assert len(DEFECTS) >= 7
+    for field in DEFECTS:
+        assert re.fullmatch(r"KAFKA-\d+", field.metadata["ticket"]), field.name
+        assert re.fullmatch(r"\d+(\.\d+){2,3}", field.metadata["fixed"]), field.name
+        assert len({getattr(Generation(name), field.name) for name in GENERATIONS}) == 1, field.name
+
+
 def test_every_difference_is_asked_for() -> None:
     """A field that no code reads would be a promise that is not kept."""
     asked: set[str] = set()
@@ -39,7 +48,7 @@ def test_every_difference_is_asked_for() -> None:
         for path in (ROOT / "kafka_ctl" / folder).rglob("*.py"):
             tree = ast.parse(path.read_text("utf-8"))
             asked |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
-    assert {field.name for field in DIFFERENCES} - asked == set()
+    assert {field.name for field in FIELDS} - asked == set()
 
 
 def test_code_asks_for_fields_and_never_for_a_version() -> None:

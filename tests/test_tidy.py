@@ -28,7 +28,7 @@ ORDER = """
     brokers reassign
     controller
     lab
-    views history workshop
+    views history workshop museum
     __init__
     installing
     bootstrap
@@ -44,7 +44,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 
 CORE = """
     errors cluster table partition replica election assignment generation trace describe scala
-    controller brokers reassign lab zookeeper.store zookeeper.memory zookeeper.znodes
+    controller brokers reassign lab museum zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""

@@ -62,7 +62,8 @@ class ReplicaManager:
                 f"latest={self.broker.epoch}",
             )
             return Response(STALE_BROKER_EPOCH)
-        if request.controller_epoch < self.controller_epoch:
+        checks = self.broker.world.generation.checks_controller_epoch
+        if request.controller_epoch < self.controller_epoch and checks:
             self.broker.record(
                 "ignored",
                 controller_epoch=request.controller_epoch,

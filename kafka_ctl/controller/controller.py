@@ -259,7 +259,9 @@ class Controller:
         await self.send_update_metadata(None if self.generation.metadata_to_all_on_broker_change else ())
 
     async def illegal_state(self, error: BatchNotEmpty) -> None:
-        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh."""
+        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
+        if not self.generation.clears_batches:
+            raise error
         self.say("forcing_resignation")
         self.batch.clear()
         await self.move()

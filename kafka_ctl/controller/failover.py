@@ -34,14 +34,17 @@ async def become_controller(c: Controller) -> None:
         await _clear(c, znodes.IsrChangeNotificationZNode.path())
     c.say("initializing_context")
     await initialize_context(c)
-    c.say("sending_update_metadata")
-    await c.announce_brokers()
+    if c.generation.introduces_brokers_first:
+        c.say("sending_update_metadata")
+        await c.announce_brokers()
     await c.replica_machine.startup()
     await c.partition_machine.startup()
     if not c.generation.single_threaded:
         await listeners.subscribe_topics(c, c.context.topics)
     c.say("ready", epoch=c.context.epoch)
     await _resume(c)
+    if not c.generation.introduces_brokers_first:
+        await c.announce_brokers()
 
 
 async def _resume(c: Controller) -> None:
@@ -116,8 +119,9 @@ async def resign(c: Controller) -> None:
         listeners.unregister(c)
         c.channels.close()
         c.zk.fence = None
-        for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
-            batch.clear()
+        if c.generation.clears_batches:
+            for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
+                batch.clear()
         fresh, kept = vars(Context()), () if c.generation.forgets_on_resignation else SURVIVORS
         for name in fresh.keys() - set(kept):
             setattr(c.context, name, fresh[name])

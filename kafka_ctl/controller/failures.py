@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
@@ -42,6 +43,14 @@ def newer_controller_wrote(c: Controller, state: LeaderAndIsr) -> StateChangeFai
         "Leader and isr path written by another controller. This probably means the current controller with epoch "
         f"{c.context.epoch} went through a soft failure and another controller was elected with epoch "
         f"{state.controller_epoch}. Aborting state change by this controller"
+    )
+
+
+def dead_targets(tp: TopicPartition, target: Sequence[int], alive: Sequence[int]) -> StateChangeFailed:
+    """A reassignment to brokers that are not all there, before KAFKA-4214."""
+    return StateChangeFailed(
+        f"Only {','.join(map(str, alive))} replicas out of the new set of replicas {','.join(map(str, target))} for "
+        f"partition {tp} to be reassigned are alive. Failing partition reassignment"
     )
 
 

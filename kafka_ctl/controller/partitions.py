@@ -240,6 +240,8 @@ class PartitionStateMachine:
                 leaving = context.shutting_down
                 candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
                 told = candidates if self.controller.generation.shutdown_tells_leaving_broker else live
+                if not self.controller.generation.shutdown_prefers_order:  # KAFKA-3670: the head of the ISR
+                    assigned = candidates = state.isr
                 return election.controlled_shutdown_leader(assigned, state.isr, candidates, leaving), told
             case Strategy.REASSIGN:
                 target = context.reassigning[tp]

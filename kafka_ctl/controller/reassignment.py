@@ -114,6 +114,9 @@ async def initiate(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -
 
 
 async def _start(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    alive = [r for r in target if r in c.context.live]
+    if len(alive) < len(target) and not c.generation.waits_for_dead_targets:
+        raise failures.dead_targets(tp, target, alive)
     c.say("handling_reassignment", partition=str(tp), replicas=list(target))
     listeners.watch_state(c, tp)
     c.context.reassigning[tp] = target

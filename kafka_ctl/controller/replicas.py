@@ -236,6 +236,10 @@ class ReplicaStateMachine:
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""
+        if not self.controller.generation.resets_dead_leader:
+            return state.led_by(state.leader, (r for r in state.isr if r != broker))._replace(
+                controller_epoch=self.context.epoch
+            )
         leader = NO_LEADER if state.leader == broker else state.leader
         isr = state.isr if len(state.isr) == 1 and not emptied else tuple(r for r in state.isr if r != broker)
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.requests import Request, Response
+from kafka_ctl.lab.loop import PROCESS
 from kafka_ctl.trace import CAUSE
 
 if TYPE_CHECKING:
@@ -47,14 +49,42 @@ class Network:
         await self.clock.sleep(self.delay)
         if self.ways:
             await self._cross(source, target, "request")
-        broker = self.brokers.get(target)
-        if broker is None or not broker.listening:
-            raise ConnectionRefusedError(f"broker {target} refused the connection of broker {source}")
-        answer = await broker.receive(request, CAUSE.get())
+        slow = self.ways.get((source, target))
+        if slow is not None and slow.delay:
+            answer = await self._carried(slow.delay, source, target, request)
+        else:
+            answer = await self._arrived(source, target, request)
         await self.clock.sleep(self.delay)
         if self.ways:
             await self._cross(target, source, "answer")
+            slow = self.ways.get((target, source))
+            if slow is not None:
+                await self.clock.sleep(slow.delay)
         return answer
+
+    async def _arrived(self, source: int, target: int, request: Request) -> tuple[Response, int]:
+        broker = self.brokers.get(target)
+        if broker is None or not broker.listening:
+            raise ConnectionRefusedError(f"broker {target} refused the connection of broker {source}")
+        return await broker.receive(request, CAUSE.get())
+
+    def _carried(self, delay: float, source: int, target: int, request: Request) -> asyncio.Future:
+        """What is slow arrives all the same when its sender has died or no longer waits for the answer meanwhile."""
+        answered = self.clock.loop.create_future()
+
+        async def carry() -> None:
+            await self.clock.sleep(delay)
+            try:
+                answer = await self._arrived(source, target, request)
+            except ConnectionError as error:
+                _finish(answered, error)
+            else:
+                _finish(answered, answer)
+
+        context = copy_context()
+        context.run(PROCESS.set, None)
+        self.clock.spawn(carry(), context)
+        return answered
 
     async def _cross(self, source: int, target: int, what: str) -> None:
         """Take a message over a way with which something may be wrong."""
@@ -63,11 +93,7 @@ class Network:
             asked.loses = None
             raise ConnectionResetError(f"the {what} was lost between broker {source} and broker {target}")
         way = self.ways.get((source, target))
-        if way is None:
-            return
-        if way.delay:
-            await self.clock.sleep(way.delay)
-        if way.cut_since != math.inf:
+        if way is not None and way.cut_since != math.inf:
             passed = self.clock.loop.create_future()
             way.waiting.append(passed)
             self.clock.later(self.timeout, _finish, passed, False, background=True)
@@ -95,6 +121,10 @@ class Network:
         return min([other.paused_since, math.inf if other.listening else other.down_since, *cuts])
 
 
-def _finish(future: asyncio.Future, result: bool) -> None:
-    if not future.done():
+def _finish(future: asyncio.Future, result: object) -> None:
+    if future.done():
+        return
+    if isinstance(result, ConnectionError):
+        future.set_exception(result)
+    else:
         future.set_result(result)

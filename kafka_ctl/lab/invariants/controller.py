@@ -20,6 +20,7 @@ class LeaderInIsr(Invariant):
 
     id, name = "I2", "leader-in-isr"
     motive = "KAFKA-708"
+    breakable = (Breakable("resets_dead_leader", False, "KAFKA-708"),)
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and new.leader not in new.isr:
@@ -74,7 +75,10 @@ class OldRequestsAreRefused(Invariant):
 
     id, name = "I9", "old-requests-are-refused"
     motive = "KAFKA-532, KAFKA-7235"
-    breakable = (Breakable("broker_epochs", False, "KAFKA-7235"),)
+    breakable = (
+        Breakable("checks_controller_epoch", False, "KAFKA-532"),
+        Breakable("broker_epochs", False, "KAFKA-7235"),
+    )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -101,6 +105,20 @@ class OldRequestsAreRefused(Invariant):
             text = f"broker {broker} obeyed a {record.action} that was sent to it before it registered itself anew"
             self.broken(record, text, broker, record.action, "broker")
         self.newest[broker] = max(epoch, newest)
+
+    def said(self, record: Record) -> None:
+        """A broker is taken to be leaving: it must have said so itself, not who had its id before."""
+        if record.action != "shutting_down_broker":
+            return
+        asked: Record | None = record
+        while asked is not None and asked.kind != "request":
+            asked = self.facts.records[asked.cause] if asked.cause is not None else None
+        leaving = int(asked.actor.removeprefix("broker-")) if asked else -1
+        if asked is not None and asked.seq < self.registered.get(leaving, -1):
+            text = (
+                f"{record.actor} takes broker {leaving} to be leaving, as it had asked before it registered itself anew"
+            )
+            self.broken(record, text, leaving, "ControlledShutdown", "broker")
 
 
 class EpochsTellWhoChanged(Invariant):
@@ -140,7 +158,10 @@ class IsrIsAssigned(Invariant):
 
     id, name = "I12", "isr-is-assigned"
     motive = "KAFKA-708, KAFKA-1097"
-    breakable = (Breakable("keeps_last_isr_member", False, "KAFKA-5083"),)
+    breakable = (
+        Breakable("resets_dead_leader", False, "KAFKA-708"),
+        Breakable("keeps_last_isr_member", False, "KAFKA-5083"),
+    )
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         assignment = self.facts.assigned(tp)
@@ -211,6 +232,7 @@ class NothingIsDeletedUnasked(Invariant):
 
     id, name = "I16", "nothing-is-deleted-unasked"
     motive = "KAFKA-5310, KAFKA-7235"
+    breakable = (Breakable("forgets_on_resignation", False, "KAFKA-5310"),)
 
     def told(self, record: Record) -> None:
         if record.action != "StopReplica" or record.topic is None or record.partition is None:

@@ -23,7 +23,11 @@ class EverybodyIsTold(Invariant):
 
     id, name = "I14", "everybody-is-told"
     motive = "KAFKA-7235, KAFKA-13407"
-    breakable = (Breakable("broker_epochs", False, "KAFKA-7235"),)
+    breakable = (
+        Breakable("introduces_brokers_first", False, "KAFKA-4443"),
+        Breakable("clears_batches", False, "KAFKA-2300"),
+        Breakable("broker_epochs", False, "KAFKA-7235"),
+    )
 
     def rest(self, world: World) -> None:
         brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
@@ -48,6 +52,8 @@ class AllAgree(Invariant):
     id, name = "I18", "all-agree"
     motive = "EventuallyMetadataConverges in formal models of Kafka"
     breakable = (
+        Breakable("accepts_own_isr", False, "KAFKA-1382"),
+        Breakable("clears_batches", False, "KAFKA-2300"),
         Breakable("caches_bumped_epoch", False, "KAFKA-9212"),
         Breakable("broker_epochs", False, "KAFKA-7235"),
     )
@@ -78,6 +84,10 @@ class WhatIsWishedHappens(Invariant):
 
     id, name = "I19", "what-is-wished-happens"
     motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
+    breakable = (
+        Breakable("restores_assignments", False, "KAFKA-6612"),
+        Breakable("tolerates_missing_state", False, "KAFKA-6650"),
+    )
 
     def rest(self, world: World) -> None:
         live = {broker.id: broker for broker in running(world)}
@@ -164,4 +174,23 @@ class LeadersComeHome(Invariant):
                 self.broken(record, text, broker)
 
 
-INVARIANTS = (EverybodyIsTold, AllAgree, WhatIsWishedHappens, LeadersComeHome)
+class TheDeadDoNotLead(Invariant):
+    """Once nothing is under way, whoever leads a partition is registered; a partition nobody can lead has no leader."""
+
+    id, name = "I21", "the-dead-do-not-lead"
+    motive = "KAFKA-3143"
+    breakable = (
+        Breakable("resets_dead_leader", False, "KAFKA-708"),
+        Breakable("stops_dead_replicas_at_startup", False, "KAFKA-3143"),
+    )
+
+    def rest(self, world: World) -> None:
+        if world.acting() is None:
+            return
+        for tp, state in self.facts.states.items():
+            known = state.leader == NO_LEADER or state.leader in self.facts.registered
+            if not known and tp.topic not in self.facts.doomed:
+                self.broken(None, f"{tp} is led by broker {state.leader}, which is not there", tp)
+
+
+INVARIANTS = (EverybodyIsTold, AllAgree, WhatIsWishedHappens, LeadersComeHome, TheDeadDoNotLead)

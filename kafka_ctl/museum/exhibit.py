@@ -1,0 +1,144 @@
+"""An exhibit: a bug, the field that brings it back, the story that shows it, and what notices it.
+
+The story's file begins with its words: a title, one sentence, and what happens, each after an empty `#` line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab import story
+from kafka_ctl.lab.invariants import Violation
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum.questions import Question
+
+STORIES = Path(__file__).parent / "stories"
+JIRA = "https://issues.apache.org/jira/browse/"
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """One bug. `name` is its ticket, with a letter where a ticket has two exhibits.
+
+    `fix` are the fields of `Generation` that mend it, `releases` says who had it, `caught_by` is the id of the
+    invariant it breaks or a question that the two runs answer differently, `decisive` a pattern of the trace's lines
+    to look at, and `source` the module where the bug lives.
+    """
+
+    name: str
+    fix: Mapping[str, bool]
+    releases: str
+    caught_by: str | Question
+    decisive: str
+    source: str
+
+    @property
+    def ticket(self) -> str:
+        return self.name.rstrip("abc")
+
+    @property
+    def link(self) -> str:
+        return JIRA + self.ticket
+
+    @property
+    def path(self) -> Path:
+        """The story's file."""
+        return STORIES / f"{self.name}.txt"
+
+    @cached_property
+    def story(self) -> str:
+        """The whole file."""
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def commands(self) -> str:
+        """The story's commands, without the words before them."""
+        return "".join(line + "\n" for line in self.story.splitlines() if line and not line.startswith("#"))
+
+    @cached_property
+    def _words(self) -> list[str]:
+        lines = [line[1:].strip() for line in self.story.splitlines() if line.startswith("#")]
+        return [" ".join(part.split()) for part in "\n".join(lines).split("\n\n")]
+
+    @property
+    def title(self) -> str:
+        return self._words[0]
+
+    @property
+    def sentence(self) -> str:
+        """The bug in one sentence."""
+        return self._words[1]
+
+    @property
+    def tale(self) -> str:
+        """What happens in the story, in plain words."""
+        return "\n\n".join(self._words[2:])
+
+    @cached_property
+    def generation(self) -> Generation:
+        """The generation with the bug, as the story opens it."""
+        found: Generation = story.opening(next(story.parse(self.story)))["generation"]
+        return found
+
+    @cached_property
+    def fixed(self) -> Generation:
+        """The same generation without the bug."""
+        return self.generation.but(**self.fix)
+
+    def show(self) -> Showing:
+        """Play the story with the bug and without it; to be closed, or used as a context manager."""
+        return Showing(self)
+
+
+class Showing:
+    """Both runs of an exhibit, as labs: `broken` and `mended`."""
+
+    def __init__(self, exhibit: Exhibit) -> None:
+        self.exhibit = exhibit
+        self.broken = Lab.replay(exhibit.story)
+        try:
+            self.mended = self.broken.fork(generation=exhibit.fixed)
+        except BaseException:
+            self.broken.close()
+            raise
+
+    def close(self) -> None:
+        self.broken.close()
+        self.mended.close()
+
+    def __enter__(self) -> Showing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """How the run with the bug breaks the exhibit's invariant; none if a question is asked."""
+        return tuple(v for v in self.broken.violations if v.invariant == self.exhibit.caught_by)
+
+    @property
+    def answers(self) -> tuple[str, str] | None:
+        """The exhibit's question answered by both runs, the one with the bug first; None if it has no question."""
+        asked = self.exhibit.caught_by
+        return (asked.ask(self.broken), asked.ask(self.mended)) if isinstance(asked, Question) else None
+
+    @property
+    def is_caught(self) -> bool:
+        """Whether the bug shows."""
+        return self.answers[0] != self.answers[1] if self.answers else bool(self.violations)
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the run without the bug breaks no invariant."""
+        return not self.mended.violations
+
+    def decisive(self, lab: Lab) -> list[str]:
+        """The trace's lines to look at, of one of the two labs."""
+        return [line for line in lab.trace.text().splitlines() if re.search(self.exhibit.decisive, line)]

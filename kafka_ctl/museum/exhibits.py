@@ -1,0 +1,161 @@
+"""The collection, in the order in which the bugs were mended."""
+
+from __future__ import annotations
+
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.museum.exhibit import Exhibit
+from kafka_ctl.museum.questions import (
+    Question,
+    double_leadership,
+    leader_epochs,
+    leaders,
+    replicas,
+    requests,
+)
+
+EXHIBITS: tuple[Exhibit, ...] = (
+    Exhibit(
+        "KAFKA-532", {"checks_controller_epoch": True},
+        releases="none; mended before 0.8.0, the first with replicas",
+        caught_by="I9",
+        decisive=r"fault |UpdateMetadata -> .*leader=|epoch_incremented +epoch=2|ignored +STALE|violation",
+        source="brokers/replica_manager.py",
+    ),
+    Exhibit(
+        "KAFKA-708", {"resets_dead_leader": True},
+        releases="none; mended before 0.8.0",
+        caught_by="I2",
+        decisive=r"kill|start +broker|(set|create) .*/state|election +orders|become-leader",
+        source="controller/replicas.py",
+    ),
+    Exhibit(
+        "KAFKA-1382", {"accepts_own_isr": True},
+        releases="to 0.8.1.1; mended in 0.8.2.0",
+        caught_by="I18",
+        decisive=r"fault |broker-2 .*/state|shrink-isr|connected",
+        source="brokers/replication.py",
+    ),
+    Exhibit(
+        "KAFKA-2300", {"clears_batches": True},
+        releases="to 0.8.2.2; mended in 0.9.0.0. Its second way in, KAFKA-12315, from 2.1 on; never mended",
+        caught_by="I14",
+        decisive=r"fault |delete_controller|controller_moved|error_moving|controller  ready|LeaderAndIsr -> 3 .*s-7 ",
+        source="controller/failover.py",
+    ),
+    Exhibit(
+        "KAFKA-3670", {"shutdown_prefers_order": True},
+        releases="to 0.9.0.1; mended in 0.10.0.0",
+        caught_by=Question("Who leads in the end?", leaders),
+        decisive=r"admin .*shutdown|election ",
+        source="controller/partitions.py",
+    ),
+    Exhibit(
+        "KAFKA-4214", {"waits_for_dead_targets": True},
+        releases="to 0.10.0.1; mended in 0.10.1.0",
+        caught_by=Question("Which brokers hold the partition in the end?", replicas),
+        decisive=r"fault |admin .*reassign|reassignment_(res|fail|wait|leader|rem)",
+        source="controller/reassignment.py",
+    ),
+    Exhibit(
+        "KAFKA-4443", {"introduces_brokers_first": True},
+        releases="to 0.10.1.1; mended in 0.10.2.0",
+        caught_by="I14",
+        decisive=r"fault |controller-2 .*(request|  ready)|broker-3 .*become",
+        source="controller/failover.py",
+    ),
+    Exhibit(
+        "KAFKA-5310", {"forgets_on_resignation": True},
+        releases="to 0.10.2.2; mended in 0.11.0.0",
+        caught_by="I16",
+        decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|elected  |StopReplica -> 2|stop-rep|violat",
+        source="controller/failover.py",
+    ),
+    Exhibit(
+        "KAFKA-6612", {"restores_assignments": True},
+        releases="to 1.1.1; mended in 2.0.0",
+        caught_by="I19",
+        decisive=r"fault |admin  .*(delete_|add_)|partitions_not|restoring|s_to_be|deletion_(can|comp)|ion_del|violat",
+        source="controller/topics.py",
+    ),
+    Exhibit(
+        "KAFKA-6650", {"tolerates_missing_state": True},
+        releases="to 1.1.1; mended in 2.0.0",
+        caught_by="I19",
+        decisive=r"fault |delete .*/state|topics_to_be|refused|deletion_(compl|halt|inelig)|violation",
+        source="controller/replicas.py",
+    ),
+    Exhibit(
+        "KAFKA-6082", {"fences_writes": True},
+        releases="to 2.0.1; mended in 2.1.0",
+        caught_by="I8",
+        decisive=r"delete_contr|broker-. .*partitions/(8|9|10)/state|  elected|moved|resigned|violation",
+        source="controller/leadership.py",
+    ),
+    Exhibit(
+        "KAFKA-7482", {"shutdown_tells_leaving_broker": True},
+        releases="1.1.0 to 2.0.1; mended in 2.1.0",
+        caught_by=Question("For how long did two brokers lead the same partition?", double_leadership),
+        decisive=r"admin .*shutdown|election|LeaderAndIsr.*leader=2|orders-0 +become.*leader=2|stopped",
+        source="controller/partitions.py",
+    ),
+    Exhibit(
+        "KAFKA-7235a", {"broker_epochs": True},
+        releases="to 2.1.1; mended in 2.2.0",
+        caught_by="I14",
+        decisive=r"fault |broker-3 .*registered|brokers_changed .*live=1,2,3|orders.*become|violation",
+        source="controller/membership.py",
+    ),
+    Exhibit(
+        "KAFKA-7235b", {"broker_epochs": True},
+        releases="to 2.1.1; mended in 2.2.0",
+        caught_by="I9",
+        decisive=r"fault |broker-3 .*registered|ControlledShut|shutting_down_b|stale_c|election +.*prefer|violat",
+        source="brokers/broker.py",
+    ),
+    Exhibit(
+        "KAFKA-3143", {"stops_dead_replicas_at_startup": True},
+        releases="to 2.2.2; mended in 2.3.0",
+        caught_by="I21",
+        decisive=r"fault |Ineligible -> Offline|UpdateMetadata -> 3 |  ready|violation",
+        source="controller/replicas.py",
+    ),
+    Exhibit(
+        "KAFKA-8294", {"groups_stop_replica": True},
+        releases="1.1.0 to 2.2.2; mended in 2.3.0",
+        caught_by=Question("How many StopReplica requests were sent?", requests("StopReplica")),
+        decisive=r"admin .*shutdown|StopReplica -> 2 |broker-2 .*orders-(0|11) +stop-replica|stopped",
+        source="controller/batch.py",
+    ),
+    Exhibit(
+        "KAFKA-8286", {"retries_whole_batch": False},
+        releases="1.1.0 to 2.3.1; mended in 2.4.0",
+        caught_by=Question("Which leader epochs are there in the end?", leader_epochs),
+        decisive=r"admin .*shutdown|expand-isr|election|BADVERSION",
+        source="controller/partitions.py",
+    ),
+    Exhibit(
+        "KAFKA-9212", {"caches_bumped_epoch": True},
+        releases="to 2.3.1; mended in 2.4.0",
+        caught_by="I18",
+        decisive=r"fault |admin .*reassign |leader_epoch_upd|UpdateM.*offline=4|LeaderAndIsr .*_epoch|violation",
+        source="controller/reassignment.py",
+    ),
+)  # fmt: skip
+"""All of them. They are known by their names, as `KAFKA-7482`, and by their numbers, from 1."""
+
+
+def find(name: str) -> Exhibit:
+    """The exhibit of that number or name; UnknownName, which lists all names, if there is none.
+
+    The ticket will do, also without its `KAFKA-`; BadInput where it has two exhibits.
+    """
+    given = name.strip().upper()
+    if given.isdecimal() and 1 <= int(given) <= len(EXHIBITS):
+        return EXHIBITS[int(given) - 1]
+    wanted = given if given.startswith("KAFKA-") else f"KAFKA-{given}"
+    fitting = [e for e in EXHIBITS if wanted in (e.name.upper(), e.ticket)]
+    if len(fitting) > 1:
+        raise BadInput(f"{wanted} has {len(fitting)} exhibits: {' and '.join(e.name for e in fitting)}")
+    if not fitting:
+        raise UnknownName("exhibit", name, [e.name for e in EXHIBITS])
+    return fitting[0]

@@ -1,0 +1,62 @@
+"""Questions that both runs of an exhibit answer, for bugs that break no invariant but make something worse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.lab.lab import Lab
+
+
+class Question(NamedTuple):
+    """What is asked, and how a lab answers it."""
+
+    text: str
+    ask: Callable[[Lab], str]
+
+
+def leaders(lab: Lab) -> str:
+    """Who leads each partition at the end."""
+    return ", ".join(f"{p.topic}-{p.partition}: {p.leader}" for p in lab.partitions())
+
+
+def leader_epochs(lab: Lab) -> str:
+    """The leader epochs at the end: how often a leader was chosen, beyond the first."""
+    return ", ".join(f"{p.topic}-{p.partition}: {p.leader_epoch}" for p in lab.partitions())
+
+
+def replicas(lab: Lab) -> str:
+    """Which brokers hold each partition at the end."""
+    return ", ".join(f"{p.topic}-{p.partition}: {list(p.replicas)}" for p in lab.partitions())
+
+
+def requests(name: str) -> Callable[[Lab], str]:
+    """How many requests of this name controllers have sent, and how many of them named no partition."""
+
+    def ask(lab: Lab) -> str:
+        sent = [r for r in lab.trace if r.kind == "request" and r.action == name and r.target == "sent"]
+        empty = sum("partitions=0 " in (r.detail or "") for r in sent)
+        return f"{len(sent)}" + f", {empty} of them empty" * bool(empty)
+
+    return ask
+
+
+def double_leadership(lab: Lab) -> str:
+    """For how long brokers took themselves for leaders of a partition that another one led already."""
+    leads: dict[TopicPartition, dict[int, float]] = {}
+    double = 0.0
+    for r in lab.trace:
+        if r.kind != "broker" or r.broker is None:
+            continue
+        if r.topic is not None and r.partition is not None and r.action in ("become-leader", "become-follower"):
+            since = leads.setdefault(TopicPartition(r.topic, r.partition), {})
+            if r.action == "become-leader":
+                since[r.broker] = r.time_ms
+            ended = [since] if r.action == "become-follower" else []
+        else:
+            ended = list(leads.values()) if r.action == "stopped" else []
+        for since in ended:
+            if since.pop(r.broker, None) is not None and since:
+                double += r.time_ms - max(since.values())
+    return f"{double:.1f} ms"

@@ -1,0 +1,174 @@
+"""The bug museum: every exhibit shows its bug, is sound without it, and can be told, listed and found."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from kafka_ctl import cli
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.generation import DEFECTS, FIELDS
+from kafka_ctl.lab.invariants import INVARIANTS
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, page, tale
+from kafka_ctl.museum.exhibit import STORIES
+
+TALES = Path(__file__).parent / "tales"
+TOLD = ("KAFKA-7482", "KAFKA-7235a")
+"""The tales that are recorded: one with a question, one with an invariant."""
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+def test_an_exhibit_shows_its_bug_and_is_sound_without_it(exhibit: Exhibit) -> None:
+    """And what is broken is known under its ticket, while its story has something to look at in both runs."""
+    with exhibit.show() as showing:
+        assert showing.is_caught
+        assert showing.is_sound, showing.mended.violations
+        assert {v.known for v in showing.violations} <= {exhibit.ticket}
+        assert showing.decisive(showing.broken) and showing.decisive(showing.mended)
+        assert showing.broken.generation == exhibit.generation
+        assert showing.mended.generation == exhibit.fixed != exhibit.generation
+        assert all(getattr(exhibit.generation, field) is not value for field, value in exhibit.fix.items())
+        assert tale.verdict(showing) == f"{exhibit.name:<12}  shows, and is sound with the fix"
+
+
+def test_the_collection() -> None:
+    """Bugs that must be there, a story for each and none without an exhibit, and no defect that is never shown."""
+    wanted = "532 1382 2300 3143 3670 4443 5310 6082 7235a 7235b 7482 8286 8294 9212".split()
+    names = [exhibit.name for exhibit in EXHIBITS]
+    assert {f"KAFKA-{number}" for number in wanted} <= set(names)
+    assert len(set(names)) == len(names)
+    assert {path.stem for path in STORIES.iterdir()} == set(names)
+    assert {f.name for f in DEFECTS} <= {field for exhibit in EXHIBITS for field in exhibit.fix}
+    tickets = {f.name: f.metadata["ticket"] for f in FIELDS}
+    for exhibit in EXHIBITS:
+        assert exhibit.ticket in {tickets[field] for field in exhibit.fix}
+        assert (ROOT / "kafka_ctl" / exhibit.source).is_file()
+        if not isinstance(exhibit.caught_by, Question):
+            assert exhibit.caught_by in {invariant.id for invariant in INVARIANTS}
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
+    """A title for the list, one sentence, a tale; the module it names asks for its field."""
+    assert 8 <= len(exhibit.title) <= 60 and not exhibit.title.endswith(".")
+    assert re.fullmatch(r"[A-Z][^.]*\.", exhibit.sentence)
+    assert len(exhibit.tale) > 150 and exhibit.tale.endswith((".", ")"))
+    assert exhibit.commands.startswith("lab ") and "#" not in exhibit.commands
+    source = (ROOT / "kafka_ctl" / exhibit.source).read_text("utf-8")
+    assert all(re.search(rf"\b{field}\b", source) for field in exhibit.fix)
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_tale_is_told_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
+    """`pytest --rewrite` records it anew."""
+    with find(name).show() as showing:
+        told = tale.tell(showing) + "\n"
+    path = TALES / f"{name}.txt"
+    if pytestconfig.getoption("--rewrite"):
+        path.write_text(told, "utf-8")
+    assert told.splitlines() == path.read_text("utf-8").splitlines()
+
+
+def test_a_story_can_be_run_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is a story like any other, and gives the same records."""
+    exhibit = find("KAFKA-3143")
+    assert cli.status(["run", str(exhibit.path)]) == 0
+    with exhibit.show() as showing:
+        assert capsys.readouterr().out == showing.broken.trace.text() + "\n"
+
+
+def test_an_exhibit_is_found_by_number_name_or_ticket() -> None:
+    assert find("1") is EXHIBITS[0]
+    assert find(" kafka-7235A ") is find("7235a") is next(e for e in EXHIBITS if e.name == "KAFKA-7235a")
+    assert find("7482").link.endswith("/KAFKA-7482")
+    assert find("KAFKA-7235b").ticket == "KAFKA-7235"
+    with pytest.raises(BadInput, match="KAFKA-7235 has 2 exhibits: KAFKA-7235a and KAFKA-7235b"):
+        find("7235")
+    for wrong in ("0", "KAFKA-1", "mermaid", ""):
+        with pytest.raises(UnknownName, match=r"unknown exhibit '.*'; known: KAFKA-532, "):
+            find(wrong)
+
+
+def test_what_a_question_asks_is_answered_by_both_runs() -> None:
+    with find("KAFKA-7482").show() as showing:
+        assert showing.answers == ("100.1 ms", "0.0 ms")
+        assert showing.violations == ()
+    with find("KAFKA-3143").show() as showing:
+        assert showing.answers is None
+        assert [v.invariant for v in showing.violations] == ["I21"]
+    assert showing.broken.closed and showing.mended.closed
+
+
+def test_an_exhibit_that_shows_nothing_says_so() -> None:
+    """Nothing is caught where the bug is not there, and what is broken in spite of the fix is told."""
+    exhibit = find("KAFKA-3143")
+    harmless = replace(exhibit, caught_by="I7")
+    with harmless.show() as showing:
+        assert not showing.is_caught
+        assert "Nothing: invariant I7 holds." in tale.tell(showing)
+        assert "DOES NOT SHOW, and is sound" in tale.verdict(showing)
+    unhealed = replace(exhibit, fix={"caches_bumped_epoch": True})
+    with unhealed.show() as showing:
+        assert not showing.is_sound
+        assert "I21 the-dead-do-not-lead" in tale.tell(showing).split("The same story")[1]
+        assert "NOT SOUND" in tale.verdict(showing)
+
+
+def test_a_showing_that_fails_leaves_no_lab_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = []
+    monkeypatch.setattr(Lab, "fork", lambda self, **_: 1 / 0)
+    monkeypatch.setattr(Lab, "close", lambda self: closed.append(self))
+    with pytest.raises(ZeroDivisionError):
+        Showing(EXHIBITS[0])
+    assert len(closed) == 1
+
+
+# The command
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    status = cli.status(["museum", *words])
+    return status, *capsys.readouterr()
+
+
+def test_the_command_lists_and_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = told(capsys)
+    assert status == 0
+    assert re.findall(r"^ +(\d+)  (\S+) ", out, re.M) == [(str(n), e.name) for n, e in enumerate(EXHIBITS, 1)]
+    status, out, err = told(capsys, "7482")
+    assert (status, err) == (0, "")
+    assert out == (TALES / "KAFKA-7482.txt").read_text("utf-8")
+    status, out, err = told(capsys, "KAFKA-1")
+    assert (status, out) == (2, "") and err.startswith("kafka-ctl: unknown exhibit 'KAFKA-1'; known: ")
+
+
+def test_the_check_ends_with_1_when_an_exhibit_fails(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    some = (find("KAFKA-7482"), find("KAFKA-3143"))
+    monkeypatch.setattr("kafka_ctl.museum.EXHIBITS", some)
+    status, out, _ = told(capsys, "--check")
+    assert status == 0 and out.count("shows, and is sound with the fix") == 2
+    monkeypatch.setattr("kafka_ctl.museum.EXHIBITS", (some[0], replace(some[1], caught_by="I7")))
+    status, out, _ = told(capsys, "--check")
+    assert status == 1 and "KAFKA-3143    DOES NOT SHOW" in out
+
+
+# The page
+
+
+def test_the_page_is_fresh() -> None:
+    assert page.check(ROOT / "docs") == []
+
+
+def test_a_stale_or_missing_page_is_said(tmp_path: Path) -> None:
+    assert page.check(tmp_path) == ["museum.md is missing"]
+    path = page.write(tmp_path)
+    assert page.check(tmp_path) == []
+    path.write_text(path.read_text("utf-8") + "more\n", "utf-8")
+    assert page.check(tmp_path) == ["museum.md is stale"]
