@@ -147,10 +147,9 @@ def run(story: str, zookeeper: str, everything: bool, log: str | None, broker: i
 def render(story: str, output: str, views: tuple[str, ...]) -> None:
     """Draw the story in the file STORY as a film, into one file that plays by itself."""
     from kafka_ctl.lab.lab import Lab
-    from kafka_ctl.views.export import export
 
     with Lab.replay(story) as played:
-        click.echo(export(played.trace, output, views or "cluster"))
+        click.echo(played.export(output, views or "cluster"))
 
 
 @app.command()

@@ -14,6 +14,7 @@ import nbformat
 import pytest
 from filmed import NASTY, every_kind, failover
 
+from kafka_ctl import Lab
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, film
@@ -176,6 +177,35 @@ def test_scripts_in_names_do_not_run(tmp_path: Path) -> None:
             at(opened, step)
         assert shouted == []
         assert "<script>alert" in opened.inner_text(".kc .caption") or "script" in opened.inner_text(".kc")
+
+
+def test_an_exported_lab_has_its_log_and_its_answers(tmp_path: Path) -> None:
+    """Nobody stands behind the page, and yet it can be asked; what somebody wrote by hand is text."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", partitions=4, replication_factor=3)
+        lab.settle()
+        lab.kill(1)
+        lab.settle()
+        lab.write_znode("/brokers/ids/9", NASTY)
+        path = lab.export(tmp_path / "failover.html")
+    with browser.page(viewport={"width": 1366, "height": 768}) as page:
+        wrong: list[str] = []
+        page.on("request", lambda request: wrong.append(request.url))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: (wrong.append(dialog.message), dialog.dismiss()))
+        page.goto(path.as_uri())
+        page.wait_for_selector(".kc[data-step='0']")
+        page.select_option(".kc .kinds", "election")
+        page.click(".kc [data-do='jump']")
+        page.click(".kc .caption [data-do='why']")
+        assert "first assigned replica that is live" in page.inner_text(".kc .why")
+        assert page.locator(".kc .why .source .ran").count() >= 3
+        picture(page, "exported")
+        page.keyboard.press("Escape")
+        page.click(".kc .log .line:has-text('from OfflinePartition to OnlinePartition') >> nth=0")
+        assert "Offline → Online" in page.inner_text(".kc .caption")
+        assert page.locator(".kc .log .line.here").count() >= 1
+        assert wrong == [path.as_uri()]
 
 
 def test_an_animated_svg_plays_inside_an_image(tmp_path: Path) -> None:

@@ -200,6 +200,15 @@ def test_unknown_names_list_the_known_ones(trace: Trace) -> None:
         trace.kafka_log("controller", "0.8")
 
 
+@pytest.mark.parametrize("path", ["/brokers/ids/7", "/brokers/ids/x"])
+@pytest.mark.parametrize("data", ["<b>", "[]", '{"host": 7}'])
+def test_what_somebody_wrote_by_hand_is_no_obstacle(path: str, data: str) -> None:
+    """A broker's znode may hold anything."""
+    with Lab(brokers=1, seed=7) as lab:
+        lab.write_znode(path, data)
+        assert kafka_log(lab.trace.records)
+
+
 def test_a_slice_is_not_guessed_about(trace: Trace) -> None:
     """Lines about a request that the slice has cut off are left out; the others stay as they are.
 

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from filmed import NASTY, every_kind, failover
 
+from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.trace import Record
 from kafka_ctl.views import raster
@@ -140,6 +141,20 @@ def test_export_writes_what_the_ending_says(ending: str, tmp_path: Path) -> None
     path = export(failover(), tmp_path / f"film.{ending}")
     text = path.read_text(encoding="utf-8")
     assert text.startswith({"svg": "<svg", "html": "<!doctype html>"}[ending])
+
+
+def test_a_page_of_a_lab_has_every_answer(tmp_path: Path) -> None:
+    """For every step with records, and each source once."""
+    with Lab(brokers=3, seed=7, generation="2.4") as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=3)
+        lab.settle()
+        text = lab.export(tmp_path / "film.html", ("cluster", "partition")).read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("const film = "))
+    data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
+    assert [why is not None for why in data["whys"]] == [bool(frame["seqs"]) for frame in data["frames"]]
+    used = {why["source"] for why in data["whys"] if why and why["source"] is not None}
+    assert used == set(range(len(data["sources"])))
+    assert any("OnlinePartition" in line for frame in data["frames"] for line in frame["log"])
 
 
 def test_export_of_several_views() -> None:

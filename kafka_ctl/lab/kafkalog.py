@@ -134,8 +134,8 @@ class _Writer:
 
     def _zk(self, r: Record) -> None:
         parent, _, name = (r.path or "").rpartition("/")
-        if r.action == "create" and r.error is None and parent == "/brokers/ids":
-            told = json.loads(r.detail or "{}")
+        if r.action == "create" and r.error is None and parent == "/brokers/ids" and name.isdecimal():
+            told = _object(r.detail)
             self.nodes[int(name)] = {k: told[k] for k in ("host", "port", "rack") if k in told}
 
     def _event(self, r: Record) -> None:
@@ -264,6 +264,15 @@ class _Writer:
 def _tells_epoch(r: Record) -> bool:
     told = r.kind in ("controller", "partition", "replica") or r.target == "sent"
     return told and r.actor.startswith("controller-")
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    """The JSON object in a znode, or an empty one: somebody may have written anything there."""
+    try:
+        told = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return told if isinstance(told, dict) else {}
 
 
 def _columns(r: Record) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from typing import Any
 from kafka_ctl.errors import BadInput
 from kafka_ctl.trace import Record
 from kafka_ctl.views.animated import animated
+from kafka_ctl.views.answers import answered
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
@@ -28,8 +29,9 @@ KINDS = (".svg", ".html", ".png", ".gif")
 def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
     """Write the film of these records to a file and return its path; the ending says what it becomes.
 
-    `.svg` plays by itself, without script; `.html` is the player in one file; `.png` (a filmstrip) and `.gif`
-    are drawn by a Chromium, through Playwright. Options are those of `film` in `views/frames.py`.
+    `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
+    answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
+    Chromium, through Playwright. Options are those of `film` in `views/frames.py`.
     Raises BadInput for another ending, Unavailable when a tool is missing.
     """
     path = Path(path)
@@ -42,7 +44,7 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     if path.suffix == ".svg":
         path.write_text(animated(films[0]), encoding="utf-8")
     elif path.suffix == ".html":
-        path.write_text(page(films), encoding="utf-8")
+        path.write_text(page(films, answered(films, records, options)), encoding="utf-8")
     else:
         from kafka_ctl.views.raster import gif, png
 
@@ -50,15 +52,15 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     return path
 
 
-def page(films: Sequence[Film]) -> str:
-    """One HTML page that plays films in any browser; `page.html` is its form."""
+def page(films: Sequence[Film], told: dict[str, Any] | None = None) -> str:
+    """One HTML page that plays films in any browser; `page.html` is its form, `told` what it knows of them."""
     first = films[0]
     fill = {
         "title": escape(printable(f"{first.title}: {len(first)} steps")),
         "sheet": (HERE / "player.css").read_text(encoding="utf-8") + css(),
         "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
         "player": (HERE / "player.js").read_text(encoding="utf-8"),
-        "film": json.dumps(payload(films), separators=(",", ":")).replace("<", "\\u003c"),
+        "film": json.dumps(told or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
     }
     form = (HERE / "page.html").read_text(encoding="utf-8")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)

@@ -15,10 +15,11 @@ class Live extends Player {
   }
   get now() { return this.model.get("now"); }
   tabNames() { return this.film.tabs; }
-  ask(message) { this.since = performance.now(); this.model.send(message); }
+  ask(message) { this.model.send(message); }
   act(thing, action, given = {}) { this.closeMenu(); this.ask({ do: "act", thing, action: action.do, given }); }
 
   load() {
+    this.offers = "";
     this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
     this.form = html("form", { class: "form", hidden: "" });
     this.said = html("div", { class: "said", role: "status", "aria-live": "assertive" });
@@ -51,8 +52,8 @@ class Live extends Player {
     this.place(view);
     this.opened();
   }
-  grow({ from, frames, views, redrawn }) {
-    const film = this.film;
+  grow({ from, frames, views, redrawn, now }) {
+    const film = this.film, before = this.index;
     if (film.frames.length === from) {   // another display of this lab may have taken it already
       film.frames.push(...frames);
       for (const view of film.views) {
@@ -67,8 +68,8 @@ class Live extends Player {
     redrawn.forEach((view) => this.take(view));
     this.logged = undefined;
     this.measure();
-    this.go(from);
-    this.show();
+    if (from === before) this.show(); else this.go(from);
+    this.model.set("now", now);
     this.beat();
     if (from < this.last && !this.calm.matches) this.set("playing", true);
   }
@@ -83,7 +84,7 @@ class Live extends Player {
     copy.onclick = async () => { await this.copy(script.join("\n")); copy.textContent = "Copied"; };
     const code = html("pre", { tabindex: "0", "aria-label": "The story so far, as Python" }, script.join("\n"));
     this.script.replaceChildren(html("h4", {}, "The story, as Python", copy), code);
-    code.scrollTop = code.scrollHeight;
+    requestAnimationFrame(() => { code.scrollTop = code.scrollHeight; });
     this.rules.hidden = !violations;
     const broken = violations ?? [];
     const list = broken.map(({ text, frame }) => {
@@ -118,7 +119,11 @@ class Live extends Player {
     return (this.model.get("menu")[kind] ?? []).map((action) => ({ ...action, off: action.when && this.now.brokers[name] !== action.when }));
   }
   toolbar() {
-    const thing = this.thing(), focus = document.activeElement?.closest?.(".actions") === this.actions && document.activeElement.dataset.key;
+    const { brokers, partitions, undo: undoable, travels } = this.now, thing = this.thing();
+    const told = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, this.embedded]);
+    if (told === this.offers) return;   // made anew only when something in it differs
+    this.offers = told;
+    const focus = document.activeElement?.closest?.(".actions") === this.actions && document.activeElement.dataset.key;
     const choose = html("select", { "aria-label": "Thing", "data-key": "thing" });
     this.things().forEach(([id, label]) => choose.append(html("option", { value: id }, label)));
     choose.value = thing;
@@ -126,9 +131,9 @@ class Live extends Player {
     const own = html("span", { class: "group", role: "group", "aria-label": "To this thing" }, choose, ...this.buttonsFor(thing, this.offered(thing)));
     const time = html("span", { class: "group time", role: "group", "aria-label": "Time" }, ...this.buttonsFor("", this.model.get("menu").time));
     const travel = html("span", { class: "group", role: "group", "aria-label": "Time travel" });
-    if (this.now.travels) {
+    if (travels) {
       const undo = html("button", { type: "button", "data-key": "undo", title: "The same story without its last command" }, "↶ Undo");
-      undo.disabled = !this.now.undo;
+      undo.disabled = !undoable;
       undo.onclick = () => this.ask({ do: "undo" });
       travel.append(undo);
       if (!this.embedded) {

@@ -133,7 +133,7 @@ class Live(Widget):
         if self.growing.trace is not self.lab.trace:
             self._start_again()
         elif len(self.lab.trace) > self.growing.place:
-            self._grow(before)
+            self._grow(before, said)
         new = self._now(said)
         if new != self.now:
             self.now = new
@@ -149,7 +149,8 @@ class Live(Widget):
         self.film = self.growing.whole(self.shown)
         self.index = min(max(index, 0), self._length() - 1)
 
-    def _grow(self, before: int) -> None:
+    def _grow(self, before: int, said: dict[str, Any] | None) -> None:
+        """Send what is new, and in the same message what stands beside it: one message is sooner there than two."""
         frames = self.growing.read()
         if self.growing.too_long:
             self.growing.forget()
@@ -167,7 +168,11 @@ class Live(Widget):
             else:
                 views[name] = more
                 _join(view, more)
-        self.send({"do": "grow", "from": before, "frames": frames, "views": views, "redrawn": redrawn})
+        now = self._now(said)
+        self.now.clear()
+        self.now.update(now)  # no second message: who opens the page anew gets it with the state
+        told = {"do": "grow", "from": before, "frames": frames, "views": views}
+        self.send({**told, "redrawn": redrawn, "now": now})
 
     def _draw_missing(self) -> None:
         """Draw the views that the reader has just turned to."""

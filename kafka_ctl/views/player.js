@@ -138,7 +138,11 @@ class Player {
   get film() { return this.model.get("film"); }
   get index() { return Math.max(0, Math.min(this.last, this.model.get("index"))); }
   get last() { return this.film.frames.length - 1; }
-  set(name, value) { this.model.set(name, value); this.model.save_changes(); }
+  // The kernel is told after the browser has painted: a click is not to wait for that.
+  set(name, value) {
+    this.model.set(name, value);
+    this.saving ??= setTimeout(() => { this.saving = undefined; this.model.save_changes(); }, 30);
+  }
   go(index) { this.set("index", Math.max(0, Math.min(this.last, index))); }
 
   load() {
@@ -307,7 +311,7 @@ class Player {
     this.log.replaceChildren(...lines);
     this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
     const here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
-    if (here) this.log.scrollTop = here.offsetTop - this.log.offsetTop - 24;
+    if (here) requestAnimationFrame(() => { this.log.scrollTop = here.offsetTop - this.log.offsetTop - 24; });
   }
   told(message) { if (message.do === "why" && message.frame === this.index) this.explain(message.why); }
   // What `views/why.py` found out: rule, inputs, alternatives, causes and source.
@@ -317,19 +321,20 @@ class Player {
     const row = (name, text) => html("div", { class: "fact" }, html("dt", {}, name), html("dd", {}, text));
     const list = html("dl", {});
     list.append(row("Rule", why.rule), ...why.inputs.map(([name, text]) => row(name, text)), row("Decided", why.decided));
-    const parts = [html("h4", {}, why.title), list];
+    const parts = [list];
     if (why.otherwise.length) {
       parts.push(html("h5", {}, "It would have been otherwise"), html("ul", {}, ...why.otherwise.map(([what, then]) => html("li", {}, html("b", {}, what + ": "), then))));
     }
     if (why.causes.length) parts.push(html("h5", {}, "How it came to that"), html("ol", { class: "chain" }, ...why.causes.map((text) => html("li", {}, text))));
+    const beside = [html("div", { class: "facts" }, ...parts)];
     if (why.source) {
       const code = html("pre", { class: "source", tabindex: "0", "aria-label": "source" });
       why.source.lines.forEach(([number, text, ran]) => code.append(html("span", { class: ran ? "ran" : "" }, `${ran ? "▸" : " "}${String(number).padStart(4)}  ${text}`)));
-      parts.push(html("h5", {}, why.source.name), code);
+      beside.push(html("div", { class: "code" }, html("h5", {}, why.source.name), code));
     }
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
     shut.onclick = () => { this.explain(null); this.root.focus(); };
-    this.why.replaceChildren(shut, ...parts);
+    this.why.replaceChildren(shut, html("h4", {}, why.title), html("div", { class: "answer" }, ...beside));
     this.why.scrollIntoView({ block: "nearest" });
   }
   bar() {

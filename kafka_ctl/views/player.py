@@ -18,11 +18,13 @@ import traitlets
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.answers import with_log
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
 from kafka_ctl.views.still import filmstrip
+from kafka_ctl.views.why import why_data
 
 HERE = Path(__file__).parent
 
@@ -96,23 +98,18 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
     films = [film(records, name, **options) for name in views]
-    if not isinstance(records, Trace) or "generation" not in options:
-        return Player(films, **own)
-    return _answering(records, films, options, own)
+    told = with_log(films, records, options)
+    made = Player(films, told, **own)
+    if isinstance(records, Trace) and told.get("asks"):
+        _answering(made, records, Generation(options["generation"]))
+    return made
 
 
-def _answering(trace: Trace, films: list[Film], options: dict[str, Any], own: dict[str, Any]) -> Player:
-    """A player of a lab's trace: with the lines of Kafka's log beside it, and an answer to "why?"."""
-    from kafka_ctl.lab.kafkalog import KafkaLines
-    from kafka_ctl.views.why import why_data
-
-    generation, start = options["generation"], options.get("start") or 0
-    lines = [(seq, line) for seq, line in KafkaLines("state-change", generation).add(trace) if seq >= start]
-    made = Player(films, payload(films, lines) | {"asks": True}, **own)
+def _answering(made: Player, trace: Trace, generation: Generation) -> None:
+    """Let the player of a lab's trace answer "why?"."""
 
     def answer(_: Any, asked: Any, buffers: Any) -> None:
-        if asked.get("do") == "why" and (seqs := films[0].frames[asked["frame"]].seqs):
-            made.send({**asked, "why": why_data(trace, seqs, Generation(generation))})
+        if asked.get("do") == "why" and (seqs := made.films[0].frames[asked["frame"]].seqs):
+            made.send({**asked, "why": why_data(trace, seqs, generation)})
 
     made.on_msg(answer)
-    return made

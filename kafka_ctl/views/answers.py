@@ -1,0 +1,42 @@
+"""What stands beside a film of a lab's trace: the lines of Kafka's log, and for every step an answer to "why?"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab.kafkalog import KafkaLines
+from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.frames import Film
+from kafka_ctl.views.payload import payload
+from kafka_ctl.views.why import why_data
+
+
+def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
+    """The films as data, with the lines of `state-change.log` if it is known of which generation they are.
+
+    `options` are those the films were made with. In the answer `asks` says whether "why?" can be answered.
+    """
+    if not isinstance(records, Trace) or "generation" not in options:
+        return payload(films)
+    start = options.get("start") or 0
+    lines = KafkaLines("state-change", options["generation"]).add(records)
+    return payload(films, [(seq, line) for seq, line in lines if seq >= start]) | {"asks": True}
+
+
+def answered(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
+    """The same with all answers in it, for a page that nobody stands behind: `whys` by frame, `sources` once each."""
+    told = with_log(films, records, options)
+    if not told.get("asks") or not isinstance(records, Trace):
+        return told
+    sources: dict[str, int] = {}
+    whys: list[dict[str, Any] | None] = []
+    for frame in films[0].frames:
+        answer = why_data(records, frame.seqs, Generation(options["generation"])) if frame.seqs else None
+        if answer and answer["source"]:
+            text = json.dumps(answer["source"])
+            answer["source"] = sources.setdefault(text, len(sources))
+        whys.append(answer)
+    return told | {"whys": whys, "sources": [json.loads(text) for text in sources]}
