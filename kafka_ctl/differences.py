@@ -57,8 +57,7 @@ lab = Lab(brokers=3, generation=one_at_a_time)
 
 MENDED = """## Bugs of other times
 
-In these all three agree, as real controllers of their days did or as they should have. Switched off, each field brings
-back a bug for [the museum](museum.md).
+Here all three agree: the fix is older than they are, or younger. Without it there is a bug for [the museum](museum.md).
 
 """
 
@@ -70,7 +69,7 @@ def page() -> str:
     for area, names in AREAS.items():
         rows = [_row(by_name[name]) for name in names.split()]
         parts.append(f"## {area}\n\n" + table(("what", *GENERATIONS, "ticket", "field"), rows))
-    mended = [(told["doc"], told["fixed"], told["ticket"], f"`{f.name}`") for f in DEFECTS for told in [f.metadata]]
+    mended = [(f.metadata["doc"], f.metadata["fixed"], f.metadata["ticket"], f"`{f.name}`") for f in DEFECTS]
     parts.append(MENDED + table(("what", "since", "ticket", "field"), mended))
     parts.append("## Moves of the state machines\n\nLegal in some generations only:\n\n" + _moves())
     parts.append("## Configuration\n\nDefaults that changed:\n\n" + _defaults())

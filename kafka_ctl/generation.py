@@ -152,8 +152,16 @@ class Generation:
         doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
     waits_for_dead_targets: bool = _field("KAFKA-4214", True, True, True, fixed="0.10.1.0",
         doc="a reassignment to a broker that is down waits for it instead of being dropped")
+    skips_own_reelection: bool = _field("KAFKA-4229", True, True, True, fixed="0.10.2.0",
+        doc="a controller whose new session finds itself elected already stays, instead of resigning")
     introduces_brokers_first: bool = _field("KAFKA-4443", True, True, True, fixed="0.10.2.0",
         doc="a new controller tells brokers who is alive before it tells them whom to follow")
+    fails_waiters_at_expiry: bool = _field("KAFKA-6879", True, True, True, fixed="1.1.1",
+        doc="what waits for ZooKeeper learns that its session has expired before the next one is opened")
+    rebalances_to_in_sync: bool = _field("KAFKA-9866", False, False, False, fixed="2.6.0",
+        doc="the automatic rebalance leaves preferred replicas alone that are not in sync and so cannot lead")
+    announces_new_replicas: bool = _field("KAFKA-10314", False, False, False, fixed="2.7.0",
+        doc="the first request of a reassignment already says which replicas are new")
     # fmt: on
 
     def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:

@@ -182,7 +182,8 @@ class Broker:
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
-        if state == store.DISCONNECTED or (state == store.EXPIRED and not self.zk.ends_with_session):
+        fails = self.zk.ends_with_session and self.world.generation.fails_waiters_at_expiry
+        if state == store.DISCONNECTED or (state == store.EXPIRED and not fails):
             self.zk.connected.clear()
         else:
             self.zk.connected.set()  # also when expired: who waits for an answer must learn that none will come

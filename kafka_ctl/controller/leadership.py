@@ -46,7 +46,7 @@ async def new_session(c: Controller) -> None:
     """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
     if c.generation.single_threaded:
         await reelect(c)
-    elif await c.zk.controller_id() == c.id:
+    elif c.generation.skips_own_reelection and await c.zk.controller_id() == c.id:
         c.say("reelection_skipped")
     else:
         await listeners.watch_controller(c)

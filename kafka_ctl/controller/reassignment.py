@@ -239,7 +239,10 @@ async def _tell(
 ) -> None:
     try:
         c.batch.open()
-        c.batch.leader_and_isr(told, tp, state, assignment, is_new=False)
+        new = c.context.assignment(tp).adding if c.generation.announces_new_replicas else ()
+        c.batch.leader_and_isr([r for r in told if r not in new], tp, state, assignment, is_new=False)
+        if new:
+            c.batch.leader_and_isr(new, tp, state, assignment, is_new=True)
         c.batch.send()
     except BatchNotEmpty as error:
         await c.illegal_state(error)

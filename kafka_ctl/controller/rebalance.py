@@ -177,4 +177,5 @@ def _electable(c: Controller, tp: TopicPartition, broker: int) -> bool:
     context = c.context
     busy = context.reassigning or context.preferred_elections
     known = tp.topic in context.topics and tp.topic not in context.topics_to_be_deleted
-    return known and not busy and context.online(broker, tp)
+    may_lead = not c.generation.rebalances_to_in_sync or broker in context.leadership[tp].isr
+    return known and not busy and may_lead and context.online(broker, tp)

@@ -7,6 +7,7 @@ from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.museum.questions import (
     Question,
     double_leadership,
+    fruitless_elections,
     leader_epochs,
     leaders,
     replicas,
@@ -64,11 +65,25 @@ EXHIBITS: tuple[Exhibit, ...] = (
         source="controller/failover.py",
     ),
     Exhibit(
+        "KAFKA-4229", {"skips_own_reelection": True},
+        releases="to 0.10.1.1; mended in 0.10.2.0",
+        caught_by="I19",
+        decisive=r"fault |RegisterBrokerAndReelect|/controller .*brokerid|elected|resigned|skipped|violation",
+        source="controller/leadership.py",
+    ),
+    Exhibit(
         "KAFKA-5310", {"forgets_on_resignation": True},
         releases="to 0.10.2.2; mended in 0.11.0.0",
         caught_by="I16",
         decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|elected  |StopReplica -> 2|stop-rep|violat",
         source="controller/failover.py",
+    ),
+    Exhibit(
+        "KAFKA-6879", {"fails_waiters_at_expiry": True},
+        releases="1.1.0; mended in 1.1.1",
+        caught_by="I19",
+        decisive=r"fault |expired|connected +sess|controller-1 .*(Expire|Shutdown|Register)|create /controller|violat",
+        source="brokers/broker.py",
     ),
     Exhibit(
         "KAFKA-6612", {"restores_assignments": True},
@@ -138,6 +153,20 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.3.1; mended in 2.4.0",
         caught_by="I18",
         decisive=r"fault |admin .*reassign |leader_epoch_upd|UpdateM.*offline=4|LeaderAndIsr .*_epoch|violation",
+        source="controller/reassignment.py",
+    ),
+    Exhibit(
+        "KAFKA-9866", {"rebalances_to_in_sync": True},
+        releases="to 2.5.1; mended in 2.6.0",
+        caught_by=Question("How many elections have found nobody?", fruitless_elections),
+        decisive=r"fault |AutoPreferred|imbalance .*ratio|election .*preferred|refused",
+        source="controller/rebalance.py",
+    ),
+    Exhibit(
+        "KAFKA-10314", {"announces_new_replicas": True},
+        releases="1.0 to 2.6; mended in 2.7.0",
+        caught_by="I19",
+        decisive=r"fault |admin .*reassign|LeaderAndIsr.*-> .*4 .*epoch=1|broker-4 .*orders|_caught|cas_off|violat",
         source="controller/reassignment.py",
     ),
 )  # fmt: skip

@@ -31,6 +31,11 @@ def replicas(lab: Lab) -> str:
     return ", ".join(f"{p.topic}-{p.partition}: {list(p.replicas)}" for p in lab.partitions())
 
 
+def fruitless_elections(lab: Lab) -> str:
+    """How many elections ended without a leader."""
+    return str(sum(r.kind == "election" and r.error is not None for r in lab.trace))
+
+
 def requests(name: str) -> Callable[[Lab], str]:
     """How many requests of this name controllers have sent, and how many of them named no partition."""
 
