@@ -7,6 +7,7 @@
     simulate()     one of these clusters, as a trace                   workload
     [questions]    one function, one question, one answer
     [plots]        answers to look at
+    [live]         questions to a cluster that is running
 
 Records have the same columns everywhere (`schema`, explained in `docs/trace-format.md`).
 """
@@ -17,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kafka_ctl.history import plots, questions
+    from kafka_ctl.history import live, plots, questions
     from kafka_ctl.history.dataset import Dataset, generate
     from kafka_ctl.history.importlog import Logs, import_logs
     from kafka_ctl.history.reading import load, load_arrow
@@ -35,12 +36,13 @@ _HOMES = {
     "simulate": "workload",
     "Workload": "workload",
     "TROUBLES": "workload",
+    "live": "",
     "questions": "",
     "plots": "",
 }
 __all__ = [
-    "TROUBLES", "Dataset", "Logs", "Workload", "generate", "import_logs", "load", "load_arrow", "plots",
-    "questions", "simulate", "spark",
+    "TROUBLES", "Dataset", "Logs", "Workload", "generate", "import_logs", "live", "load", "load_arrow",
+    "plots", "questions", "simulate", "spark",
 ]  # fmt: skip
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 from kafka_ctl.errors import BadInput, Unavailable, UnknownName
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, Place, bucket_of
 from kafka_ctl.history.schema import to_arrow
-from kafka_ctl.history.session import use_this_python
+from kafka_ctl.history.workers import ready
 from kafka_ctl.history.workload import Workload, simulate
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _in_spark(spark: SparkSession, path: str, job: Job, buckets: Sequence[int]) 
             yield pa.RecordBatch.from_pydict({"records": [n["records"] for n in noted]})
 
     if buckets:
-        use_this_python(spark)
+        ready(spark)
         tasks = spark.range(0, len(buckets), 1, len(buckets))
         tasks.mapInArrow(work, "records bigint").collect()
 

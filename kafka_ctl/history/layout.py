@@ -22,6 +22,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.history.files import filesystem
 from kafka_ctl.history.schema import SCHEMA
 
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
@@ -65,9 +66,8 @@ class Place:
     """The folder of one dataset, here or on any file system pyarrow knows (`hdfs://`, `s3://` ...)."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        text = os.fspath(path)
-        self.path = text if "://" in text else os.path.abspath(text)
-        self.fs, self.root = pafs.FileSystem.from_uri(self.path)
+        self.fs, self.root, before = filesystem(path)
+        self.path = os.fspath(path) if before else self.root
 
     def at(self, *names: str) -> str:
         return "/".join((self.root, *names))

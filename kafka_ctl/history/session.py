@@ -126,14 +126,14 @@ def _forget_java() -> None:
 
 def log_path() -> Path:
     """Where the Java side of this process writes Spark's log."""
-    return _folder() / "spark.log"
+    return session_folder() / "spark.log"
 
 
 _folder_made: Path | None = None
 
 
-def _folder() -> Path:
-    """A temporary folder of this process for the log and the warehouse; removed at exit."""
+def session_folder() -> Path:
+    """A temporary folder of this process for the log, the warehouse and what is sent to workers; removed at exit."""
     global _folder_made
     if _folder_made is None:
         _folder_made = Path(tempfile.mkdtemp(prefix="kafka_ctl-spark-"))
@@ -175,7 +175,7 @@ def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dic
     home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
     configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")
     master = f"local[{cores}]" if cores else os.environ.get("MASTER", "local[*]")
-    settings = SETTINGS | {"spark.sql.warehouse.dir": (_folder() / "warehouse").as_uri()}
+    settings = SETTINGS | {"spark.sql.warehouse.dir": (session_folder() / "warehouse").as_uri()}
     if master.startswith("local"):
         settings |= _LOOPBACK
     command = [str(java_executable()), f"-Xmx{memory}", *_JAVA_OPTIONS]
@@ -193,14 +193,9 @@ def _connection(told: bytes) -> dict[str, str]:
     return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + length].decode()}
 
 
-def use_this_python(spark: Any) -> None:
-    """Have the tasks of a local session run in this interpreter, which has what they need.
-
-    A session that somebody else made runs whatever `python3` comes first on PATH.
-    """
+def runs_here(spark: Any) -> bool:
+    """Whether the session's tasks run on this machine, as children of this process's Java."""
     try:
-        context = spark.sparkContext
+        return spark.sparkContext.master.startswith("local")
     except Exception:  # Spark Connect has no context, and its workers are its own affair
-        return
-    if context.master.startswith("local"):
-        context.pythonExec = sys.executable
+        return False

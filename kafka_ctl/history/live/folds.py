@@ -1,0 +1,147 @@
+"""What is known of a cluster at each record: plain Python, so that it can be read, tested and asked without Spark.
+
+A fold takes the records of one history in their order and gives a row whenever its answer changes. What it remembers
+is a dict that fits into JSON, which is what a stream keeps in its checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar
+
+from kafka_ctl.partition import NON_EXISTENT, ONLINE
+from kafka_ctl.trace import Record
+
+Row = tuple[Any, ...]
+
+
+class Fold:
+    """One question. `columns` are those of its rows, after `history`; it looks at records of some `kinds` only."""
+
+    columns: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]] = ("partition",)
+
+    def __init__(self, state: dict[str, Any] | None = None) -> None:
+        self.state: dict[str, Any] = {} if state is None else state
+
+    def concerns(self, r: Record) -> bool:
+        """Whether the record is one to look at."""
+        return r.kind in self.kinds and r.error is None
+
+    def add(self, r: Record) -> Iterator[Row]:
+        """The rows that this record makes, none when nothing changes."""
+        raise NotImplementedError
+
+    def rows(self, records: Iterable[Record]) -> Iterator[Row]:
+        """The rows of several records, which follow those that were added before."""
+        for record in filter(self.concerns, records):
+            yield from self.add(record)
+
+    def known(self, r: Record) -> dict[str, Any] | None:
+        """What is remembered of the record's partition; None if that is newer, as when two logs arrive in turns."""
+        mine = self.state.setdefault(f"{r.topic}-{r.partition}", {})
+        now = [r.time_ms, r.seq]
+        if mine.get("now", now) > now:
+            return None
+        mine["now"] = now
+        return mine
+
+
+class Leaders(Fold):
+    """Who leads each partition."""
+
+    columns = "topic string, partition int, at_ms double, seq bigint, state string, leader int, leader_epoch int"
+
+    def add(self, r: Record) -> Iterator[Row]:
+        mine = self.known(r)
+        if mine is None:
+            return
+        leader = None if r.target != ONLINE else mine.get("leader") if r.leader is None else r.leader
+        new = [r.target, leader if leader != -1 else None]
+        if new != [mine.get("state"), mine.get("leader")]:
+            mine["state"], mine["leader"] = new
+            yield r.topic, r.partition, r.time_ms, r.seq, *new, r.leader_epoch
+
+
+class UnderReplicated(Fold):
+    """Which replicas of each partition are not in sync; newest means by version, as requests may repeat old states."""
+
+    columns = (
+        "topic string, partition int, at_ms double, seq bigint, missing array<int>, isr array<int>, replicas array<int>"
+    )
+    kinds = ("partition", "request", "broker", "controller")
+
+    def concerns(self, r: Record) -> bool:
+        tells = r.kind == "partition" or r.action in ("LeaderAndIsr", "shrink-isr", "expand-isr")
+        return tells and r.topic is not None and super().concerns(r)
+
+    def add(self, r: Record) -> Iterator[Row]:
+        mine = self.known(r)
+        if mine is None:
+            return
+        gone = r.target == NON_EXISTENT
+        if r.kind == "partition" and r.source == NON_EXISTENT:
+            mine["version"] = -1
+        if r.replicas is not None:
+            mine["replicas"] = list(r.replicas)
+        version = mine.get("version", -1)
+        if not gone and (r.isr is None or (r.zk_version is not None and r.zk_version <= version)):
+            return
+        mine["version"] = version if r.zk_version is None else max(version, r.zk_version)
+        isr = None if gone else list(r.isr or ())
+        missing = [] if isr is None else [id for id in mine.get("replicas", ()) if id not in isr]
+        if missing != mine.get("missing", []):
+            mine["missing"] = missing
+            yield r.topic, r.partition, r.time_ms, r.seq, missing, isr, mine.get("replicas")
+
+
+class Imbalance(Fold):
+    """For every broker, how many partitions prefer it, and how many of these somebody else leads."""
+
+    columns = "broker int, at_ms double, seq bigint, preferred bigint, astray bigint, share double"
+
+    def add(self, r: Record) -> Iterator[Row]:
+        mine = self.known(r)
+        if mine is None:
+            return
+        touched = self._count(mine, -1)
+        if r.replicas:
+            mine["preferred"] = r.replicas[0]
+        mine["there"] = r.target != NON_EXISTENT
+        mine["astray"] = not (r.target == ONLINE and r.leader == mine.get("preferred"))
+        for broker in sorted({*touched, *self._count(mine, +1)}):
+            preferred, astray = self.state["brokers"][str(broker)]
+            yield broker, r.time_ms, r.seq, preferred, astray, astray / preferred if preferred else 0.0
+
+    def _count(self, mine: dict[str, Any], n: int) -> list[int]:
+        """Add or take away one partition; the broker that it concerns."""
+        if not mine.get("there") or mine.get("preferred") is None:
+            return []
+        counts = self.state.setdefault("brokers", {}).setdefault(str(mine["preferred"]), [0, 0])
+        counts[0] += n
+        counts[1] += n * mine["astray"]
+        return [mine["preferred"]]
+
+    def rows(self, records: Iterable[Record]) -> Iterator[Row]:
+        """Of several changes at one moment only the last counts, as nobody could have looked in between."""
+        last: dict[tuple[int, float], Row] = {}
+        for record in filter(self.concerns, records):
+            last |= {(row[0], row[1]): row for row in self.add(record)}
+        yield from last.values()
+
+
+class Controllers(Fold):
+    """Who is the controller."""
+
+    columns = "at_ms double, seq bigint, state string, controller int, epoch int"
+    kinds = ("controller",)
+
+    def concerns(self, r: Record) -> bool:
+        return r.action in ("elected", "ready", "resigned") and super().concerns(r)
+
+    def add(self, r: Record) -> Iterator[Row]:
+        now = [r.time_ms, r.seq]
+        if self.state.get("now", now) > now or (r.action == "resigned" and r.broker != self.state.get("controller")):
+            return  # a broker that gives up what it never was says so too
+        self.state |= {"now": now, "controller": None if r.action == "resigned" else r.broker}
+        yield r.time_ms, r.seq, r.action, r.broker, r.controller_epoch if r.action != "elected" else None

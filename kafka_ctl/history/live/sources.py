@@ -1,0 +1,200 @@
+"""Streams of records: from a folder to which a lab adds files, and from a folder of logs that a broker writes.
+
+A log grows and is rolled: renamed, packed, begun anew. So a file of it is known by its folder and its first line,
+whatever it is called today, and an offset says how many bytes of each were read, and how many of the same log came
+before. Bytes that were written stay what they are, so a batch that is read again after a crash is the same batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+from pyarrow.fs import FileType
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
+
+from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.history.files import filesystem
+from kafka_ctl.history.logchunks import BLOCK, PACKED, RECORD, Chunk, log_files, opened, read_chunk
+from kafka_ctl.history.schema import spark_schema, to_parquet
+from kafka_ctl.history.workers import ready
+from kafka_ctl.trace import Trace
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+NAMED_BY = 1024
+"""Bytes of a file's first line, at most, that tell it from others: they hold its time and what happened then."""
+
+
+def grow(trace: Trace, folder: str | os.PathLike[str]) -> int:
+    """Write the records that `folder` does not hold yet as one more Parquet file, and return how many they were.
+
+    The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole.
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    there = (path.stem.rsplit("-", 1)[1] for path in place.glob(f"{trace.history}-*-*.parquet"))
+    new = trace.slice(start=max(map(int, there), default=-1) + 1)
+    if new:
+        name = f"{trace.history}-{new[0].seq:09d}-{new[-1].seq:09d}.parquet"
+        to_parquet(new, place / f".{name}")
+        os.replace(place / f".{name}", place / name)
+    return len(new)
+
+
+def traces(spark: SparkSession, folder: str | os.PathLike[str]) -> DataFrame:
+    """A stream of the records in the Parquet files of a folder, and of those that are still to come (see `grow`)."""
+    return spark.readStream.schema(spark_schema()).parquet(os.fspath(folder))
+
+
+def logs(spark: SparkSession, folder: str | os.PathLike[str], history: str = "logs") -> DataFrame:
+    """A stream of what the logs in a folder say, and of what brokers will write to them.
+
+    The folder is one of `import_logs`, of one broker or of several, and its files may be rolled and packed meanwhile. A
+    line is read when its line break is there; what is not understood is left out. `seq` rises along each log and says
+    nothing about two of them. A file that is removed before it was read stops the query with Unavailable. Raises
+    BadInput for a path where nothing is.
+    """
+    fs, root, _ = filesystem(folder)
+    if fs.get_file_info(root).type == FileType.NotFound:
+        raise BadInput(f"{os.fspath(folder)}: no such file or folder")
+    ready(spark)
+    spark.dataSource.register(KafkaLogs)
+    options = {"path": os.fspath(folder), "history": history}
+    return spark.readStream.format(KafkaLogs.name()).options(**options).load()
+
+
+class KafkaLogs(DataSource):
+    """A folder of Kafka's logs, as a source for Structured Streaming."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "kafka_logs"
+
+    def schema(self) -> StructType:
+        return spark_schema()
+
+    def streamReader(self, schema: StructType) -> LogReader:  # noqa: N802
+        return LogReader(self.options["path"], self.options["history"])
+
+
+class Piece(InputPartition):
+    """Bytes of one file that one task reads."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self.chunk = chunk
+
+
+class Known(NamedTuple):
+    """A file of a log: its address, which log it is part of, how it begins, and its bytes up to the last line break."""
+
+    file: str
+    log: str
+    begin: bytes
+    size: int
+
+    @property
+    def identity(self) -> str:
+        return f"{self.log} {hashlib.sha256(self.begin).hexdigest()[:16]}"
+
+
+class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Says how far the logs of a folder have grown, and reads what is between two such states."""
+
+    def __init__(self, folder: str, history: str) -> None:
+        self.folder, self.history = folder, history
+        self._seen: dict[tuple[str, int, int], Known | None] = {}
+        self._now: list[Known] | None = None
+
+    def initialOffset(self) -> dict:  # noqa: N802
+        return {}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._now = self._files()
+
+    def latestOffset(self, start: dict, limit: ReadLimit) -> dict:  # noqa: N802
+        """Of every file `size`, its bytes, and `at`, those of its log before it, also of files that are gone by now."""
+        end = dict(start)
+        for known in self._files() if self._now is None else self._now:
+            mine = (now["at"] + now["size"] for name, now in end.items() if name.startswith(f"{known.log} "))
+            before = end.get(known.identity) or {"at": max(mine, default=0), "size": 0}
+            end[known.identity] = before | {"size": max(before["size"], known.size)}
+        return end
+
+    def partitions(self, start: dict, end: dict) -> list[InputPartition]:
+        """One piece for each file that has grown."""
+        grown = {name: (start.get(name, {"size": 0})["size"], now["size"]) for name, now in end.items()}
+        grown = {name: span for name, span in grown.items() if span[1] > span[0]}
+        files = {known.identity: known.file for known in self._files()} if grown else {}
+        if lost := sorted(grown.keys() - files.keys()):
+            raise Unavailable(f"{self.folder}: {', '.join(lost)} was removed before it was read")
+        return [
+            Piece(Chunk(self.history, files[name], *span, first=end[name]["at"] + span[0]))
+            for name, span in sorted(grown.items())
+        ]
+
+    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+        """The records of a piece."""
+        said = (read for read in read_chunk(partition.chunk, ahead=0) if read.what == "record")
+        names, schema = [field.name for field in RECORD], to_arrow_schema(spark_schema())
+        while some := list(islice(said, 10_000)):
+            columns = dict(zip(names, zip(*(read.values for read in some), strict=True), strict=True))
+            columns |= {"history": [self.history] * len(some), "seq": [read.number for read in some]}
+            yield pa.RecordBatch.from_pydict(columns | {"cause": [None] * len(some)}, schema)
+
+    def _files(self) -> list[Known]:
+        """The files that can be read, in the order of their logs; one that is just being packed is there twice."""
+        listed = []
+        with suppress(BadInput):  # no log has been written yet
+            listed = [(name, info.mtime_ns or 0, info.size) for name, info in log_files(self.folder)]
+        self._seen = {key: self._seen[key] if key in self._seen else _known(self.folder, key[0]) for key in listed}
+        found = (known for known in self._seen.values() if known is not None)
+        return sorted(found, key=lambda known: (known.log, known.begin, not known.file.endswith(PACKED)))
+
+
+def _known(folder: str, name: str) -> Known | None:
+    """Who a file is, by the beginning of its first line; None as long as that is not there."""
+    try:
+        with opened(name) as file:
+            begin = file.read(NAMED_BY)
+            size = _to_last_break(file, begin) if name.endswith(PACKED) else _last_break(file)
+    except OSError:
+        return None  # a packed file that is still being written
+    first, found, _ = begin.partition(b"\n")
+    if not found and len(begin) < NAMED_BY:
+        return None
+    place = os.path.relpath(name, folder if "://" in folder else os.path.abspath(folder))
+    log = os.path.join(os.path.dirname(place), os.path.basename(place).partition(".")[0])
+    return Known(name, log, first, size)
+
+
+def _to_last_break(stream: Any, block: bytes) -> int:
+    """How many bytes a stream has up to its last line break; `block` was read already."""
+    size = offset = 0
+    while block:
+        size = offset + block.rfind(b"\n") + 1 if b"\n" in block else size
+        offset += len(block)
+        block = stream.read(BLOCK)
+    return size
+
+
+def _last_break(file: Any) -> int:
+    """The same for a file in which one can go back."""
+    end = file.size()
+    while end > 0:
+        begin = max(0, end - NAMED_BY)
+        file.seek(begin)
+        if found := file.read(end - begin).rfind(b"\n") + 1:
+            return begin + found
+        end = begin
+    return 0

@@ -1,0 +1,37 @@
+"""What Spark's tasks need to run our functions: an interpreter with pyarrow, and this package."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from kafka_ctl.history.session import runs_here, session_folder
+
+PACKAGE = Path(__file__).parents[1]
+_SHIPPED = "spark.kafka_ctl.shipped"
+
+
+def ready(spark: Any) -> None:
+    """Have the session's tasks find this package.
+
+    On this machine they run in this interpreter. Elsewhere the package is sent to them, once a session, as a zip file;
+    what they must have themselves is this version of Python with pyarrow (Spark's setting `PYSPARK_PYTHON` names it).
+    """
+    if runs_here(spark):
+        # A session that somebody else made runs whatever `python3` comes first on PATH.
+        spark.sparkContext.pythonExec = sys.executable
+    elif spark.conf.get(_SHIPPED, "no") != "yes":
+        spark.addArtifacts(str(packed(session_folder())), pyfile=True)
+        spark.conf.set(_SHIPPED, "yes")
+
+
+def packed(folder: Path) -> Path:
+    """The package as a zip file in `folder`: its modules only, always the same bytes."""
+    path = folder / "kafka_ctl.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
+        for module in sorted(PACKAGE.rglob("*.py")):
+            entry = zipfile.ZipInfo(module.relative_to(PACKAGE.parent).as_posix())
+            zipped.writestr(entry, module.read_bytes(), zipfile.ZIP_DEFLATED)
+    return path

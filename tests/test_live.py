@@ -1,0 +1,338 @@
+"""Streams: each change once, whatever stops the query; logs that grow, roll and are packed."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from history_plain import BUSY
+from pyspark.sql import DataFrame
+
+from kafka_ctl import BadInput, Lab, Trace, Unavailable
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.history import live, questions, simulate
+from kafka_ctl.history.live import sources
+from kafka_ctl.history.live.folds import Controllers, Imbalance, Leaders, UnderReplicated
+from kafka_ctl.history.live.sources import LogReader
+from kafka_ctl.history.session import spark
+from kafka_ctl.lab.kafkalog import kafka_log
+
+
+@pytest.fixture(scope="module")
+def trace() -> Trace:
+    return simulate(3, 12, workload=BUSY)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_tasks() -> Iterator[None]:
+    """A state store for each task takes its time."""
+    spark().conf.set("spark.sql.shuffle.partitions", "2")
+    yield
+    spark().conf.unset("spark.sql.shuffle.partitions")
+
+
+def read(out: Path) -> DataFrame:
+    return spark().read.parquet(str(out))
+
+
+def rows(answer: DataFrame, *columns: str) -> list[tuple]:
+    return sorted(tuple(row) for row in answer.select(*columns).collect())
+
+
+def run(changes: DataFrame, out: Path) -> DataFrame:
+    """All that is there now, in a query that ends with it."""
+    query = live.keep(changes, out, once=True)
+    assert query.awaitTermination(300)
+    return read(out)
+
+
+# What is known at each record, without Spark
+
+
+def test_who_leads_and_who_is_missing_is_what_the_lab_says() -> None:
+    """After crashes, a deletion, a topic made anew, a reassignment."""
+    with Lab(brokers=4, seed=3) as lab:
+        lab.create_topic("orders", partitions=6, replication_factor=3)
+        lab.create_topic("gone", partitions=2, replication_factor=2)
+        lab.settle()
+        lab.kill(2)
+        lab.settle()
+        lab.delete_topic("gone")
+        lab.start(2)
+        lab.run_for(60)
+        lab.create_topic("gone", partitions=1, replication_factor=2)
+        lab.reassign({("orders", 0): [4, 3]})
+        lab.run_for(60)
+        lab.kill(3)
+        lab.run_for(60)
+        trace, partitions = lab.trace, lab.partitions()
+        controller = lab.controller
+    leaders = {row[:2]: row[4:6] for row in Leaders().rows(trace)}
+    alive = {key: leader for key, (state, leader) in leaders.items() if state != "NonExistentPartition"}
+    assert alive == {(p.topic, p.partition): p.leader if p.leader != -1 else None for p in partitions}
+    assert leaders["gone", 1] == ("NonExistentPartition", None)
+    missing = {row[:2]: sorted(row[4]) for row in UnderReplicated().rows(trace)}
+    assert {key: ids for key, ids in missing.items() if ids} == {
+        (p.topic, p.partition): sorted({*p.replicas} - {*p.isr}) for p in partitions if {*p.replicas} - {*p.isr}
+    }
+    assert any(missing.values())
+    assert controller is not None
+    assert [*Controllers().rows(trace)][-1][2:] == ("ready", *controller)
+
+
+@pytest.mark.parametrize("fold", [Leaders, UnderReplicated, Imbalance, Controllers])
+def test_what_is_remembered_is_enough(fold: type, trace: Trace) -> None:
+    """Cut anywhere and carried on through JSON, the rows are the same."""
+    import json
+
+    whole = [*fold().rows(trace)]
+    assert whole
+    cut = len(trace) // 2
+    first = fold()
+    parts = [*first.rows(trace[:cut])]
+    parts += fold(json.loads(json.dumps(first.state))).rows(trace[cut:])
+    assert parts == whole
+
+
+def test_what_comes_late_changes_nothing(trace: Trace) -> None:
+    """A log that is read after a newer one."""
+    fold = Leaders()
+    assert [*fold.rows(trace)]
+    assert [*fold.rows(trace)] == []
+
+
+# Traces that grow
+
+
+def test_a_folder_grows_by_what_is_new(trace: Trace, tmp_path: Path) -> None:
+    """Nothing twice, also when another process goes on; other histories have files of their own."""
+    assert live.grow(trace[:100], tmp_path / "lab") == 100
+    assert live.grow(trace[:100], tmp_path / "lab") == 0
+    assert live.grow(trace, tmp_path / "lab") == len(trace) - 100
+    other = Trace(records=trace[:7].records, history="other")
+    assert live.grow(other, tmp_path / "lab") == 7
+    names = sorted(path.name for path in (tmp_path / "lab").iterdir())
+    last = len(trace) - 1
+    assert names == [
+        "lab-000000000-000000099.parquet", f"lab-000000100-{last:09d}.parquet", "other-000000000-000000006.parquet"
+    ]  # fmt: skip
+
+
+def test_the_stream_answers_as_the_question_does(trace: Trace, tmp_path: Path) -> None:
+    """In three batches of three queries, two histories: row for row the answer of `questions.imbalance`."""
+    other = Trace(records=simulate(4, 6, workload=BUSY).records, history="other")
+    for part in (3, 2, 1):
+        for each in (trace, other):
+            live.grow(each[: len(each) // part], tmp_path / "lab")
+        told = run(live.imbalance(live.traces(spark(), tmp_path / "lab")), tmp_path / "out")
+    columns = ("history", "broker", "at_ms", "preferred", "astray", "share")
+    expected = rows(questions.imbalance(trace), *columns) + rows(questions.imbalance(other), *columns)
+    assert rows(told, *columns) == sorted(expected)
+    now = rows(live.latest(told), *columns)
+    newest = {row[:2]: row for row in sorted(expected)}
+    assert now == sorted(newest.values())
+
+
+PROGRAM = """
+import sys
+from kafka_ctl.history import live, session
+from kafka_ctl.history.session import spark
+s = spark("live", cores=1)
+s.conf.set("spark.sql.shuffle.partitions", "2")
+query = live.keep(live.imbalance(live.traces(s, sys.argv[1])), sys.argv[2])
+query.processAllAvailable()
+print(session._gateway.pid, flush=True)
+query.awaitTermination()
+"""
+
+
+def eventually(holds: Callable[[], bool], seconds: float = 120) -> bool:
+    deadline = time.monotonic() + seconds
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return holds()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills processes as on Unix")
+def test_killed_in_the_middle_of_a_batch(trace: Trace, tmp_path: Path) -> None:
+    """Another process goes on from the checkpoint: nothing is missing, nothing is there twice."""
+    folder, out = tmp_path / "lab", tmp_path / "out"
+    live.grow(trace[: len(trace) // 3], folder)
+    command = [sys.executable, "-c", PROGRAM, str(folder), str(out)]
+    child = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    java = 0
+    try:
+        assert child.stdout is not None
+        java = int(child.stdout.readline())
+        live.grow(trace[: len(trace) // 2], folder)
+        assert eventually((out / "_checkpoint/offsets/1").exists)
+    finally:
+        if java:
+            os.kill(java, signal.SIGKILL)
+        child.kill()
+        child.communicate()
+    live.grow(trace, folder)
+    told = run(live.imbalance(live.traces(spark(), folder)), out)
+    columns = ("history", "broker", "at_ms", "preferred", "astray", "share")
+    assert rows(told, *columns) == rows(questions.imbalance(trace), *columns)
+
+
+# Logs that grow
+
+
+@pytest.fixture
+def text(trace: Trace) -> list[bytes]:
+    return kafka_log(trace, "state-change").encode().splitlines(keepends=True)
+
+
+class Broker:
+    """A folder in which a log grows, and a reader that has read it up to `offset`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.log = folder, folder / "state-change.log"
+        folder.mkdir()
+        self.offset: dict[str, int] = {}
+
+    def write(self, lines: list[bytes]) -> None:
+        with self.log.open("ab") as file:
+            file.write(b"".join(lines))
+
+    def read(self) -> pa.Table | None:
+        """What a query finds that is started now; read twice, as after a crash, it is the same."""
+        reader = LogReader(str(self.folder), "logs")
+        end = reader.latestOffset(self.offset, None)  # type: ignore[arg-type]
+        tables = []
+        for again in (reader, LogReader(str(self.folder), "logs")):
+            pieces = again.partitions(self.offset, end)
+            batches = [batch for piece in pieces for batch in again.read(piece)]
+            tables.append(pa.Table.from_batches(batches) if batches else None)
+        assert tables[0] == tables[1]
+        self.offset = end
+        return tables[0]
+
+
+def seen(*tables: pa.Table | None) -> list[tuple]:
+    """What was read, in the order of the log."""
+    found = [row for table in tables if table is not None for row in table.to_pylist()]
+    keys = ("time_ms", "kind", "action", "topic", "partition", "broker", "leader")
+    return [tuple(row[key] for key in keys) for row in sorted(found, key=lambda row: (row["time_ms"], row["seq"]))]
+
+
+def whole(folder: Path, lines: list[bytes]) -> list[tuple]:
+    broker = Broker(folder / f"whole-{len(lines)}")
+    broker.write(lines)
+    return seen(broker.read())
+
+
+def test_a_log_is_read_while_it_is_rolled(text: list[bytes], tmp_path: Path) -> None:
+    """Renamed, packed, begun anew and removed: every line once."""
+    lines, broker = text[:300], Broker(tmp_path / "broker")
+    broker.write(lines[:100])
+    first = broker.read()
+    broker.write(lines[100:150])
+    rolled = broker.log.rename(broker.folder / "state-change.log.2018-10-25-00")
+    broker.write(lines[150:200])
+    second = broker.read()
+    packed = rolled.with_name(rolled.name + ".gz")
+    packed.write_bytes(gzip.compress(rolled.read_bytes()))
+    nothing = broker.read()
+    rolled.unlink()
+    broker.write(lines[200:250])
+    broker.log.rename(broker.folder / "state-change.log.2018-10-25-01")
+    broker.write(lines[250:])
+    third = broker.read()
+    packed.unlink()
+    assert broker.read() is None and nothing is None
+    assert seen(first, second, third) == whole(tmp_path, lines)
+
+
+def test_what_was_not_read_before_it_was_packed(text: list[bytes], tmp_path: Path) -> None:
+    """Is read from what it was packed into, from where the reader was."""
+    broker = Broker(tmp_path / "broker")
+    broker.write(text[:100])
+    first = broker.read()
+    broker.write(text[100:200])
+    packed = broker.folder / "state-change.log.1.gz"
+    packed.write_bytes(gzip.compress(broker.log.read_bytes())[:-20])
+    known = whole(tmp_path, text[:200])
+    assert seen(first, broker.read()) == known
+    broker.write(text[200:250])
+    packed.write_bytes(gzip.compress(broker.log.read_bytes()))
+    broker.log.unlink()
+    assert seen(broker.read()) == whole(tmp_path, text[:250])[len(known) :]
+
+
+def test_half_a_line_is_not_read(text: list[bytes], tmp_path: Path) -> None:
+    """Nor a file whose first line is not complete; a line of megabytes is."""
+    broker = Broker(tmp_path / "broker")
+    broker.write([text[0][:50]])
+    assert broker.read() is None
+    broker.write([text[0][50:], text[1], text[2][:-1]])
+    first = broker.read()
+    assert len(seen(first)) == len(whole(tmp_path, text[:2]))
+    huge = b"[2018-10-25 00:00:00,001] INFO [Controller id=1] " + b"x" * 3_000_000 + b" (kafka.controller.K)\n"
+    broker.write([b"\n", huge, text[3]])
+    assert len(seen(first, broker.read())) == len(whole(tmp_path, text[:4])) + 1
+
+
+def test_a_folder_without_logs_and_one_that_loses_them(text: list[bytes], tmp_path: Path) -> None:
+    """The first may still get some; of the other it is said what was lost."""
+    broker = Broker(tmp_path / "broker")
+    assert broker.read() is None
+    broker.write(text[:20])
+    reader = LogReader(str(broker.folder), "logs")
+    end = reader.latestOffset({}, None)  # type: ignore[arg-type]
+    broker.log.unlink()
+    with pytest.raises(Unavailable, match=r"state-change \w+ was removed before it was read"):
+        reader.partitions({}, end)
+    with pytest.raises(BadInput, match="nowhere: no such file or folder"):
+        live.logs(spark(), tmp_path / "nowhere")
+
+
+def test_the_end_of_a_file_is_found_from_behind(tmp_path: Path) -> None:
+    """However long the lines are."""
+    path = tmp_path / "log"
+    for text in (
+        b"",
+        b"a",
+        b"a\n",
+        b"\n" + b"b" * 5000,
+        b"a\n" + b"b" * 1024,
+        b"c" * 1023 + b"\n" + b"d" * 2048 + b"\ne",
+    ):
+        path.write_bytes(text)
+        with sources.opened(str(path)) as file:
+            assert sources._last_break(file) == text.rfind(b"\n") + 1
+
+
+def test_logs_of_two_brokers_as_a_stream(trace: Trace, tmp_path: Path) -> None:
+    """Rolled between two queries; who leads is what the trace says, and a broker's own folder is its own."""
+    folder = tmp_path / "logs"
+    texts = {
+        (b, name): kafka_log(trace, name, broker=b).encode()
+        for b in (1, 2, 3)
+        for name in ("state-change", "controller")
+    }
+    for half in (0, 1):
+        for (broker, name), text in texts.items():
+            place = folder / f"broker-{broker}"
+            place.mkdir(parents=True, exist_ok=True)
+            cut = text.rfind(b"\n", 0, len(text) // 2) + 1
+            if half and cut:
+                (place / f"{name}.log").rename(place / f"{name}.log.1")
+            (place / f"{name}.log").write_bytes(text[cut:] if half else text[:cut])
+        told = run(live.leaders(live.logs(spark(), folder)), tmp_path / "out")
+    expected = {}
+    for row in Leaders().rows(trace):
+        expected[row[:2]] = row[4:6]
+    now = rows(live.latest(told), "topic", "partition", "state", "leader")
+    assert now == sorted((*key, *value) for key, value in expected.items())
+    assert told.count() == len([*Leaders().rows(trace)])
