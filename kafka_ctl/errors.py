@@ -123,6 +123,8 @@ class NoNode(ZooKeeperError):
 
 class NodeExists(ZooKeeperError):
     code = "NODEEXISTS"
+    owner: int | None = None
+    """Where an ephemeral was to be: the session whose znode is there, 0 for none; None when it has gone."""
 
 
 class BadVersion(ZooKeeperError):

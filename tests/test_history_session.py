@@ -23,6 +23,8 @@ s = spark("test", cores=1)
 assert spark() is s
 assert not [name for name in os.environ if "GATEWAY" in name]
 row = s.range(3).mapInArrow(lambda batches: batches, "id long").selectExpr("sum(id)").collect()[0][0]
+s.range(2).write.saveAsTable("made")
+s.sql("DROP TABLE made")
 conf = s.sparkContext.getConf()
 print(session._gateway.pid, row, s.sparkContext.master, s.conf.get("spark.sql.session.timeZone"), flush=True)
 sys.stdin.read()
@@ -52,9 +54,13 @@ def listening(pid: int) -> set[str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_one_session_on_loopback_that_ends_with_its_kernel() -> None:
-    """Even when the kernel is killed; Spark's own words stay out of its outputs."""
+    """Even when the kernel is killed; Spark's own words stay out of its outputs.
+
+    It also makes a table: Hadoop needs commands of the system for that, which are not on the PATH of this kernel.
+    """
     kernel = subprocess.Popen(
         [sys.executable, "-c", PROGRAM],
+        env=os.environ | {"PATH": str(Path(sys.executable).parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

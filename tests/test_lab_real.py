@@ -17,7 +17,7 @@ import pytest
 from kazoo.client import KazooClient
 from zookeepers import missing, started
 
-from kafka_ctl import BadInput, Lab, TopicPartition, Unavailable, UnknownName
+from kafka_ctl import BadInput, Lab, NotReached, TopicPartition, Unavailable, UnknownName
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.lab.view import PartitionView
 from kafka_ctl.zookeeper.server import EmbeddedServer
@@ -33,10 +33,10 @@ server = pytest.fixture(scope="module")(started)
 
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Waits that say nothing here are short: of leaders with news of an ISR, of the lab for a lost server."""
+    """Waits that say nothing here are short: of leaders with news of an ISR, of the lab for a server it killed."""
     monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
     monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)
-    monkeypatch.setattr("kafka_ctl.lab.real.PATIENCE", 2.5)
+    monkeypatch.setattr("kafka_ctl.lab.real.CERTAIN", 0.5)
 
 
 @pytest.fixture(params=["memory", "real"])
@@ -418,7 +418,8 @@ def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.Mon
     """It cannot start, says so, and may be started once more when the server is back."""
     if missing():
         pytest.skip(missing())
-    monkeypatch.setattr("kafka_ctl.lab.real.PATIENCE", 60)
+    monkeypatch.setattr("kafka_ctl.lab.real.CERTAIN", 60)
+    monkeypatch.setattr("kafka_ctl.zookeeper.remote.CONNECT_SECONDS", 1)
     with Lab(zookeeper="embedded", config=SHORT, brokers=2) as lab:
         server = lab.zookeeper_server
         assert server is not None
@@ -429,10 +430,63 @@ def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.Mon
         with pytest.raises(Unavailable, match="does not answer"):
             lab.settle()
         assert lab.brokers[2].state == "down"
+        monkeypatch.undo()
         server.restart()
         lab.start(2)
         lab.settle()
         assert {b.state for b in lab.brokers.values()} == {"running"}
+
+
+def test_somebodys_server_that_returns_is_waited_for() -> None:
+    """The lab cannot know whether it is gone for good, as it does of a server of its own."""
+    if missing():
+        pytest.skip(missing())
+    with EmbeddedServer() as theirs, Lab(zookeeper=f"{theirs.address}/kit", config=SHORT, brokers=2) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=2)
+        lab.settle()
+        theirs.kill()
+        returned = threading.Timer(2.0, theirs.restart)
+        returned.start()
+        lab.settle()
+        returned.join()
+        assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
+
+
+GARBAGE = {
+    "/controller_epoch": (b"junk", "'junk'; an integer is expected"),
+    "/controller": (b"{}", "'{}' of no session, which nobody can replace; an ephemeral is expected"),
+    "/brokers/ids/1": (b"junk", "'junk' of no session, which nobody can replace; an ephemeral is expected"),
+    "/brokers/ids/one": (b"", "'one'; an integer is expected"),
+    "/brokers/topics/t": (b'{"partitions":7}', "field 'partitions' is 7; an object of replica lists is expected"),
+    "/brokers/topics/t/partitions/0/state": (b"{}", "field 'leader' is missing; present: none"),
+}
+"""Znodes that somebody left, and what is said of them."""
+
+
+@pytest.mark.parametrize("path", GARBAGE)
+def test_somebodys_garbage_is_named_at_once(path: str, server: EmbeddedServer) -> None:
+    """No broker starts where no controller could work; the error names the znode, and what belongs there."""
+    data, said = GARBAGE[path]
+    with client(server.address) as outside:
+        outside.create(f"/garbage{path}", data, makepath=True)
+        try:
+            with pytest.raises(BadInput, match=r"holds what no controller can work with: /.*Delete it") as told:
+                Lab(zookeeper=f"{server.address}/garbage", config=SHORT)
+            assert said in str(told.value) and path.rpartition("/")[0] in str(told.value)
+        finally:
+            outside.delete("/garbage", recursive=True)
+
+
+def test_garbage_that_comes_later_is_named_too(server: EmbeddedServer) -> None:
+    """The brokers go on electing, in vain; `settle` says why it need not wait for them."""
+    with Lab(zookeeper=f"{server.address}/later", config=SHORT, brokers=2) as lab:
+        lab.write_znode("/controller_epoch", "junk")
+        lab.delete_controller()
+        with pytest.raises(NotReached, match=r"nobody can become controller: /controller_epoch: 'junk'; an integer"):
+            lab.settle()
+        lab.write_znode("/controller_epoch", "7")
+        lab.settle()
+        assert lab.controller is not None and lab.controller.epoch > 7
 
 
 def test_nothing_stays_behind() -> None:
@@ -455,8 +509,9 @@ def test_nothing_stays_behind() -> None:
         assert folder is not None and not folder.exists()
 
 
-def test_a_failed_opening_leaves_nothing(server: EmbeddedServer) -> None:
+def test_a_failed_opening_leaves_nothing(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong is one clear error, without a thread or znode left."""
+    monkeypatch.setattr("kafka_ctl.zookeeper.remote.CONNECT_SECONDS", 2)
     before = threads()
     for address, error, said in (
         ("127.0.0.1:1/kit", Unavailable, "127.0.0.1:1 does not answer; start one with `kafka-ctl zookeeper`"),

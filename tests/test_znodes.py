@@ -294,7 +294,7 @@ def state(**changes: object) -> bytes:
         (STATE_PATH, b'{"version":1,"leader":1}', "field 'isr' is missing; present: 'version', 'leader'"),
         ("/controller", b'{"version":1}', "field 'brokerid' is missing; present: 'version'"),
         ("/controller", b"one", "Expecting value at character 0"),
-        ("/controller_epoch", b"first", "b'first'; an integer is expected"),
+        ("/controller_epoch", b"first", "'first'; an integer is expected"),
         ("/brokers/topics/orders", b'{"partitions":{"zero":[1]}}', "'zero'; an integer is expected"),
         (
             "/brokers/topics/orders",

@@ -164,7 +164,8 @@ class Broker:
     async def register(self) -> None:
         """Write `/brokers/ids/N`; while an older session's znode is still there, wait for it to go.
 
-        Kafka gives up instead when the znode belongs to a live session of another process.
+        Kafka gives up instead when the znode belongs to a live session of another process; so do we when it
+        belongs to no session at all, since it will never go.
         """
         me = cluster.Broker(self.id, "127.0.0.1", 9092 + self.id, self.rack)
         data = BrokerIdZNode.encode(me, int(self.clock.now() * 1000))
@@ -173,6 +174,8 @@ class Broker:
                 await self.zk.create_ephemeral(BrokerIdZNode.path(self.id), data)
                 break
             except NodeExists as error:
+                if error.owner == 0:
+                    raise
                 self.record("waiting", error=error.code, path=error.path)
                 await self.clock.sleep(self.world.registration_retry)
         if self.world.generation.broker_epochs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any
 
 from kafka_ctl.brokers.requests import Response
@@ -37,6 +37,7 @@ from kafka_ctl.controller.threads import Lock, Thread
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import CAUSE, Trace
+from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
@@ -65,6 +66,8 @@ class Controller:
         self.context = Context()
         self.active_id = -1
         """The broker this one believes to be the controller; -1 for none."""
+        self.last_election = (0, "")
+        """When (how many records there were) it last became controller, or on which malformed znode that failed."""
         self.state = "Idle"
         self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
         self.lock, self.shutdown_lock = Lock(clock), Lock(clock)
@@ -233,6 +236,7 @@ class Controller:
 
     async def take_over(self) -> None:
         await failover.become_controller(self)
+        self.last_election = (len(self.trace), "")
 
     async def resign(self) -> None:
         await failover.resign(self)
@@ -275,7 +279,8 @@ class Controller:
         for topic, answer in zip(topics_, answers, strict=True):
             own = {}
             if answer.error is None and isinstance(answer.value, bytes):
-                own = ConfigEntityZNode.decode(answer.value, "topics", topic)
+                with suppress(NotJson):
+                    own = ConfigEntityZNode.decode(answer.value, "topics", topic)
             allowed[topic] = own[key].lower() == "true" if key in own else bool(self.config[key])
         return allowed
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance
 from kafka_ctl.controller.context import Context
+from kafka_ctl.errors import BadInput
 from kafka_ctl.zookeeper import znodes
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ async def refresh_leadership(c: Controller, partitions: object) -> None:
     for tp, state in (await c.zk.states(partitions)).items():  # type: ignore[arg-type]
         if isinstance(state, LeaderAndIsr):
             c.context.leadership[tp] = state
+        elif isinstance(state, BadInput):
+            raise state
 
 
 async def resign(c: Controller) -> None:

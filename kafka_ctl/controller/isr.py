@@ -5,11 +5,13 @@ Kafka 2.0.1: controller/KafkaController.scala, IsrChangeNotification, LeaderAndI
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import failover, membership
 from kafka_ctl.replica import ONLINE
+from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.znodes import (
     IsrChangeNotificationSequenceZNode,
     IsrChangeNotificationZNode,
@@ -33,8 +35,9 @@ async def isr_change_notification(c: Controller) -> None:
             partitions: dict[TopicPartition, None] = {}
             for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
                 if answer.error is None and isinstance(answer.value, bytes):
-                    decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
-                    partitions |= dict.fromkeys(decoded)
+                    with suppress(NotJson):
+                        decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
+                        partitions |= dict.fromkeys(decoded)
             if partitions:
                 await failover.refresh_leadership(c, partitions)
                 await c.send_update_metadata(partitions)
@@ -50,7 +53,8 @@ async def log_dir_event_notification(c: Controller) -> None:
         brokers = []
         for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
             if answer.error is None and isinstance(answer.value, bytes):
-                brokers.append(LogDirEventNotificationSequenceZNode.decode(answer.value, sequence_number(name)))
+                with suppress(NotJson):
+                    brokers.append(LogDirEventNotificationSequenceZNode.decode(answer.value, sequence_number(name)))
         await c.replica_machine.handle(c.context.replicas_on(brokers), ONLINE)
     finally:
         await c.zk.delete_children(parent, names)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kafka_ctl.controller import listeners
-from kafka_ctl.errors import ControllerMoved, KafkaCtlError, NodeExists
+from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
 from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode, ControllerZNode
 
@@ -93,6 +93,8 @@ async def _elect(c: Controller) -> None:
             c.say("elected_and_resigned")
     except KafkaCtlError as error:
         c.say("election_failed", error=str(error))
+        if isinstance(error, BadInput):
+            c.last_election = (len(c.trace), str(error))
         await trigger_move(c)
 
 

@@ -6,6 +6,7 @@ Kafka 2.0.1: controller/KafkaController.scala, PreferredReplicaLeaderElection, c
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
@@ -15,6 +16,7 @@ from kafka_ctl.controller.threads import Thread
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.scala import case_hash, group_order, partition_map_order
+from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 
@@ -28,7 +30,9 @@ MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
 
 async def _wished(c: Controller) -> list[TopicPartition]:
     answer = await c.zk.read(PreferredReplicaElectionZNode.path())
-    return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
+    with suppress(NotJson):
+        return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
+    return []
 
 
 async def pending(c: Controller) -> list[TopicPartition]:

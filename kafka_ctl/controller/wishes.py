@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events, listeners
+from kafka_ctl.errors import BadInput
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
@@ -22,9 +23,15 @@ Wishes = dict[TopicPartition, tuple[int, ...]]
 
 
 async def read(c: Controller) -> Wishes:
-    """What `/admin/reassign_partitions` asks for; nothing if it is missing."""
+    """What `/admin/reassign_partitions` asks for; nothing if it is missing or cannot be read."""
     answer = await c.zk.read(ReassignPartitionsZNode.path())
-    return ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
+    if not isinstance(answer.value, bytes):
+        return {}
+    try:
+        return ReassignPartitionsZNode.decode(answer.value)
+    except BadInput as error:
+        c.say("reassignment_ignored", error=str(error))
+        return {}
 
 
 async def write(c: Controller, rest: Wishes) -> None:

@@ -184,6 +184,8 @@ def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dic
     command += ["--conf", f"spark.master={master}"] if cores else []
     command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
     ours = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_HOME": home, "SPARK_CONNECT_MODE": "0"}
+    if os.name != "nt":  # Hadoop runs `chmod` for every folder it makes, also where PATH is an environment's own only
+        ours["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH"), os.defpath]))
     return command, os.environ | ours
 
 

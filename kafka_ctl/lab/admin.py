@@ -14,6 +14,7 @@ from kafka_ctl.assignment import add_partitions, assign
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab import topic_config
 from kafka_ctl.trace import CAUSE, Trace
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
@@ -21,8 +22,6 @@ from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
 
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
-TOPIC_KEYS = ("unclean.leader.election.enable", "min.insync.replicas", "retention.ms", "cleanup.policy")
-"""Configuration keys of topics that the lab knows."""
 
 
 class Admin:
@@ -65,7 +64,7 @@ class Admin:
     ) -> None:
         """Write the topic's configuration, then its assignment; the controller does the rest."""
         _check_name(topic)
-        values = _check_config(config or {})
+        values = topic_config.as_text(config or {})
         zk = await self.zk()
         if topic in await self.topics():
             raise BadInput(f"Topic '{topic}' already exists.")
@@ -185,10 +184,3 @@ def _check_name(topic: str) -> None:
             f"topic name {topic!r} is illegal: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', "
             "not '.' or '..'"
         )
-
-
-def _check_config(config: Mapping[str, Any]) -> dict[str, str]:
-    for key in config:
-        if key not in TOPIC_KEYS:
-            raise UnknownName("topic configuration key", key, TOPIC_KEYS)
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in config.items()}

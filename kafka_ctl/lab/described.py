@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab import topic_config
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.description import Description, PartitionDescription, parse_description
 from kafka_ctl.lab.world import World
@@ -38,6 +39,8 @@ class Fates(NamedTuple):
 
 def fates(description: Description, generation: Generation, config: Mapping[str, Any]) -> Fates:
     """What must be true of the brokers for the description to hold; BadInput where it cannot."""
+    for own in description.configs.values():
+        topic_config.check_values(own)
     doomed: dict[int, TopicPartition] = {}
     for tp, partition in description.partitions.items():
         if partition.leader is None:

@@ -129,7 +129,7 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
         broken = len(world.violations)
         violations = world.checker.violations
         loop = world.clock.loop
-        world.clock.drive(lambda: len(violations) > broken or loop.idle, self.now + checks.seconds("a limit", limit))
+        world.drive(lambda: len(violations) > broken or loop.idle, checks.seconds("a limit", limit))
         if loop.idle:
             world.settle()
         return violations[broken] if len(violations) > broken else None
@@ -145,7 +145,8 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
             seconds = self._world.clock.now() - start
             self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
         if not reached:
-            raise NotReached(f"the condition did not hold within {self._world.clock.now() - start:.3g} s")
+            why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
+            raise NotReached("; ".join(filter(None, (why, self._world.hopeless()))))
 
     def __repr__(self) -> str:
         up = [id for id, b in self._world.brokers.items() if b.state != DOWN]

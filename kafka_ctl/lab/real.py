@@ -14,9 +14,11 @@ from typing import Any, TypeVar
 from kafka_ctl.brokers.broker import DOWN, STARTING, Broker
 from kafka_ctl.errors import BadInput, ConnectionLoss, NotReached, Unavailable
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab import view
 from kafka_ctl.lab.clock import RealClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.world import EMBEDDED, World
+from kafka_ctl.zookeeper.malformed import malformed
 from kafka_ctl.zookeeper.remote import RemoteStore
 from kafka_ctl.zookeeper.server import EmbeddedServer
 from kafka_ctl.zookeeper.session import RemoteSession
@@ -29,8 +31,11 @@ COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, boot=0.0
 """On real time the machine itself takes its time."""
 LOOK = 0.01
 """Seconds between two looks at a condition."""
-PATIENCE = 5.0
-"""Seconds without a connection to ZooKeeper after which a call of the lab gives up."""
+PATIENCE = 20.0
+"""Seconds without a connection to ZooKeeper after which a call of the lab gives up: a server that somebody starts
+again takes half a second, and ten on a busy machine."""
+CERTAIN = 2.0
+"""The same where the lab knows better: it is its own server, and was killed."""
 SETTLE_SECONDS = 60.0
 """How long `settle` and `run_until` wait, beside twice what Kafka itself waits, unless told otherwise."""
 SHORTEST_SESSION = 1000
@@ -87,7 +92,10 @@ class RealWorld(World):
             self.clock.close()
 
     async def _nobody_else(self) -> None:
-        """Refuse to start brokers among somebody else's; those of a dead lab vanish with their sessions."""
+        """Refuse to start brokers among somebody else's, or on somebody's garbage.
+
+        The brokers of a dead lab vanish with their sessions.
+        """
         end = self.clock.now() + self.config["zookeeper.session.timeout.ms"] / 1000 + 1
         while others := [p for p, (_, _, owner) in (await self.store.dump()).items() if owner]:
             if self.clock.now() > end:
@@ -96,6 +104,11 @@ class RealWorld(World):
                     "live sessions; give the lab a chroot of its own, such as host:port/kit"
                 )
             await asyncio.sleep(0.1)
+        if problems := list(malformed(await self.store.dump())):
+            raise BadInput(
+                f"ZooKeeper {self.address} holds what no controller can work with: {'; '.join(problems[:3])}. "
+                "Delete it, or give the lab a chroot of its own, such as host:port/kit"
+            )
 
     @property
     def address(self) -> str:
@@ -131,8 +144,7 @@ class RealWorld(World):
     def _patience(self) -> Callable[[], None]:
         """A check to be repeated: Unavailable when the connection has been lost for too long.
 
-        That is `PATIENCE` seconds when no session has one, and twice that when some have: a server that has just
-        started may leave a client waiting.
+        Also when only some sessions have none: a server that has just started may leave a client waiting.
         """
         lost: float | None = None
 
@@ -143,18 +155,21 @@ class RealWorld(World):
                 lost = None
                 return
             lost = self.clock.now() if lost is None else lost
-            if self.clock.now() - lost > PATIENCE * (1 + (True in states)):
+            if self.clock.now() - lost > self._seconds_of_patience():
                 raise self._unavailable()
 
         return check
 
+    def _seconds_of_patience(self) -> float:
+        return PATIENCE if self.server is None or self.server.wanted else CERTAIN
+
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
-        end = self.clock.now() + PATIENCE
+        start = self.clock.now()
         while True:
             try:
                 return await self.store.dump()
             except ConnectionLoss:
-                if self.clock.now() > end:
+                if self.clock.now() > start + self._seconds_of_patience():
                     raise
 
     def _unavailable(self) -> Unavailable:
@@ -180,9 +195,14 @@ class RealWorld(World):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             left = max(0.0, end - time.monotonic())
-            if self.run_until(lambda: self.clock.call(self._quiet), left) and self.run(self._still_quiet()):
+            reached = self.run_until(lambda: self.clock.call(lambda: self._quiet() or bool(self.hopeless())), left)
+            why = self.clock.call(self.hopeless)
+            if why and any(malformed(self.run(self.dump()))):  # else it has been repaired meanwhile
+                raise NotReached(why)
+            if reached and self.run(self._still_quiet()):
                 return
         busy = self.clock.call(self._busy) or "ZooKeeper and the controller disagree about who is alive"
+        busy = "; ".join([busy, *malformed(self.run(self.dump()))])
         raise NotReached(f"the lab is still busy after {seconds:g} s: {busy}")
 
     # Quiet?
@@ -225,9 +245,9 @@ class RealWorld(World):
             path.rpartition("/")[2] for path in znodes if path.startswith(BrokerIdsZNode.path() + "/")
         )
         up = sorted(broker.id for broker in self.brokers.values() if broker.state != DOWN)
-        named = znodes.get(ControllerZNode.path())
+        stored = znodes.get(ControllerZNode.path())
         acting = self.acting()
-        agreed = (acting.id if acting else None) == (ControllerZNode.decode(named[0]) if named else None)
+        agreed = (acting.id if acting else None) == (view.named(stored[0]) if stored else None)
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
 
 

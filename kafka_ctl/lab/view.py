@@ -7,14 +7,17 @@ the controller that acts.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
+from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.znodes import ControllerZNode, TopicPartitionStateZNode, TopicZNode
 
 Znodes = dict[str, tuple[bytes, int, int]]
@@ -85,9 +88,16 @@ class BrokerView(NamedTuple):
 def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | None:
     """The controller, if the one that acts is the one that is stored."""
     stored = znodes.get(ControllerZNode.path())
-    if acting is None or stored is None or ControllerZNode.decode(stored[0]) != acting.id:
+    if acting is None or stored is None or named(stored[0]) != acting.id:
         return None
     return ControllerView(acting.id, acting.context.epoch)
+
+
+def named(data: bytes) -> int | None:
+    """The broker that `/controller` names; None when somebody has written something else there."""
+    with suppress(BadInput):
+        return ControllerZNode.decode(data)
+    return None
 
 
 def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition, PartitionView]:
@@ -97,9 +107,10 @@ def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition
     for path, (data, _, _) in znodes.items():
         parts = path.split("/")
         if path.startswith("/brokers/topics/") and len(parts) == 4:
-            for number, assignment in sorted(TopicZNode.decode(data, parts[3]).items()):
-                tp = TopicPartition(parts[3], number)
-                views[tp] = _partition(tp, assignment, znodes, states.get(tp, NON_EXISTENT))
+            with suppress(NotJson):
+                for number, assignment in sorted(TopicZNode.decode(data, parts[3]).items()):
+                    tp = TopicPartition(parts[3], number)
+                    views[tp] = _partition(tp, assignment, znodes, states.get(tp, NON_EXISTENT))
     return views
 
 
@@ -107,9 +118,10 @@ def _partition(
     tp: TopicPartition, assignment: ReplicaAssignment, znodes: Znodes, state: PartitionState
 ) -> PartitionView:
     stored = znodes.get(TopicPartitionStateZNode.path(tp))
-    known = (
-        TopicPartitionStateZNode.decode(stored[0], stored[1], tp) if stored else LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
-    )
+    known = LeaderAndIsr(NO_LEADER, (), -1, -1, -1)
+    if stored:
+        with suppress(NotJson):
+            known = TopicPartitionStateZNode.decode(stored[0], stored[1], tp)
     return PartitionView(
         tp.topic,
         tp.partition,

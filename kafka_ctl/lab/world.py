@@ -13,9 +13,9 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from types import NoneType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.broker import DOWN, Broker
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, IdentityError, UnknownName, needed_for
+from kafka_ctl.errors import BadInput, IdentityError, NotReached, UnknownName, needed_for
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
 from kafka_ctl.lab.costs import Costs
@@ -156,6 +156,15 @@ class World:
         active = [b.controller for b in self.brokers.values() if b.listening and b.controller.is_active]
         return max(active, key=lambda c: c.context.epoch, default=None)
 
+    def hopeless(self) -> str:
+        """Why nobody can become controller: the znode on which the last election failed; empty when none did.
+
+        As in Kafka, the brokers go on trying without end.
+        """
+        up = [broker.controller for broker in self.brokers.values() if broker.state != DOWN]
+        _, why = max((controller.last_election for controller in up), default=(0, ""))
+        return f"nobody can become controller: {why}" if why else ""
+
     @property
     def healthy(self) -> bool:
         """Whether nothing is broken but processes that are down."""
@@ -241,17 +250,32 @@ class MemoryWorld(World):
 
     def settle(self, limit: float | None = None) -> None:
         limit = LIMIT if limit is None else limit
-        self.clock.settle(limit)
+        self._settle(limit)
         patience = self.config["replica.lag.time.max.ms"] / 1000
         for _ in range(4):  # leaders look every half of that time whether a follower is late
             if not self._somebody_is_late():
                 break
             self.clock.drive(lambda: False, self.clock.now() + patience / 2)
-            self.clock.settle(limit)
+            self._settle(limit)
         self.checker.rest()
 
+    def _settle(self, limit: float) -> None:
+        end = self.clock.now() + limit
+        self.drive(lambda: self.clock.loop.idle, limit)
+        if (why := self.hopeless()) and not self.clock.loop.idle:
+            raise NotReached(why)
+        self.clock.settle(end - self.clock.now())
+
+    def drive(self, until: Callable[[], bool], limit: float) -> None:
+        """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""
+        loop, end = self.clock.loop, self.clock.now() + limit
+        while not until() and (when := loop.next_time) is not None and when <= end:
+            self.clock.drive(until, min(end, when + 1.0))
+            if self.hopeless():
+                return
+
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
-        self.clock.drive(holds, self.clock.now() + (LIMIT if limit is None else limit))
+        self.drive(holds, LIMIT if limit is None else limit)
         return holds()
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from kafka_ctl.errors import ConnectionLoss, NodeExists, SessionExpired
 from kafka_ctl.zookeeper import store
+from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
@@ -114,17 +116,20 @@ class ZkClient:
         answer = await self.write(Create(path, data, ephemeral=True))
         if answer.error == "NODEEXISTS":
             there = await self.read(path)
-            owner = there.stat.ephemeral_owner if there.stat else 0
-            if self.session is None or owner != self.session.id:
-                raise NodeExists(path)
+            taken = NodeExists(path)
+            taken.owner = there.stat.ephemeral_owner if there.stat else None
+            if self.session is None or taken.owner != self.session.id:
+                raise taken
         else:
             answer.checked()
 
     async def controller_id(self) -> int:
-        """The broker named in `/controller`, -1 if there is none."""
+        """The broker named in `/controller`, -1 if there is none, or no JSON."""
         answer = await self.read(ControllerZNode.path())
         if answer.error == "NONODE":
             return -1
         answer.checked()
         assert isinstance(answer.value, bytes)
-        return ControllerZNode.decode(answer.value)
+        with suppress(NotJson):
+            return ControllerZNode.decode(answer.value)
+        return -1

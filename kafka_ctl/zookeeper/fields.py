@@ -52,10 +52,14 @@ class SequentialZNode:
 
 def number(path: str, text: str | bytes) -> int:
     """A plain integer, as in `/controller_epoch` or the name of a broker's znode."""
-    digits = text.decode("ascii", "replace") if isinstance(text, bytes) else text
+    digits = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
     if digits.isascii() and digits.removeprefix("-").isdigit() and len(digits) < 12 and int(digits) in _INT32:
         return int(digits)
-    raise BadInput(f"{path}: {_short(text)}; an integer is expected")
+    raise BadInput(f"{path}: {_short(digits)}; an integer is expected")
+
+
+class NotJson(BadInput):
+    """What is no JSON at all. Kafka takes most znodes that hold such for empty ones."""
 
 
 class Fields:
@@ -151,13 +155,13 @@ def _parse(path: str, data: bytes) -> dict[str, Any]:
     try:
         raw = json.loads(data.decode())
     except UnicodeDecodeError as error:
-        raise BadInput(f"{path}: not UTF-8 at byte {error.start}; JSON is expected") from None
+        raise NotJson(f"{path}: not UTF-8 at byte {error.start}; JSON is expected") from None
     except json.JSONDecodeError as error:
-        raise BadInput(
+        raise NotJson(
             f"{path}: {error.msg} at character {error.pos} of {_short(error.doc)}; JSON is expected"
         ) from None
     except (ValueError, RecursionError):
-        raise BadInput(f"{path}: JSON with a number too long or nested too deeply") from None
+        raise NotJson(f"{path}: JSON with a number too long or nested too deeply") from None
     if type(raw) is not dict:
         raise BadInput(f"{path}: {_short(raw)}; an object is expected")
     return raw

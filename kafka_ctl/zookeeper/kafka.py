@@ -8,12 +8,14 @@ Kafka 2.0.1: zk/KafkaZkClient.scala, KafkaZkClient
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput, ControllerMoved, ZooKeeperError
+from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
+from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Multi, Result, Set
 
 Write = Create | Set | Delete
@@ -84,17 +86,22 @@ class KafkaZk:
         }
 
     async def assignments(self, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
-        """The replica assignment of each topic that exists."""
+        """The replica assignment of each topic that exists; what is no JSON assigns nothing."""
         names = list(topics)
         answers = await self.read_all(znodes.TopicZNode.path(t) for t in names)
-        return {
-            t: znodes.TopicZNode.decode(a.value, t)  # type: ignore[arg-type]
-            for t, a in zip(names, answers, strict=True)
-            if a.error is None
-        }
+        found: dict[str, dict[int, ReplicaAssignment]] = {}
+        for topic, answer in zip(names, answers, strict=True):
+            if isinstance(answer.value, bytes):
+                found[topic] = {}
+                with suppress(NotJson):
+                    found[topic] = znodes.TopicZNode.decode(answer.value, topic)
+        return found
 
     async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
-        """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none."""
+        """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.
+
+        What is no JSON is as good as nothing.
+        """
         wanted = list(partitions)
         answers = await self.read_all(map(znodes.TopicPartitionStateZNode.path, wanted))
         found: dict[TopicPartition, LeaderAndIsr | Exception] = {}
@@ -102,6 +109,8 @@ class KafkaZk:
             try:
                 answer.checked()
                 found[tp] = znodes.TopicPartitionStateZNode.decode(answer.value, answer.stat.version, tp)  # type: ignore
+            except NotJson:
+                found[tp] = NoNode(answer.op.path)
             except (ZooKeeperError, BadInput) as error:
                 found[tp] = error
         return found

@@ -30,7 +30,7 @@ from kafka_ctl.zookeeper.store import (
 
 _log = logging.getLogger(__name__)
 
-CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 10.0
 """How long `connect` waits for a server, unless the store was told otherwise."""
 WINDOW = 100
 """Operations in flight when the store reads or clears a whole tree."""
@@ -51,10 +51,10 @@ class RemoteStore(Store):
         clock: Clock | None = None,
         trace: Trace | None = None,
         server: EmbeddedServer | None = None,
-        connect_seconds: float = CONNECT_SECONDS,
+        connect_seconds: float | None = None,
     ) -> None:
         self.servers, self.chroot = parse_address(address)
-        self.server, self.connect_seconds = server, connect_seconds
+        self.server, self.connect_seconds = server, CONNECT_SECONDS if connect_seconds is None else connect_seconds
         self.clock = clock if isinstance(clock, RealClock) else None
         self.recorder = Recorder(trace)
         self.sessions: set[RemoteSession] = set()

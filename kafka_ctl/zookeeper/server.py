@@ -89,6 +89,8 @@ class EmbeddedServer:
         self._folder: Path | None = None
         self._supervisor: subprocess.Popen[str] | None = None
         self._finalizer: weakref.finalize | None = None
+        self.wanted = False
+        """Whether it was last told to run; it may have died since."""
 
     @property
     def address(self) -> str:
@@ -107,6 +109,7 @@ class EmbeddedServer:
         """Start and wait until the server answers; does nothing if it already runs."""
         if self.running:
             return self
+        self.wanted = True
         if self._supervisor is None:
             self._prepare()
         try:
@@ -123,6 +126,7 @@ class EmbeddedServer:
 
     def kill(self) -> None:
         """End the server as kill -9 does. Its data stays, and `restart` brings it back on the same port."""
+        self.wanted = False
         if self._supervisor is not None:
             self._order("kill")
 
@@ -134,6 +138,7 @@ class EmbeddedServer:
 
     def stop(self) -> None:
         """End the server for good and remove its temporary folder."""
+        self.wanted = False
         if self._finalizer is not None:
             self._finalizer()
         self._supervisor = self._folder = self._finalizer = None

@@ -1,0 +1,97 @@
+"""Znodes that somebody else wrote: what Kafka takes for empty, and what it cannot get over."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafka_ctl import Lab, NotReached
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.zookeeper.malformed import malformed
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0"])
+def test_a_hopeless_election_is_named(generation: str) -> None:
+    """The brokers go on trying, as Kafka's do; `settle` does not wait for them, and goes on when it is repaired."""
+    with Lab(generation=generation) as lab:
+        lab.write_znode("/controller_epoch", "junk")
+        lab.delete_controller()
+        with pytest.raises(NotReached, match=r"nobody can become controller: /controller_epoch: 'junk'; an integer"):
+            lab.settle()
+        assert lab.now < 60
+        with pytest.raises(NotReached, match="nobody can become controller"):
+            lab.run_until(lambda: False)
+        lab.write_znode("/controller_epoch", "7")
+        lab.settle()
+        assert lab.controller is not None and lab.controller.epoch > 7
+        with Lab.replay(lab.story) as again:
+            assert again.trace.text() == lab.trace.text()
+
+
+def test_since_the_epoch_is_read_first_nobody_tries_again() -> None:
+    """In 2.4 it fails before there is a `/controller` that could vanish again; whoever starts later competes."""
+    with Lab(generation="2.4") as lab:
+        lab.write_znode("/controller_epoch", "junk")
+        lab.delete_controller()
+        lab.settle()
+        assert lab.controller is None
+        lab.write_znode("/controller_epoch", "7")
+        lab.bounce(1)
+        lab.settle()
+        assert lab.controller == (1, 8)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_broker_whose_place_is_taken_does_not_start(generation: str) -> None:
+    """A znode of no session never goes away, so the broker gives up, as Kafka's does."""
+    with Lab(brokers=3, generation=generation) as lab:
+        lab.kill(2)
+        lab.settle()
+        lab.write_znode("/brokers/ids/2", "{}")
+        lab.delete_znode("/brokers/ids/2")
+        lab.start(2)
+        lab.settle()
+        assert lab.brokers[2].state == "running"
+        lab.kill(2)
+        lab.settle()
+        lab.write_znode("/brokers/ids/2", "{}")
+        lab.start(2)
+        lab.settle()
+        assert lab.brokers[2].state == "down"
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_what_is_no_json_counts_as_empty(generation: str) -> None:
+    """Kafka reads over it. A wish for a reassignment that asks for nothing is taken away by 2.0 only."""
+    with Lab(generation=generation) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=3)
+        lab.settle()
+        for path in ("/admin/reassign_partitions", "/admin/preferred_replica_election", "/brokers/topics/theirs"):
+            lab.write_znode(path, "{")
+        lab.write_znode("/isr_change_notification/isr_change_0000000001", "\N{SNOWMAN}")
+        lab.settle()
+        lab.delete_controller()
+        lab.settle()
+        assert {p.state for p in lab.partitions()} == {"OnlinePartition"}
+        assert lab.controller is not None
+        left = [path for path in lab.znodes() if path.startswith(("/admin/", "/isr_change_notification/"))]
+        assert left == ["/admin/delete_topics", "/admin/reassign_partitions"][: 1 if generation == "2.0" else 2]
+
+
+def test_a_controller_that_nobody_understands() -> None:
+    """Nobody competes for `/controller` while it is there, and nobody is controller."""
+    with Lab() as lab:
+        lab.write_znode("/controller", "somebody")
+        lab.settle()
+        assert lab.controller is None and "no controller" in repr(lab)
+        lab.delete_controller()
+        lab.settle()
+        assert lab.controller is not None
+
+
+def test_what_is_malformed() -> None:
+    """Only what stops a controller; a znode that Kafka takes for empty is none of these."""
+    fine = {"/controller": (b"x", 0, 7), "/brokers/topics/t": (b"{", 0, 0), "/consumers": (b"junk", 0, 0)}
+    assert list(malformed(fine)) == []
+    assert list(malformed({"/config/topics/t": (b'{"config":3}', 0, 0)})) == [
+        "/config/topics/t: field 'config' is 3; an object of texts is expected"
+    ]
