@@ -30,6 +30,7 @@ def test_an_exhibit_shows_its_bug_and_is_sound_without_it(exhibit: Exhibit) -> N
         assert showing.is_sound, showing.mended.violations
         assert {v.known for v in showing.violations} <= {exhibit.ticket, None}
         assert showing.decisive(showing.broken) and showing.decisive(showing.mended)
+        assert 0 < showing.start(showing.broken) < len(showing.broken.trace)
         assert showing.broken.generation == exhibit.generation
         assert showing.mended.generation == exhibit.fixed != exhibit.generation
         assert all(getattr(exhibit.generation, field) is not value for field, value in exhibit.fix.items())

@@ -139,6 +139,11 @@ class Showing:
         """Whether the run without the bug breaks no invariant."""
         return not self.mended.violations
 
+    @staticmethod
+    def start(lab: Lab) -> int:
+        """Where the trouble begins in one of the two labs: the first record after the cluster was set up."""
+        return next(c.seq for c in lab.commands if c.name not in ("create_topic", "settle"))
+
     def decisive(self, lab: Lab) -> list[str]:
         """The trace's lines to look at, of one of the two labs."""
         return [line for line in lab.trace.text().splitlines() if re.search(self.exhibit.decisive, line)]

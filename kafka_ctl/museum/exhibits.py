@@ -75,7 +75,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "KAFKA-5310", {"forgets_on_resignation": True},
         releases="to 0.10.2.2; mended in 0.11.0.0",
         caught_by="I16",
-        decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|elected  |StopReplica -> 2|stop-rep|violat",
+        decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|r  elected|StopReplica -> 2|stop-rep|violat",
         source="controller/failover.py",
     ),
     Exhibit(
@@ -103,7 +103,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "KAFKA-6082", {"fences_writes": True},
         releases="to 2.0.1; mended in 2.1.0",
         caught_by="I8",
-        decisive=r"delete_contr|broker-. .*partitions/(8|9|10)/state|  elected|moved|resigned|violation",
+        decisive=r"delete_contr|broker-. .*partitions/(8|9|10)/state|controller  elected|moved|resigned|violation",
         source="controller/leadership.py",
     ),
     Exhibit(

@@ -63,11 +63,10 @@ def _controller(records: Sequence[Record]) -> str:
 
 
 def _difference(number: int | None, said: dict[str, Any]) -> str:
-    new, dead, live = (ids(said.get(name)) for name in ("new", "dead", "live"))
-    seen = [f"new: {listed(new, 8)}"] if new else []
-    seen += [f"gone: {listed(dead, 8)}"] if dead else []
-    found = "; ".join(seen) or "no difference"
-    return f"Controller {number} compares /brokers/ids with what it knew: {found}; live: {listed(live, 12)}."
+    words = {"new": "new", "bounced": "restarted meanwhile", "dead": "gone"}
+    seen = [f"{word}: {listed(found, 8)}" for name, word in words.items() if (found := ids(said.get(name)))]
+    told = "; ".join([*(seen or ["no difference"]), f"live: {listed(ids(said.get('live')), 12)}"])
+    return f"Controller {number} compares /brokers/ids with what it knew: {told}."
 
 
 def _move(record: Record) -> str:
