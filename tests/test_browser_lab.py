@@ -12,8 +12,10 @@ import browser
 import nbformat
 import pytest
 
+from kafka_ctl import Generation, Lab
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.views.frames import VIEWS
+from kafka_ctl.views.script import script as live_script
 
 pytestmark = browser.needs_chromium
 
@@ -21,12 +23,19 @@ ARTIFACTS = ROOT / "artifacts" / "lab"
 CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}]
-from kafka_ctl import Lab
+from kafka_ctl import Generation, Lab
 lab = Lab(brokers=3, seed=7)
 lab.create_topic("orders", partitions=4, replication_factor=3)
 lab.settle()
 lab
 """
+OBEDIENT = """
+lab = Lab(brokers=4, generation=Generation("2.0", checks_controller_epoch=False), seed=1)
+lab.create_topic("orders", assignment={0: [1, 2, 3]})
+lab.settle()
+lab
+"""
+"""A cluster whose brokers obey a controller that has been replaced: a slow message of it will do harm."""
 
 
 def picture(page: Any, name: str) -> None:
@@ -50,6 +59,34 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
         yield page
         assert wrong == []
+
+
+def shows(page: Any, source: str) -> None:
+    """Run another cell in the place of the notebook's only one."""
+    page.evaluate(
+        """async (source) => {
+            const panel = window.jupyterapp.shell.currentWidget;
+            panel.content.widgets[0].model.sharedModel.setSource(source);
+            await window.jupyterapp.commands.execute('notebook:run-all-cells');
+        }""",
+        source,
+    )
+    says(page, ".kc .script pre", "seed=1")
+
+
+def does(page: Any, thing: str, action: str, **given: str) -> None:
+    """Choose a thing, click a button, fill in the form if one is shown; the call must come into the script."""
+    count = f"document.querySelector('.kc .script pre').textContent.split('lab.{action}(').length"
+    before = page.evaluate(f"() => {count}")
+    page.select_option(".kc .actions select", thing)
+    page.click(f".kc .actions [data-act='{action}']:enabled")
+    for name, value in given.items():
+        field = page.locator(f".kc .form [name='{name}']")
+        field.select_option(value) if field.evaluate("e => e.tagName") == "SELECT" else field.fill(value)
+    if page.is_visible(".kc .form"):
+        page.click(".kc .form .go")
+    page.wait_for_function(f"() => {count} > {before} || document.querySelector('.kc .said.refused')")
+    assert page.locator(".kc .said.refused").count() == 0, page.inner_text(".kc .said")
 
 
 def says(page: Any, selector: str, text: str) -> None:
@@ -175,3 +212,81 @@ def test_the_keyboard_reaches_everything(opened: Any) -> None:
         ".filter((e) => !(e.ariaLabel || e.textContent || e.labels?.length)).length"
     )
     assert unnamed == 0
+
+
+def test_a_right_click_opens_the_menu_of_the_thing(opened: Any) -> None:
+    """On a partition, with the pointer or the keyboard; JupyterLab's own menu stays away."""
+    opened.click(".kc [data-id='replica:orders-1@2']", button="right")
+    opened.wait_for_selector(".kc .menu [data-act='reassign']:visible")
+    assert opened.inner_text(".kc .menu .of") == "Partition orders-1"
+    assert opened.locator(".lm-Menu:visible").count() == 0
+    opened.keyboard.press("ArrowDown")
+    first, second = (opened.locator(".kc .menu button").nth(n).inner_text() for n in (0, 1))
+    assert opened.evaluate("() => document.activeElement.textContent") == second != first
+    opened.keyboard.press("Escape")
+    opened.wait_for_selector(".kc .menu", state="hidden")
+
+
+def test_every_fault_is_a_click_away(opened: Any) -> None:
+    """Each button of the issue makes its call, and the story that comes of it makes the same run."""
+    shows(opened, OBEDIENT)
+    one = "broker:1"
+    does(opened, one, "pause", seconds="1")
+    does(opened, "", "settle")
+    for action in ("bounce", "expire_session", "kill", "start", "shutdown", "start", "fail_log_dir"):
+        does(opened, one, action)
+        does(opened, "", "settle")
+    does(opened, "broker:3", "lag", partition="orders-0")
+    does(opened, "broker:3", "disconnect", other="2", way="only what it hears")
+    does(opened, "broker:3", "delay", other="2", seconds="1")
+    does(opened, "broker:3", "lose", other="zookeeper", when="after it is applied")
+    does(opened, "", "heal")
+    does(opened, "", "create_topic", topic="more", partitions="2", replication_factor="2")
+    does(opened, "", "run_for", seconds="10")
+    does(opened, "partition:more-0", "add_partitions", total="3")
+    does(opened, "partition:orders-0", "reassign", replicas="2, 3, 4")
+    does(opened, "partition:orders-0", "elect_preferred")
+    does(opened, "partition:orders-0", "produce", records="3")
+    does(opened, "zookeeper", "delete_controller")
+    does(opened, "", "settle")
+    does(opened, "partition:more-0", "delete_topic")
+    does(opened, "", "step")
+    picture(opened, "everything")
+    script = opened.inner_text(".kc .script pre")
+    names: dict[str, Any] = {"Lab": Lab, "Generation": Generation}
+    exec(script, names)
+    assert script.splitlines() == live_script(names["lab"])
+    names["lab"].close()
+
+
+def test_until_a_rule_breaks(opened: Any) -> None:
+    """A message of a controller that has been replaced is obeyed; the rule leads to the step that broke it."""
+    shows(opened, OBEDIENT)
+    does(opened, "broker:1", "delay", other="3", seconds="20")
+    does(opened, "broker:4", "kill")
+    does(opened, "", "run_for", seconds="7")
+    does(opened, "broker:1", "pause", seconds="10")
+    says(opened, ".kc .rules", "Every rule has held so far")
+    does(opened, "", "run_until_violation")
+    opened.wait_for_selector(".kc .rules.broken")
+    says(opened, ".kc .said", "old-requests-are-refused")
+    opened.click(".kc .rules .line >> nth=0")
+    says(opened, ".kc .caption", "Broken rule")
+    picture(opened, "violation")
+    opened.click(".kc [data-key='undo']")
+    says(opened, ".kc .rules", "Every rule has held so far")
+
+
+def test_what_is_written_by_hand_is_text(opened: Any) -> None:
+    """Markup and scripts in a znode are shown, in every view, and do nothing."""
+    shouted: list[str] = []
+    opened.on("dialog", lambda dialog: (shouted.append(dialog.message), dialog.dismiss()))
+    shout = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    does(opened, "zookeeper", "write_znode", path="/brokers/ids/9", data=shout)
+    does(opened, "zookeeper", "write_znode", path="/<b onclick=alert(3)>", data=shout)
+    for view in VIEWS:
+        opened.click(f".kc [data-tab='{view}']")
+        opened.wait_for_selector(f".kc [data-view='{view}'] svg .part:visible")
+    assert "onerror=alert(1)" in opened.inner_text(".kc .script pre")
+    assert opened.locator(".kc img, .kc script, .kc b[onclick]").count() == 0
+    assert shouted == []

@@ -10,6 +10,8 @@ from filmed import every_kind, failover, sixty
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.context import context
+from kafka_ctl.views.eventqueue import _label
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import VIEWS, Film, film, frames, wants_of
 from kafka_ctl.views.steps import newsworthy, steps
@@ -181,12 +183,12 @@ def test_many_partitions_are_counted() -> None:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_two_hundred_frames_are_ready_in_two_seconds(view: str) -> None:
-    """With five brokers and sixty partitions; generously bounded, it takes a fraction of that."""
+    """With five brokers and sixty partitions; of processor time, which others on the machine do not change."""
     trace = sixty()
     film(failover(), view)  # Graphviz compiles at first use
-    begin = time.perf_counter()
+    begin = time.process_time()
     made = film(trace, view)
-    assert time.perf_counter() - begin < 2
+    assert time.process_time() - begin < 2
     assert view in ("partition", "replica") or len(made) > 200
 
 
@@ -218,3 +220,28 @@ def test_a_union_keeps_what_has_gone() -> None:
 def test_every_kind_of_record_can_be_drawn(view: str) -> None:
     made: Film = film(every_kind(), view, wants=lambda record: True)
     assert len(made) > 15
+
+
+def test_the_context_names_what_is_under_way() -> None:
+    """Who is live and who leaves, what gets other replicas and what is deleted."""
+    with Lab(brokers=4, seed=7, generation="2.4") as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.create_topic("old", assignment={0: [4, 1]})
+        lab.settle()
+        lab.reassign({("orders", 0): [4, 1, 2]})
+        lab.kill(4)
+        lab.run_for(seconds=10)
+        lab.delete_topic("old")
+        lab.run_for(seconds=1)
+        told = context(Model().apply_all(lab.trace.records))
+        assert told["Live"] == "1, 2, 3" and told["Reassigned"] == "orders-0" and told["Deleted"] == "old"
+        made = film(lab.trace, "queue")
+        assert "Deleted: old." in made.frames[-1].picture.words
+        lab.shutdown(3)
+        texts = [look.texts for _, look in film(lab.trace, "queue").tracks["context:1"]]
+        assert ("Leaving", "3") in texts
+
+
+def test_a_long_event_has_two_lines() -> None:
+    assert [text.text for text in _label("LeaderAndIsrResponseReceived 3")] == ["LeaderAndIsr", "ResponseReceived 3"]
+    assert [text.text for text in _label("BrokerChange")] == ["BrokerChange"]

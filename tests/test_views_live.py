@@ -19,7 +19,8 @@ from kafka_ctl.views.script import script
 from kafka_ctl.views.steps import newsworthy
 
 GIVEN = {"topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
-         "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y"}  # fmt: skip
+         "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y", "records": "2", "acks": "1",
+         "way": "only what it hears", "when": "after it is applied"}  # fmt: skip
 
 REFUSED = ("start", "delete_znode", "start_zookeeper")
 """What a lab in which all is well has no use for."""
@@ -172,6 +173,22 @@ def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
                 refused = pytest.raises(KafkaCtlError) if action["do"] in REFUSED else contextlib.nullcontext()
                 with refused:
                     getattr(fresh, wanted.name)(*wanted.args, **wanted.kwargs)
+
+
+def test_a_choice_becomes_an_argument(lab: Lab) -> None:
+    """One way or both, before or after; nothing but what is offered."""
+    calls = {
+        ("disconnect", "way", "only what it sends"): "lab.disconnect(1, 2, one_way=True)",
+        ("disconnect", "way", "only what it hears"): "lab.disconnect(2, 1, one_way=True)",
+        ("disconnect", "way", ""): "lab.disconnect(1, 2)",
+        ("lose", "when", "after it is applied"): "lab.lose(1, 2, applied=True)",
+    }
+    for (action, field, value), told in calls.items():
+        assert act(lab.live(), "broker:1", action, **{"other": "2", field: value})["text"] == told
+    assert act(lab.live(), "broker:1", "disconnect", other="2", way="sideways")["refused"]
+    lab.heal()
+    told = act(lab.live(), "partition:orders-0", "produce", records="2", acks="all")["text"]
+    assert told.startswith('lab.produce("orders", 0, records=2, acks="all") → ')
 
 
 def test_what_shows_without_a_widget(lab: Lab) -> None:

@@ -17,7 +17,8 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Field(NamedTuple):
-    """Something to fill in; `kind` is `number`, `text`, or `partition` and `replicas`, which have suggestions."""
+    """Something to fill in; `kind` is `number`, `text`, `choice` (of what `default` lists, with `|` between), or
+    `partition` and `replicas`, which have suggestions."""
 
     name: str
     label: str
@@ -71,6 +72,15 @@ def _replicas(given: Given) -> list[int]:
     return [int(word) for word in words]
 
 
+def _choice(given: Given, field: Field) -> str:
+    """What was chosen; the first when nothing was."""
+    known = field.default.split("|")
+    chosen = given.get(field.name, "") or known[0]
+    if chosen not in known:
+        raise UnknownName(field.name, chosen, known)
+    return chosen
+
+
 def _one(thing: str, given: Given) -> Call:
     return (int(thing),), {}
 
@@ -83,6 +93,20 @@ def _lag(thing: str, given: Given) -> Call:
     return (int(thing), *_partition(given.get("partition", ""))), {}
 
 
+def _cut(thing: str, given: Given) -> Call:
+    ends, way = (int(thing), _end(given)), _choice(given, WAY)
+    return (ends[::-1] if way == "only what it hears" else ends), {} if way == "both ways" else {"one_way": True}
+
+
+def _lose(thing: str, given: Given) -> Call:
+    return (int(thing), _end(given)), {"applied": True} if _choice(given, WHEN) == "after it is applied" else {}
+
+
+def _produce(thing: str, given: Given) -> Call:
+    acks = _choice(given, ACKS)
+    return _partition(thing), {"records": _number(given, "records"), "acks": int(acks) if acks.isdecimal() else acks}
+
+
 def _create(thing: str, given: Given) -> Call:
     numbers = {name: _number(given, name) for name in ("partitions", "replication_factor")}
     return (given.get("topic", "").strip(),), numbers
@@ -90,6 +114,9 @@ def _create(thing: str, given: Given) -> Call:
 
 OTHER = Field("other", "Broker, or zookeeper", "text", "zookeeper")
 SECONDS = Field("seconds", "Seconds", "number", "20")
+WAY = Field("way", "Lost is", "choice", "both ways|only what it sends|only what it hears")
+WHEN = Field("when", "Breaks", "choice", "before it arrives|after it is applied")
+ACKS = Field("acks", "Acks", "choice", "all|1|0")
 BROKER = (
     Action("kill", "Kill", "its process dies; ZooKeeper notices when the session times out", _one, when="up"),
     Action("start", "Start", "its process comes up and registers", _one, when="down"),
@@ -100,18 +127,19 @@ BROKER = (
            lambda thing, given: ((int(thing),), {"seconds": _seconds(given)}), (SECONDS,), "up"),
     Action("expire_session", "Expire session", "ZooKeeper forgets it although it is alive", _one, when="up"),
     Action("disconnect", "Cut off…", "it and another broker, or ZooKeeper, no longer reach one another",
-           lambda thing, given: ((int(thing), _end(given)), {}), (OTHER,), "up"),
+           _cut, (OTHER, WAY), "up"),
     Action("delay", "Slow down…", "what it sends to another broker takes longer",
            lambda thing, given: ((int(thing), _number(given, "other"), _seconds(given)), {}),
            (Field("other", "To broker", "number", "1"), Field("seconds", "Seconds", "number", "2")), "up"),
-    Action("lose", "Lose a request…", "its connection breaks at its next request or write",
-           lambda thing, given: ((int(thing), _end(given)), {}), (OTHER,), "up"),
+    Action("lose", "Lose a request…", "its connection breaks at its next request or write", _lose, (OTHER, WHEN), "up"),
     Action("fail_log_dir", "Disk fails", "one of its two log directories is gone", _one, when="up"),
     Action("lag", "Lag…", "its copy of a partition falls behind and leaves the ISR", _lag,
            (Field("partition", "Partition", "partition"),), "up"),
     Action("catch_up", "Catch up", "its copies keep up again", _one, when="up"),
 )  # fmt: skip
 PARTITION = (
+    Action("produce", "Produce…", "a producer sends so many records to its leader", _produce,
+           (Field("records", "Records", "number", "1"), ACKS)),
     Action("reassign", "Reassign…", "give it other replicas; the first is preferred as leader",
            lambda thing, given: (({_partition(thing): _replicas(given)},), {}),
            (Field("replicas", "Replicas", "replicas"),)),

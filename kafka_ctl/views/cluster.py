@@ -99,7 +99,7 @@ class ClusterView:
             "/controller": f"broker {ruler}" if ruler is not None else "(nobody)",
             "/controller_epoch": str(model.controller_epoch or "(none yet)"),
             "/brokers/ids": shorten(str(here), 24),
-            "state": _last_state(last) if last else f"{states} znodes",
+            "state": _last_state(last) if last else f"{states} znode{'s' * (states != 1)}",
         }
         looks["zookeeper"] = Look("frame doubtful" if model.zookeeper_down else "frame")
         for path, name in ZNODES.items():

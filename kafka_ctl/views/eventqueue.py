@@ -6,12 +6,11 @@ enters its queue at the right, moves up, is worked on at the left and is gone.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from kafka_ctl.table import short
 from kafka_ctl.trace import Record
-from kafka_ctl.views.fold import Model, number_of
+from kafka_ctl.views.context import CONTEXT, context
+from kafka_ctl.views.fold import Model, ids, loads, number_of
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten
 from kafka_ctl.views.standing import broker_state
@@ -21,6 +20,8 @@ NAME, SLOT, GAP, ROW, HEAD = 150.0, 170.0, 10.0, 52.0, 30.0
 """Pixels of a controller's name, of a place in the queue, between places, of a row, and above the rows."""
 PLACES = 5
 """The place of work and the first waiting places; further events wait out of sight."""
+LINE = 20.0
+"""Pixels of a line of the context, below the queues."""
 
 
 class EventQueueView:
@@ -36,6 +37,7 @@ class EventQueueView:
         self.done = 0
         self.waiting: dict[str, list[int]] = {actor: [] for actor in self.place}
         self.working: dict[str, int] = {}
+        self.leaving: set[int] = set()
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -46,7 +48,7 @@ class EventQueueView:
     def scene(self) -> Scene:
         """Names, places and every event that ever waits."""
         width = NAME + PLACES * (SLOT + GAP)
-        scene = Scene(width, HEAD + ROW * len(self.brokers) + 62)
+        scene = Scene(width, HEAD + ROW * len(self.brokers) + 20 + LINE * len(CONTEXT))
         for place in range(PLACES):
             words = "at work" if place == 0 else "next" if place == 1 else f"{place}."
             text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, words, 11)
@@ -55,15 +57,12 @@ class EventQueueView:
             scene.add(*self._row(broker))
         for seq, record in self.events.items():
             about = f" {record.broker}" if record.broker is not None else f" {record.topic}" if record.topic else ""
-            text = Text(SLOT / 2, 21, shorten(record.action + about, 23), 11.5)
-            shape = box(0, 0, SLOT, 34)
-            scene.add(
-                Part(f"event:{seq}", Box(0, 0, SLOT, 34), (shape,), (text,), "plate", title=record.action + about)
-            )
-        top = scene.height - 50
-        for number in range(2):
-            text = Text(12, top + 14 + 18 * number, "x", 12, "start")
-            scene.add(Part(f"context:{number}", Box(0, top, width, 40), (), (text,), "bare"))
+            shape, label = box(0, 0, SLOT, 34), _label(record.action + about)
+            scene.add(Part(f"event:{seq}", Box(0, 0, SLOT, 34), (shape,), label, "plate", title=record.action + about))
+        for number, name in enumerate(CONTEXT):
+            top = HEAD + ROW * len(self.brokers) + 14 + LINE * number
+            head, text = Text(12, top + 14, name, 12, "start", bold=True), Text(NAME, top + 14, "x", 12, "start")
+            scene.add(Part(f"context:{number}", Box(0, top, width, LINE), (), (head, text), "bare"))
         return scene
 
     def _row(self, broker: int) -> list[Part]:
@@ -83,6 +82,10 @@ class EventQueueView:
         while self.done < len(self.records) and self.records[self.done].seq <= until:
             record = self.records[self.done]
             self.done += 1
+            if record.kind == "controller" and record.action == "shutting_down_broker":
+                self.leaving |= set(ids([loads(record.detail).get("broker")]))
+            elif record.kind == "zk" and record.action == "delete":
+                self.leaving -= {b for b in self.leaving if record.path == f"/brokers/ids/{b}"}
             waiting = self.waiting.get(record.actor)
             if record.kind != "event" or waiting is None:
                 continue
@@ -111,18 +114,22 @@ class EventQueueView:
             assert broker is not None
             style, said = broker_state(model, broker)
             looks[f"broker:{broker}"] = Look(f"frame {style}", (f"Broker {broker}", said))
-        told = self._context(model)
-        for number, text in enumerate(told):
-            looks[f"context:{number}"] = Look("bare", (text,))
+        told = context(model, self.leaving)
+        for number, name in enumerate(CONTEXT):
+            looks[f"context:{number}"] = Look("bare", (name, shorten(told[name], 120)))
         waits = sum(map(len, self.waiting.values()))
-        return Picture(looks, (), f"{waits} events wait. {' '.join(told)}")
+        return Picture(looks, (), f"{waits} events wait. {' '.join(f'{name}: {told[name]}.' for name in CONTEXT)}")
 
-    def _context(self, model: Model) -> tuple[str, str]:
-        def counted(states: Counter[str]) -> str:
-            return ", ".join(f"{short(state)} {count}" for state, count in sorted(states.items())) or "none"
 
-        partitions = Counter(seen.state for seen in model.partitions.values())
-        return (f"Partitions: {counted(partitions)}.", f"Replicas: {counted(Counter(model.replicas.values()))}.")
+def _label(words: str) -> tuple[Text, ...]:
+    """An event's name, in two lines where one is too short: LeaderAndIsr / ResponseReceived 3."""
+    if len(words) <= 23:
+        return (Text(SLOT / 2, 21, words, 11.5),)
+    breaks = [place for place in range(1, len(words)) if words[place].isupper()] or [len(words) // 2]
+    at = min(breaks, key=lambda place: abs(place - len(words) / 2))
+    return tuple(
+        Text(SLOT / 2, 14 + 13 * row, shorten(half, 28), 10.5) for row, half in enumerate((words[:at], words[at:]))
+    )
 
 
 def _is(record: Record, target: str) -> bool:

@@ -159,7 +159,9 @@ class Live extends Player {
     const name = thing.slice(thing.indexOf(":") + 1), inputs = {};
     const fields = action.fields.map((field) => {
       const value = field.kind === "replicas" ? this.now.partitions[name] : field.kind === "partition" ? Object.keys(this.now.partitions)[0] ?? "" : field.default;
-      const input = html("input", { name: field.name, value, type: field.kind === "number" ? "number" : "text", step: "any", required: "" });
+      const input = field.kind === "choice"
+        ? html("select", { name: field.name }, ...value.split("|").map((option) => html("option", {}, option)))
+        : html("input", { name: field.name, value, type: field.kind === "number" ? "number" : "text", step: "any", required: "" });
       inputs[field.name] = input;
       return html("label", {}, field.label + " ", input);
     });
@@ -180,7 +182,7 @@ class Live extends Player {
       this.form.requestSubmit();
     };
     this.form.hidden = false;
-    Object.values(inputs)[0].select();
+    Object.values(inputs)[0].select?.();
     Object.values(inputs)[0].focus();
   }
 

@@ -49,12 +49,13 @@ class Stage {
     this.travel = this.svg.querySelector(".travel");
     this.svg.classList.toggle("still", this.parts.size > STUTTER);
     this.svg.addEventListener("click", (event) => {
-      const part = event.target.closest("[data-id]");
+      const part = event.target.closest("[data-id]:not([data-id=camera])");
       choose(part ? part.dataset.of || part.dataset.id : "", event);
     });
     this.svg.addEventListener("contextmenu", (event) => {
-      const part = event.target.closest("[data-id]");
+      const part = event.target.closest("[data-id]:not([data-id=camera])");
       if (part) choose(part.dataset.of || part.dataset.id, event);
+      if (event.defaultPrevented) event.stopPropagation();   // we have a menu: JupyterLab's is not wanted
     });
   }
   show(index, moving) {
@@ -63,12 +64,13 @@ class Stage {
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
     }
     this.travel.replaceChildren();
-    for (const token of this.view.tokens[index] ?? []) this.send(token, moving);
+    for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
+    this.mark();
   }
   dress(part, look) {
     if (!part || !look) return;
     const [, styles, texts, glyph, at] = look;
-    part.setAttribute("class", "part " + classes(styles) + (part.classList.contains("chosen") ? " chosen" : ""));
+    part.setAttribute("class", "part " + classes(styles));
     if (at) {
       if (!part.style.transform) {   // what was nowhere does not come gliding
         part.classList.add("placed");
@@ -81,7 +83,7 @@ class Stage {
     if (texts) part.querySelectorAll(":scope > .label").forEach((label, i) => { if (label.textContent !== texts[i]) label.textContent = texts[i] ?? ""; });
   }
   send([line, label, styles, x, y, width], moving) {
-    const group = svg("g", { class: "part " + classes(styles) });
+    const group = svg("g", { class: "part " + classes(styles), "data-id": "token" });
     const wire = svg("path", { class: "wire", d: line });
     const pill = svg("g", { class: "pill " + classes(styles) });
     const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.6, "font-size": 10.5 });
@@ -90,7 +92,7 @@ class Stage {
     pill.style.transform = `translate(${x}px,${y}px)`;
     group.append(wire, pill);
     this.travel.append(group);
-    if (!moving) return;
+    if (!moving) return group;
     const length = wire.getTotalLength(), start = wire.getPointAtLength(0);
     const near = (distance) => { const p = wire.getPointAtLength(distance); return (p.x - x) ** 2 + (p.y - y) ** 2; };
     let rest = 0;
@@ -99,10 +101,15 @@ class Stage {
     for (let i = 1; i < 12; i++) { const p = wire.getPointAtLength(rest * i / 12); way.push(`translate(${p.x}px,${p.y}px)`); }
     way.push(`translate(${x}px,${y}px)`);
     pill.animate(way.map((transform) => ({ transform })), { duration: moving, easing: "ease-in-out" });
+    return group;
   }
-  choose(name) {
-    this.parts.forEach((part, id) => part.classList.toggle("chosen", name !== "" && (id === name || part.dataset.of === name)));
-    this.svg.classList.toggle("choosing", name !== "");
+  choose(name) { this.chosen = name; this.mark(); }
+  // Marks what is chosen: a thing wherever it is drawn, a step and what travels in it.
+  mark() {
+    this.svg.querySelectorAll(".chosen").forEach((part) => part.classList.remove("chosen"));
+    if (!this.chosen) return;
+    const named = `[data-id="${CSS.escape(this.chosen)}"], [data-of="${CSS.escape(this.chosen)}"]`;
+    this.svg.querySelectorAll(named).forEach((part) => part.classList.add("chosen"));
   }
 }
 // What a change leaves out stays as it was.
@@ -305,7 +312,7 @@ class Player {
     const lines = [...before.slice(-24), ...told(index), ...after.slice(0, 12)].map(([i, text]) => {
       const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
       if (i === index) line.setAttribute("aria-current", "step");
-      line.onclick = () => this.go(i);
+      line.onclick = () => this.choose("step:" + i);
       return line;
     });
     this.log.replaceChildren(...lines);
@@ -361,7 +368,8 @@ class Player {
     }, wait);
   }
   choose(name, event) {
-    if (name.startsWith("step:")) this.go(+name.slice(5)); else this.set("selected", name);
+    if (name.startsWith("step:")) this.go(+name.slice(5));
+    this.set("selected", name);
   }
   chosen() { for (const stage of this.stages.values()) stage.choose(this.model.get("selected")); }
   watchTheme() {

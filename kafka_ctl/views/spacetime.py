@@ -213,7 +213,12 @@ def message(record: Record) -> Message:
             return Message("alarm", where, where, record.action)
         case "event" if record.actor == "admin":
             return Message("event", "zookeeper", "zookeeper", f"admin: {record.action}")
-    return Message("event", lane, lane, f"{record.action} {about}".strip())
+    words = WORDS.get(record.action, record.action.replace("_", " "))
+    return Message("event", lane, lane, f"{words} {about}".strip())
+
+
+WORDS = {"become-leader": "leads", "become-follower": "follows", "ignored": "ignores"}
+"""What a broker does, as short as there is room between two lanes."""
 
 
 def _operation(record: Record, lane: str) -> Message:

@@ -18,6 +18,9 @@ from kafka_ctl.views.steps import Step, newsworthy
 LEFT, WIDTH, ROW, HEAD, MOST = 130.0, 860.0, 24.0, 14.0, 30
 """Pixels of the names, the bars, a row and the space above; the most partitions that are drawn."""
 
+MARGIN = 0.03
+"""What is drawn after the last record, as a share of the whole: who leads in the end can be seen."""
+
 Key = tuple[str, int]
 
 
@@ -38,7 +41,8 @@ class TimelineView:
         begin = records[0].time_ms
         if steps and len(records) > 1:
             begin = min(begin, steps[0].time_ms)
-        self.begin, self.end = begin, max(records[-1].time_ms, begin + 1)
+        self.begin, self.last = begin, max(records[-1].time_ms, begin + 1)
+        self.end = self.last + MARGIN * (self.last - begin)
         ruled, led = spans(records, self.end)
         self.ruled = ruled
         self.lost = {key: sum(s.end - s.begin for s in found if s.leader is None) for key, found in led.items()}
@@ -100,7 +104,8 @@ class TimelineView:
             tick += 1
 
     def picture(self, model: Model, step: Step | None) -> Picture:
-        x = self.x(min(max(step.time_ms if step else self.begin, self.begin), self.end))
+        time = step.time_ms if step else self.begin
+        x = self.x(self.end if time >= self.last else max(time, self.begin))
         looks = {"now": Look("wire now", at=(x, 0.0)), "veil": Look("veil", at=(x, 0.0))}
         lost = [f"{t}-{p}" for t, p in model.leaderless()]
         return Picture(looks, (), f"Without a leader now: {', '.join(lost[:6]) or 'none'}.")

@@ -1,0 +1,53 @@
+"""What a controller has in its context, told in words from a model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from kafka_ctl.table import short
+from kafka_ctl.views.fold import Model, loads
+
+CONTEXT = ("Live", "Leaving", "Partitions", "Replicas", "Reassigned", "Deleted")
+"""What is told, in this order."""
+WISHES = "/admin/reassign_partitions"
+DELETED = "/admin/delete_topics/"
+TOPICS = "/brokers/topics/"
+
+
+def context(model: Model, leaving: Iterable[int] = ()) -> dict[str, str]:
+    """By the names of `CONTEXT`: brokers registered and in controlled shutdown, states counted, what is under way.
+
+    Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
+    """
+    deleted = (path.removeprefix(DELETED) for path in sorted(model.znodes) if path.startswith(DELETED))
+    return {
+        "Live": _listed(sorted(broker.id for broker in model.brokers.values() if broker.registered)),
+        "Leaving": _listed(sorted(leaving)),
+        "Partitions": _counted(seen.state for seen in model.partitions.values()),
+        "Replicas": _counted(model.replicas.values()),
+        "Reassigned": _listed(dict.fromkeys(reassigned(model))),
+        "Deleted": _listed(deleted),
+    }
+
+
+def reassigned(model: Model) -> Iterator[str]:
+    """The partitions that are to get other replicas: as the znode of wishes says, or (2.4) those of the topics."""
+    wishes = loads(model.znodes[WISHES].data).get("partitions") if WISHES in model.znodes else None
+    for wish in wishes if isinstance(wishes, list) else ():
+        if isinstance(wish, dict):
+            yield f"{wish.get('topic')}-{wish.get('partition')}"
+    for path, node in sorted(model.znodes.items()):
+        if path.startswith(TOPICS) and path.count("/") == 3:
+            told = loads(node.data)
+            for key in ("adding_replicas", "removing_replicas"):
+                moving = told.get(key)
+                yield from (f"{path.removeprefix(TOPICS)}-{p}" for p in (moving if isinstance(moving, dict) else ()))
+
+
+def _listed(things: Iterable[object]) -> str:
+    return ", ".join(map(str, things)) or "none"
+
+
+def _counted(states: Iterable[str]) -> str:
+    return _listed(f"{short(state)} {count}" for state, count in sorted(Counter(states).items()))
