@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 class Breakable(NamedTuple):
     """Real Kafka breaks the invariant where this field of its generation has this value, as the ticket tells.
 
-    `field` may also be the name of a configuration key, or `any` for every generation there is here.
+    `field` may also be the name of a configuration key, or `any` for every generation there is here. Where the ticket
+    explains only some of the violations, `part` is a part of their texts.
     """
 
     field: str
     value: bool
     ticket: str
+    part: str = ""
 
 
 class Violation(NamedTuple):
@@ -65,10 +67,10 @@ class Invariant:
         return cls.needs is None or bool(getattr(generation, cls.needs))
 
     @classmethod
-    def known(cls, generation: Generation, config: Any) -> str | None:
-        """The ticket that tells why this generation can break the invariant; None if it must not."""
-        for field, value, ticket in cls.breakable:
-            if field == "any" or getattr(generation, field, config.get(field)) is value:
+    def known(cls, generation: Generation, config: Any, text: str = "") -> str | None:
+        """The ticket that tells why this generation can break the invariant in this way; None if it must not."""
+        for field, value, ticket, part in cls.breakable:
+            if part in text and (field == "any" or getattr(generation, field, config.get(field)) is value):
                 return ticket
         return None
 

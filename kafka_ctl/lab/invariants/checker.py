@@ -72,7 +72,7 @@ class Checker:
         if key in self._reported:
             return
         self._reported.add(key)
-        known = invariant.known(self.generation, self.config)
+        known = invariant.known(self.generation, self.config, text)
         topic, partition, broker = _columns(subject)
         seq = self.trace.add(
             "invariants", "violation", invariant.name, topic, partition, broker,

@@ -85,10 +85,10 @@ class WhatIsWishedHappens(Invariant):
     id, name = "I19", "what-is-wished-happens"
     motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
     breakable = (
-        Breakable("skips_own_reelection", False, "KAFKA-4229"),
-        Breakable("fails_waiters_at_expiry", False, "KAFKA-6879"),
-        Breakable("restores_assignments", False, "KAFKA-6612"),
-        Breakable("tolerates_missing_state", False, "KAFKA-6650"),
+        Breakable("skips_own_reelection", False, "KAFKA-4229", "none of them acts"),
+        Breakable("fails_waiters_at_expiry", False, "KAFKA-6879", "not registered"),
+        Breakable("restores_assignments", False, "KAFKA-6612", "is to be deleted"),
+        Breakable("tolerates_missing_state", False, "KAFKA-6650", "is to be deleted"),
     )
 
     def rest(self, world: World) -> None:
