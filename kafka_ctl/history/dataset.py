@@ -28,7 +28,7 @@ from kafka_ctl.history.workload import Workload, simulate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FORMAT = 1
+FORMAT = 2
 """Of the dataset's folder; a reader of another format says so."""
 
 
@@ -152,7 +152,7 @@ def finish(place: Place, job: Job) -> None:
     manifest = job.described() | {
         "histories": sum(n["histories"] for n in noted),
         "records": sum(n["records"] for n in noted),
-        "kinds": sorted({kind for n in noted for kind in n["kinds"]}),
+        "folders": sorted({folder for n in noted for folder in n["folders"]}),
     }
     place.write_json(manifest, MANIFEST)
     for name in (TEMPORARY, DONE):

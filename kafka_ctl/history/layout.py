@@ -1,11 +1,12 @@
 """Where the records of a dataset lie: a folder that Spark, DuckDB, polars and pyarrow all read.
 
-    kind=partition/part-00003_00003.c000.zstd.parquet   the partition records of bucket 3
-    _manifest.json                                      written last: without it the dataset is not complete
+    kind=partition/section=main/part-00003_00003.c000.zstd.parquet   the partition records of bucket 3
+    _manifest.json                                                   written last: without it nothing is complete
 
 A bucket holds the histories whose name Spark hashes to its number, and is sorted by history, topic, partition
 and seq. So a question about one kind of record reads nothing else, and a question by history or by partition
-moves and sorts nothing: Spark's bucketed tables know files by such names (`load` tells it).
+moves and sorts nothing: Spark's bucketed tables know files by such names (`load` tells it). Inside a kind, the few
+records that most questions look for lie apart from the many that few ask for (`section_of`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from kafka_ctl.history.schema import SCHEMA
 
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
 ROW_GROUP = 500_000
-"""Records in a row group, at most; also what a writer keeps in memory for each kind."""
+"""Records in a row group, at most; also what a writer keeps in memory for each folder."""
 IN_FILES = pa.schema([field for field in SCHEMA if field.name != "kind"])
 """The columns of a file: `kind` is in the name of its folder."""
 RISING = ("seq", "time_ms", "cause")
@@ -135,47 +136,72 @@ class BucketWriter:
     def add(self, history: pa.Table) -> None:
         """Take the records of one history, a table of the trace schema."""
         self.histories += 1
-        self.records += len(history)
-        for kind, part in by_kind(history):
-            waiting = self._waiting.setdefault(kind, [])
-            waiting.append(part)
-            if sum(map(len, waiting)) >= ROW_GROUP:
-                self._flush(kind)
+        for folder, part in parts(history):
+            self.put(folder, part)
 
-    def _flush(self, kind: str) -> None:
-        if kind not in self._writers:
-            self.place.fs.create_dir(f"{self.folder}/kind={kind}")
-            self._writers[kind] = pq.ParquetWriter(
-                f"{self.folder}/kind={kind}/{self.file}", IN_FILES, filesystem=self.place.fs,
+    def put(self, folder: str, part: pa.Table) -> None:
+        """Take records of one folder, in the order of its file."""
+        self.records += len(part)
+        waiting = self._waiting.setdefault(folder, [])
+        waiting.append(part)
+        if sum(map(len, waiting)) >= ROW_GROUP:
+            self._flush(folder)
+
+    def _flush(self, folder: str) -> None:
+        if folder not in self._writers:
+            self.place.fs.create_dir(f"{self.folder}/{folder}")
+            self._writers[folder] = pq.ParquetWriter(
+                f"{self.folder}/{folder}/{self.file}", IN_FILES, filesystem=self.place.fs,
                 compression="zstd", compression_level=1,
                 use_dictionary=[f.name for f in IN_FILES if f.name not in RISING],
                 column_encoding=dict.fromkeys(["seq", "cause"], "DELTA_BINARY_PACKED"),
             )  # fmt: skip
-        self._writers[kind].write_table(pa.concat_tables(self._waiting.pop(kind)), row_group_size=ROW_GROUP)
+        self._writers[folder].write_table(pa.concat_tables(self._waiting.pop(folder)), row_group_size=ROW_GROUP)
 
     def commit(self) -> dict[str, Any]:
         """Close the files, move them to their places, and note what the bucket holds."""
-        for kind in list(self._waiting):
-            self._flush(kind)
-        for kind, writer in sorted(self._writers.items()):
+        for folder in list(self._waiting):
+            self._flush(folder)
+        for folder, writer in sorted(self._writers.items()):
             writer.close()
-            self.place.fs.create_dir(self.place.at(f"kind={kind}"))
-            written, home = f"{self.folder}/kind={kind}/{self.file}", self.place.at(f"kind={kind}", self.file)
-            self.place.fs.move(written, home)
+            self.place.fs.create_dir(self.place.at(folder))
+            self.place.fs.move(f"{self.folder}/{folder}/{self.file}", self.place.at(folder, self.file))
         noted = {
             "bucket": self.bucket, "histories": self.histories, "records": self.records,
-            "kinds": sorted(self._writers),
+            "folders": sorted(self._writers),
         }  # fmt: skip
         self.place.write_json(noted, DONE, f"{self.bucket:05d}.json")
         self.place.fs.delete_dir(self.folder)
         return noted
 
 
-def by_kind(history: pa.Table) -> Iterator[tuple[str, pa.Table]]:
-    """The records of one history by kind, each in the order of its file: topic, partition, seq."""
-    for kind in sorted(history.column("kind").unique().to_pylist()):
-        part = history.filter(pc.field("kind") == kind).drop_columns(["kind"])
+def section_of(records: pa.Table) -> pa.Array:
+    """The section of each record inside its kind: `isr` (who is in sync), `bulk` or `main`.
+
+    `bulk` is what comes in masses: what brokers do with what they are told, the events that a controller works on,
+    the checks of its balance. Questions name the section as well as the kinds, so that they read less.
+    """
+    kind, action = records.column("kind"), records.column("action")
+    about_partition = pc.is_valid(records.column("topic"))
+
+    def one_of(column: pa.ChunkedArray, *values: str) -> pa.ChunkedArray:
+        return pc.is_in(column, pa.array(values))
+
+    told = pc.and_(pc.and_(one_of(kind, "request"), one_of(action, "LeaderAndIsr")), about_partition)
+    isr = pc.or_(told, one_of(action, "shrink-isr", "expand-isr"))
+    done = pc.and_(one_of(kind, "broker"), about_partition)
+    worked_on = pc.and_(one_of(kind, "event"), pc.invert(one_of(records.column("actor"), "admin")))
+    checks = one_of(action, "checking_balance", "imbalance")
+    bulk = pc.or_(pc.or_(done, worked_on), checks)
+    return pc.if_else(isr, "isr", pc.if_else(bulk, "bulk", "main"))
+
+
+def parts(history: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The records of one history by folder, each in the order of its file: topic, partition, seq."""
+    folders = pc.binary_join_element_wise("kind=", history.column("kind"), "/section=", section_of(history), "")
+    for folder in sorted(folders.unique().to_pylist()):
+        part = history.filter(pc.equal(folders, folder)).drop_columns(["kind"])
         # Spark sorts nulls first, Arrow last; no topic is "", and no partition is -1.
         topic, partition = pc.fill_null(part.column("topic"), ""), pc.fill_null(part.column("partition"), -1)
         keys = pa.table({"topic": topic, "partition": partition, "seq": part.column("seq")})
-        yield kind, part.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]))
+        yield folder, part.take(pc.sort_indices(keys, [(name, "ascending") for name in keys.column_names]))

@@ -30,22 +30,22 @@ def checked(path: str | os.PathLike[str]) -> Place:
 def load(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
     """A dataset that `generate` wrote, as a DataFrame in the trace schema (`docs/trace-format.md`).
 
-    Spark is told how the files are bucketed and sorted, as a table of the session's catalogue, so that
-    questions by history or by partition need neither shuffle nor sort. Raises BadInput when the dataset is
-    missing or incomplete.
+    One more column, `section`, tells the files of a kind apart (`layout.section_of`). Spark is told how the files
+    are bucketed and sorted, as a table of the session's catalogue, so that questions by history or by partition need
+    no shuffle, and those by partition no sort. Raises BadInput when the dataset is missing or incomplete.
     """
     place = checked(path)
     name = "kafka_ctl_" + hashlib.md5(place.path.encode()).hexdigest()[:16]
-    columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in spark_schema())
+    columns = ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in spark_schema()) + ", section string"
     where = place.path.replace("\\", "\\\\").replace("'", "\\'")
     spark.sql(f"DROP TABLE IF EXISTS {name}")
     spark.sql(
-        f"CREATE TABLE {name} ({columns}) USING parquet PARTITIONED BY (kind) "
+        f"CREATE TABLE {name} ({columns}) USING parquet PARTITIONED BY (kind, section) "
         "CLUSTERED BY (history) SORTED BY (history, topic, partition, seq) "
         f"INTO {place.manifest()['buckets']} BUCKETS LOCATION '{where}'"
     )
     spark.sql(f"ALTER TABLE {name} RECOVER PARTITIONS")
-    return spark.table(name).select(SCHEMA.names)
+    return spark.table(name).select(*SCHEMA.names, "section")
 
 
 def load_arrow(path: str | os.PathLike[str]) -> pa.Table:

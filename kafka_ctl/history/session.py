@@ -49,6 +49,9 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Histories lie together (see `load`), so whatever is joined or counted by history stays where it is.
+    "spark.sql.sources.bucketing.autoBucketedScan.enabled": "false",
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.shuffle.partitions": "8",  # 200, mostly empty, cost more than a small question
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",  # see `load`
 }

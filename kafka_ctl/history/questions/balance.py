@@ -19,19 +19,16 @@ WITH moves AS (
     SELECT *, lag(preferred) OVER w AS old, lag(astray) OVER w AS old_astray, lag(there) OVER w AS was_there
     FROM stands WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
 ), changes AS (
-    SELECT history, seq, time_ms, preferred AS broker, 1 AS n, astray FROM known WHERE there
-    UNION ALL
-    SELECT history, seq, time_ms, old, -1, -old_astray FROM known WHERE was_there
+    SELECT history, seq, time_ms, c.broker, c.n, c.astray
+    FROM known LATERAL VIEW stack(2, preferred, 1, astray, old, -1, -old_astray) c AS broker, n, astray
+    WHERE CASE WHEN c.n > 0 THEN there ELSE was_there END
 ), running AS (
-    SELECT history, seq, time_ms, broker, sum(n) OVER w AS preferred, sum(astray) OVER w AS astray
+    SELECT history, broker, time_ms AS at_ms, lead(time_ms) OVER w AS next_ms,
+           sum(n) OVER w AS preferred, sum(astray) OVER w AS astray
     FROM changes WINDOW w AS (PARTITION BY history, broker ORDER BY seq)
-), moments AS (
-    SELECT history, broker, time_ms AS at_ms, max_by(struct(preferred, astray), seq) AS s
-    FROM running GROUP BY history, broker, time_ms
 )
-SELECT history, broker, at_ms, s.preferred, s.astray,
-       CASE WHEN s.preferred > 0 THEN s.astray / s.preferred ELSE 0 END AS share
-FROM moments
+SELECT history, broker, at_ms, preferred, astray, CASE WHEN preferred > 0 THEN astray / preferred ELSE 0 END AS share
+FROM running WHERE next_ms IS NULL OR next_ms > at_ms  -- the last record of each moment
 """
 
 

@@ -10,11 +10,8 @@ from kafka_ctl.history.questions.unavailability import unavailability
 _QUERY = """
 WITH both AS (
     SELECT 'before' AS side, * FROM {before} UNION ALL SELECT 'after' AS side, * FROM {after}
-), causes AS (
-    SELECT side, coalesce(cause, 'unknown') AS cause, outage_ms FROM both
-    UNION ALL SELECT side, 'all', outage_ms FROM both
 )
-SELECT cause,
+SELECT CASE WHEN grouping(cause) = 1 THEN 'all' ELSE coalesce(cause, 'unknown') END AS cause,
        count_if(side = 'before') AS intervals_before, count_if(side = 'after') AS intervals_after,
        round(coalesce(sum(outage_ms) FILTER (WHERE side = 'before'), 0), 4) AS outage_ms_before,
        round(coalesce(sum(outage_ms) FILTER (WHERE side = 'after'), 0), 4) AS outage_ms_after,
@@ -22,7 +19,7 @@ SELECT cause,
        round(percentile(outage_ms, 0.5) FILTER (WHERE side = 'after'), 4) AS median_ms_after,
        round(percentile(outage_ms, 0.99) FILTER (WHERE side = 'before'), 4) AS p99_ms_before,
        round(percentile(outage_ms, 0.99) FILTER (WHERE side = 'after'), 4) AS p99_ms_after
-FROM causes GROUP BY cause
+FROM both GROUP BY GROUPING SETS ((cause), ())
 """
 
 

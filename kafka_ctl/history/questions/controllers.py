@@ -5,11 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from kafka_ctl.history.questions.departures import departures
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _FAILOVER = """
 WITH said AS (
-    SELECT history, actor, seq, time_ms, action, controller_epoch, broker FROM {records} WHERE kind = 'controller'
+    SELECT history, actor, seq, time_ms, action, controller_epoch, broker FROM {main}
+    WHERE kind = 'controller' AND action NOT IN ('checking_balance', 'imbalance')
 ), terms AS (
     SELECT *, count_if(action = 'elected') OVER (PARTITION BY history, actor ORDER BY seq) AS term FROM said
 ), offices AS (
@@ -25,7 +26,7 @@ WITH said AS (
 ), sizes AS (
     SELECT history, seq, CASE WHEN source = 'NonExistentPartition' THEN 1
                               WHEN target = 'NonExistentPartition' THEN -1 ELSE 0 END AS n
-    FROM {records} WHERE kind = 'partition' AND error IS NULL
+    FROM {main} WHERE kind = 'partition' AND error IS NULL
 ), line AS (
     SELECT history, seq, 0 AS n, CAST(NULL AS DOUBLE) AS vacant, struct(*) AS f, NULL AS broker FROM offices
     UNION ALL SELECT history, seq, n, NULL, NULL, NULL FROM sizes WHERE n != 0
@@ -58,7 +59,7 @@ def failover_time(records: Records) -> DataFrame:
     tell, is null.
     """
     df = frame(records)
-    return ask(_FAILOVER, records=df, departures=departures(df))
+    return ask(_FAILOVER, main=only(df, "section = 'main'"), departures=departures(df))
 
 
 _AMPLIFICATION = """
@@ -69,7 +70,8 @@ WITH sent AS (
     SELECT history, seq, action AS event FROM {records}
     WHERE kind = 'event' AND target = 'started' AND actor LIKE 'controller-%'
 )
-SELECT history, event, count(*) AS events, sum(coalesce(requests, 0)) AS requests, sum(coalesce(states, 0)) AS states,
+SELECT /*+ SHUFFLE_HASH(sent) */ history, event, count(*) AS events,
+       sum(coalesce(requests, 0)) AS requests, sum(coalesce(states, 0)) AS states,
        max(coalesce(requests, 0)) AS most_requests, max(coalesce(states, 0)) AS most_states
 FROM events LEFT JOIN sent USING (history, seq) GROUP BY history, event
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 CAUSES = {
     ("fault", "kill"): "broker crash",
@@ -24,7 +24,7 @@ _QUERY = f"""
 WITH said AS (
     SELECT history, seq, time_ms, broker, detail, CASE {_CASES} END AS cause,
            kind = 'event' AS asks, CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected
-    FROM {{records}}
+    FROM {{main}}
     WHERE kind IN ('controller', 'fault', 'broker') OR (kind = 'event' AND actor = 'admin' AND action = 'shutdown')
 ), known AS (
     SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history ORDER BY seq) AS controller
@@ -61,4 +61,4 @@ def departures(records: Records) -> DataFrame:
     controlled shutdown, when it was asked for), `attempts` (requests to the controller in a controlled shutdown,
     else null) and `remaining` (partitions that the last one left there).
     """
-    return ask(_QUERY, records=frame(records))
+    return ask(_QUERY, main=only(frame(records), "section = 'main'"))

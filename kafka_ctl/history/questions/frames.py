@@ -30,6 +30,14 @@ def frame(records: Records) -> DataFrame:
     return records
 
 
+def only(records: DataFrame, files: str) -> DataFrame:
+    """Records for which a condition on `kind` and `section` holds, so that a dataset's other files are not read.
+
+    Records from elsewhere have no sections and stay as they are: a question does not rely on it.
+    """
+    return records.where(files) if "section" in records.columns else records
+
+
 def ask(query: str, **tables: DataFrame) -> DataFrame:
     """The answer to a query in SQL that names these tables in braces, as `{records}`."""
     return next(iter(tables.values())).sparkSession.sql(query, **tables)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _STATES = """
 WITH told AS (
@@ -28,7 +28,7 @@ WITH told AS (
 ), ends AS (
     SELECT history, max(time_ms) AS end_ms FROM told GROUP BY history
 )
-SELECT history, topic, partition, seq, time_ms AS at_ms, kind = 'broker' AS by_leader,
+SELECT /*+ SHUFFLE_HASH(ends) */ history, topic, partition, seq, time_ms AS at_ms, kind = 'broker' AS by_leader,
        CASE WHEN NOT gone THEN isr END AS isr, lag(CASE WHEN NOT gone THEN isr END) OVER w AS isr_before, assigned,
        coalesce(lead(time_ms) OVER w, end_ms) AS until_ms
 FROM fresh JOIN ends USING (history)
@@ -43,7 +43,7 @@ def isr_states(records: Records) -> DataFrame:
     record of this sort), `isr` (null once the topic is deleted), `isr_before`, `assigned` (the replicas then) and
     `by_leader` (the leader changed it; else a controller).
     """
-    return ask(_STATES, records=frame(records))
+    return ask(_STATES, records=only(frame(records), "kind = 'partition' OR section = 'isr'"))
 
 
 _CHURN = """

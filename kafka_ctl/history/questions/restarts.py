@@ -16,21 +16,22 @@ WITH moves AS (
 ), changes AS (
     SELECT *, lag(leader) OVER (PARTITION BY history, topic, partition ORDER BY seq) AS old FROM moves
 ), line AS (  -- for each broker: partitions won and lost, and its departures
-    SELECT history, leader AS broker, seq, 1 AS won, NULL AS d FROM changes WHERE leader IS NOT NULL
-    UNION ALL SELECT history, old, seq, -1, NULL FROM changes WHERE old IS NOT NULL
-    UNION ALL SELECT history, broker, began_seq, 0, struct(*) FROM {departures}
+    SELECT history, broker, began_seq AS seq, 0 AS won, struct(*) AS d FROM {departures}
+    UNION ALL
+    SELECT history, broker, seq, won, NULL FROM changes LATERAL VIEW stack(2, leader, 1, old, -1) AS broker, won
+    WHERE broker IS NOT NULL
 ), led AS (
-    SELECT d, sum(won) OVER (PARTITION BY history, broker ORDER BY seq) AS led FROM line
+    SELECT history, d, sum(won) OVER (PARTITION BY history, broker ORDER BY seq) AS led FROM line
 ), hurt AS (
     SELECT history, cause_seq, count(*) AS intervals, count(end_ms) AS ended, max(outage_ms) AS longest_ms,
            sum(outage_ms) AS outage_ms
     FROM {unavailability} WHERE cause_seq IS NOT NULL GROUP BY history, cause_seq
 )
-SELECT d.history, d.broker, d.cause, d.cause_seq, d.began_ms, d.at_ms,
+SELECT /*+ SHUFFLE_HASH(hurt) */ led.history, d.broker, d.cause, d.cause_seq, d.began_ms, d.at_ms,
        round(d.at_ms - d.began_ms, 4) AS duration_ms, d.attempts,
        d.remaining, led, coalesce(intervals, 0) AS leaderless, coalesce(intervals - ended, 0) AS unfinished,
        round(coalesce(longest_ms, 0), 4) AS longest_ms, round(coalesce(outage_ms, 0), 4) AS outage_ms
-FROM led LEFT JOIN hurt ON hurt.history = d.history AND hurt.cause_seq = d.cause_seq
+FROM led LEFT JOIN hurt ON hurt.history = led.history AND hurt.cause_seq = d.cause_seq
 WHERE d IS NOT NULL
 """
 

@@ -9,14 +9,14 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
 _QUERY = """
-WITH seen AS (
-    SELECT kind AS machine, source, target, count_if(error IS NULL) AS made, count(error) AS refused
+WITH moves AS (
+    SELECT kind AS machine, source, target, NULL AS action, error IS NULL AS made, error IS NOT NULL AS refused
     FROM {records} WHERE kind IN ('partition', 'replica') AND source IS NOT NULL
-    GROUP BY kind, source, target
+    UNION ALL SELECT machine, source, target, action, false, false FROM {legal}
 )
-SELECT machine, source, target, action IS NOT NULL AS legal, action,
-       coalesce(made, 0) AS made, coalesce(refused, 0) AS refused
-FROM seen FULL JOIN {legal} USING (machine, source, target)
+SELECT machine, source, target, max(action) IS NOT NULL AS legal, max(action) AS action,
+       count_if(made) AS made, count_if(refused) AS refused
+FROM moves GROUP BY machine, source, target
 """
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from kafka_ctl.history.questions.departures import departures
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _QUERY = """
 WITH moves AS (
@@ -13,7 +13,7 @@ WITH moves AS (
            target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
            coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
            source, 'NewPartition' IN (source, target) AS new
-    FROM {records} WHERE kind = 'partition' AND error IS NULL
+    FROM {main} WHERE kind = 'partition' AND error IS NULL
 ), looking_back AS (
     SELECT *, lag(down, 1, false) OVER w AS was_down,
            source = 'OnlinePartition' AND coalesce(lead(target) OVER w = 'NonExistentPartition', false) AS going,
@@ -30,9 +30,10 @@ WITH moves AS (
     WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
 ), epochs AS (
     SELECT history, controller_epoch, min(time_ms) AS epoch_ms
-    FROM {records} WHERE kind = 'controller' GROUP BY history, controller_epoch
+    FROM {main} WHERE kind = 'controller' AND action NOT IN ('checking_balance', 'imbalance')
+    GROUP BY history, controller_epoch
 ), intervals AS (
-    SELECT history, topic, partition, seq, new, led_ms,
+    SELECT /*+ SHUFFLE_HASH(epochs) */ history, topic, partition, seq, new, led_ms,
            CASE WHEN NOT new THEN led END AS leader,
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
@@ -40,10 +41,11 @@ WITH moves AS (
     FROM changes LEFT JOIN epochs USING (history, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
-    SELECT history, leader AS broker, seq, NULL AS departure,
-           struct(topic, partition, start_ms, end_ms, restored, led_ms, new) AS i FROM intervals
+    SELECT history, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i
+    FROM {departures}
     UNION ALL
-    SELECT history, broker, cause_seq, struct(cause, cause_seq, at_ms), NULL FROM {departures}
+    SELECT history, leader, seq, NULL, struct(topic, partition, start_ms, end_ms, restored, led_ms, new)
+    FROM intervals
 ), blamed AS (
     SELECT history, broker AS leader, i.*,
            CASE WHEN broker IS NOT NULL THEN
@@ -82,4 +84,4 @@ def unavailability(records: Records) -> DataFrame:
     A deletion takes partitions through Offline at its end; that is no interval.
     """
     df = frame(records)
-    return ask(_QUERY, records=df, departures=departures(df))
+    return ask(_QUERY, main=only(df, "section = 'main'"), departures=departures(df))

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _REASSIGNMENTS = """
 WITH said AS (
-    SELECT history, seq, time_ms, action, get_json_object(detail, '$.partition') AS name,
-           from_json(get_json_object(detail, '$.replicas'), 'array<int>') AS replicas
-    FROM {records} WHERE kind = 'controller' AND action IN ('handling_reassignment', 'leader_epoch_updated')
-    UNION ALL
-    SELECT history, seq, time_ms, action,
-           explode(from_json(get_json_object(detail, '$.partitions'), 'array<string>')), NULL
-    FROM {records} WHERE kind = 'controller' AND action = 'reassignment_removed'
+    SELECT history, seq, time_ms, action, from_json(get_json_object(detail, '$.replicas'), 'array<int>') AS replicas,
+           explode(CASE WHEN action = 'reassignment_removed'
+                        THEN from_json(get_json_object(detail, '$.partitions'), 'array<string>')
+                        ELSE array(get_json_object(detail, '$.partition')) END) AS name
+    FROM {main} WHERE kind = 'controller'
+                  AND action IN ('handling_reassignment', 'leader_epoch_updated', 'reassignment_removed')
 ), runs AS (
     SELECT *, count_if(action = 'reassignment_removed') OVER (
         PARTITION BY history, name ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM said
@@ -39,14 +38,14 @@ def reassignments(records: Records) -> DataFrame:
     one begins again) and `extra_epochs` (leader epochs that were used up without a new leader). `end_ms` is null
     for one that was stuck when the history ended.
     """
-    return ask(_REASSIGNMENTS, records=frame(records))
+    return ask(_REASSIGNMENTS, main=only(frame(records), "section = 'main'"))
 
 
 _DELETIONS = """
 WITH said AS (
     SELECT history, seq, time_ms, CASE WHEN kind = 'event' THEN 'asked' ELSE action END AS action,
            coalesce(topic, get_json_object(detail, '$.topic'), get_json_object(detail, '$.topics[0]')) AS topic
-    FROM {records}
+    FROM {main}
     WHERE (kind = 'event' AND actor = 'admin' AND action = 'delete_topic')
        OR (kind = 'controller' AND action IN ('deletion_started', 'deletion_completed'))
 ), runs AS (
@@ -70,4 +69,4 @@ def deletions(records: Records) -> DataFrame:
     began), `completed_ms` (null if it never finished), `tries` (how often it was begun) and `duration_ms` (from the
     wish, or else the start, to the end).
     """
-    return ask(_DELETIONS, records=frame(records))
+    return ask(_DELETIONS, main=only(frame(records), "section = 'main'"))
