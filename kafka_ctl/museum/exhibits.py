@@ -6,6 +6,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.museum.questions import (
     Question,
+    acknowledged,
     double_leadership,
     fruitless_elections,
     leader_epochs,
@@ -77,6 +78,13 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by="I16",
         decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|r  elected|StopReplica -> 2|stop-rep|violat",
         source="controller/failover.py",
+    ),
+    Exhibit(
+        "KAFKA-1211", {"truncates_by_epoch": True},
+        releases="to 0.10.2.2; mended in 0.11.0.0, by KIP-101",
+        caught_by=Question("How many acknowledged records does the leader have in the end?", acknowledged),
+        decisive=r"fault |Produce|append|  copy|high-water|trunc|election .*orders|orders-0 +become-leader|stopped",
+        source="brokers/replica_logs.py",
     ),
     Exhibit(
         "KAFKA-6879", {"fails_waiters_at_expiry": True},
