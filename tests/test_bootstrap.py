@@ -27,9 +27,9 @@ STAND_IN = f"""#!{sys.executable}
 import pathlib, subprocess, sys, time
 if sys.argv[1] == "venv":
     sys.exit(subprocess.call([sys.executable, "-m", "venv", "--without-pip", sys.argv[-1]]))
+print("Downloading everything", flush=True)  # before it is known to run: who hears this may be killed then
 with open("installs.txt", "a") as file:
     file.write("hashed\\n" if "--require-hashes" in sys.argv else "here\\n")
-print("Downloading everything", flush=True)
 while pathlib.Path("hold").exists():
     time.sleep(0.05)
 """

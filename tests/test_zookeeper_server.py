@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -413,3 +414,25 @@ def test_addresses(address: str, read: tuple[str, str]) -> None:
 def test_an_address_that_cannot_be_read_is_refused(address: str) -> None:
     with pytest.raises(errors.BadInput, match="cannot be read; write host:port"):
         RemoteStore(address)
+
+
+def test_a_session_is_ended_when_the_server_is_back(server: EmbeddedServer) -> None:
+    """Asked for while there is no server, its end comes with the server's return."""
+    world = RealWorld(server.address)
+    try:
+        client = world.run(world.connect("broker-1", timeout=30))
+        server.kill()
+        world.run(world.until(lambda: client.states == ["Disconnected"]))
+        client.session.expire()
+        server.restart()
+        world.run(world.until(lambda: client.states[-1] == "Expired"))
+    finally:
+        world.close()
+
+
+def test_orders_may_come_from_several_threads(server: EmbeddedServer) -> None:
+    """Each gets its own answer."""
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: server.running, range(40))) == [True] * 40
+        list(pool.map(lambda _: server.kill(), range(4)))
+    assert not server.running

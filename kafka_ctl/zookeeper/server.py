@@ -89,6 +89,7 @@ class EmbeddedServer:
         self._folder: Path | None = None
         self._supervisor: subprocess.Popen[str] | None = None
         self._finalizer: weakref.finalize | None = None
+        self._ordering = threading.Lock()
         self.wanted = False
         """Whether it was last told to run; it may have died since."""
 
@@ -209,14 +210,15 @@ class EmbeddedServer:
         return f"its process {state}; the end of its log:\n{self.log_tail()}"
 
     def _order(self, order: str) -> str:
-        """Give the supervisor an order and return its answer."""
+        """Give the supervisor an order and return its answer; one order at a time, from any thread."""
         assert self._supervisor is not None and self._supervisor.stdin and self._supervisor.stdout
-        try:
-            self._supervisor.stdin.write(order + "\n")
-            self._supervisor.stdin.flush()
-            answer = self._supervisor.stdout.readline().strip()
-        except OSError:
-            answer = ""
+        with self._ordering:
+            try:
+                self._supervisor.stdin.write(order + "\n")
+                self._supervisor.stdin.flush()
+                answer = self._supervisor.stdout.readline().strip()
+            except OSError:
+                answer = ""
         if not answer:
             raise Unavailable(f"the process that looks after ZooKeeper at {self.address} has gone; start anew")
         return answer

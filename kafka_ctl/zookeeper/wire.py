@@ -167,15 +167,17 @@ class Connection(KazooClient):
         self.cut()
 
     def steal(self) -> None:
-        """Make the server end this session, by closing it over a second connection. Blocks for a moment."""
-        for _ in range(5):
-            if self._stopped.is_set() or self.client_id is None:
-                return
-            thief = KazooClient(self.servers, self._session_timeout / 1000, self.client_id, logger=_log)
-            with suppress(self.handler.timeout_exception):  # the server is gone: time will end the session
+        """Make the server end this session, by closing it over a second connection.
+
+        Blocks until it has ended: a moment, or, while there is no server, until there is one again or we stop.
+        """
+        while not self._stopped.is_set():
+            identity = self._session_id, self._session_passwd
+            thief = KazooClient(self.servers, self._session_timeout / 1000, identity, logger=_log)
+            with suppress(self.handler.timeout_exception):  # the server is gone
                 thief.start(2)
                 thief.stop()
-                thief.close()
+            thief.close()
             self._stopped.wait(1)
 
     def cut(self) -> None:
