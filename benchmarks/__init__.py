@@ -1,4 +1,4 @@
-"""What the kit costs: time to import, records a second, time to the first picture, time from a fresh clone.
+"""What the kit costs: time to import, records a second, the controller's great tasks, time to the first picture.
 
 python -m benchmarks                      everything, as a table
 python -m benchmarks importing simulator  some of it

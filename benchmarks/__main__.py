@@ -10,7 +10,7 @@ from importlib import import_module
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("importing", "simulator", "first_frame", "views", "fresh_clone")
+ALL = ("importing", "simulator", "controller", "beside_kafka", "first_frame", "views", "fresh_clone")
 
 
 def main() -> int:

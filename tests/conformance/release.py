@@ -18,12 +18,14 @@ JAVA_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xsh
 
 
 class Release(NamedTuple):
-    """One Kafka release: the kit's name of its generation, its version, its Scala and its ZooKeeper client."""
+    """One Kafka release: the kit's name of its generation, its version, its Scala, its ZooKeeper, how it runs."""
 
     generation: str
     kafka: str
     scala: str
     zookeeper: str
+    logging: Path = LOGGING
+    options: tuple[str, ...] = JAVA_OPTIONS
 
     @property
     def jars(self) -> Path:
@@ -54,8 +56,8 @@ class Release(NamedTuple):
 
     def java(self, *arguments: str, logs: Path | None = None) -> list[str]:
         """The command line of a JVM with the release on its class path."""
-        logging = [f"-Dlog4j.configuration={LOGGING.as_uri()}", f"-Dlogs={logs}"] if logs is not None else []
-        return ["java", *JAVA_OPTIONS, *logging, "-cp", f"{self.resolve()}/*", *arguments]
+        logging = [f"-Dlog4j.configuration={self.logging.as_uri()}", f"-Dlogs={logs}"] if logs is not None else []
+        return ["java", *self.options, *logging, "-cp", f"{self.resolve()}/*", *arguments]
 
 
 RELEASES = {
