@@ -199,11 +199,12 @@ def diagrams(check: bool) -> int:
 @app.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
 def docs(check: bool) -> int:
-    """Write docs/reference.md, generations.md and museum.md anew: commands, the lab, what differs, famous bugs."""
+    """Write what is generated of docs/ anew: commands and the lab, what differs, what must be true, famous bugs."""
     from kafka_ctl import differences, reference
+    from kafka_ctl.lab.invariants import page as invariants_page
     from kafka_ctl.museum import page as museum_page
 
-    folder, pages = ROOT / "docs", (reference, differences, museum_page)
+    folder, pages = ROOT / "docs", (reference, differences, invariants_page, museum_page)
     if check:
         return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
     for page in pages:

@@ -10,7 +10,8 @@ A block is a command, `----`, its output and an empty line; lines with `#` are p
 printing what the trace tells of them, and these:
 
     quiet kill 1                                  the same without output but `ok`
-    show partitions|replicas|brokers|controller|logs   how things stand
+    show partitions|replicas|brokers|controller   how things stand
+    show logs|violations                          the records of every replica, the invariants broken so far
     show znodes /brokers/topics                   the znodes below a path
     check orders 0 leader=2 isr=[2,3]             `ok`, or what is wrong
 
@@ -128,7 +129,8 @@ class Stage:
     def _show(self, what: str, below: str = "/") -> str:
         shown = {
             "partitions": self._partitions, "replicas": self._replicas, "brokers": self._brokers,
-            "logs": lambda: [str(log) for log in self.the_lab.logs()],
+            "logs": lambda: list(map(str, self.the_lab.logs())),
+            "violations": lambda: list(map(str, self.the_lab.violations)),
             "controller": lambda: [str(self.the_lab.controller or "nobody")],
             "znodes": lambda: self._znodes(below),
         }  # fmt: skip

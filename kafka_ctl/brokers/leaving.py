@@ -52,7 +52,8 @@ async def _ask_once(broker: Broker) -> Response:
         return Response("CONTROLLER_NOT_AVAILABLE")
     timeout = broker.config["controller.socket.timeout.ms"] / 1000
     try:
-        return (await asyncio.wait_for(broker.network.call(broker.id, controller, request), timeout))[0]
+        async with asyncio.timeout(timeout):
+            return (await broker.network.call(broker.id, controller, request))[0]
     except ConnectionError as error:
         return Response("DISCONNECTED", text=str(error))
     except TimeoutError:

@@ -53,7 +53,7 @@ class ReplicaLogs:
         """As leader: who waits until the high watermark has come so far."""
         self._min_isr: dict[str, int] = {}
         self._fetchers: dict[TopicPartition, asyncio.Task] = {}
-        self._resting: set[TopicPartition] = set()
+        self.resting: set[TopicPartition] = set()
         """As follower: where the fetcher waits for news, or for a leader that does not answer."""
         self._unchecked: set[TopicPartition] = set()
         """As follower: where our leader epochs have not been compared with the leader's yet."""
@@ -125,8 +125,9 @@ class ReplicaLogs:
             done = self.broker.clock.loop.create_future()
             self._producers.setdefault(tp, []).append((end, done))
             try:
-                if error := await asyncio.wait_for(done, PRODUCE_TIMEOUT):
-                    return str(error)
+                async with asyncio.timeout(PRODUCE_TIMEOUT):
+                    if error := await done:
+                        return str(error)
             except TimeoutError:
                 return "REQUEST_TIMED_OUT"
         isr = self.broker.replicas.hosted[tp].state.isr
@@ -146,14 +147,18 @@ class ReplicaLogs:
         log = self.logs.get(tp)
         if log is None or not self.leads(tp) or self.broker.replication.is_writing(tp):
             return
-        ends = self._ends.get(tp, {}) | {self.broker.id: log.end}
-        end = min(ends.get(replica, -1) for replica in self.broker.replicas.hosted[tp].state.isr)
+        end = self.in_sync_end(tp, log)
         if end > log.high_watermark:
             self._set_high_watermark(tp, log, end)
             waiting = self._producers.pop(tp, [])
             self._producers[tp] = [(offset, done) for offset, done in waiting if offset > end]
             _finish([done for offset, done in waiting if offset <= end], None)
             self._wake_followers(tp, 0.0 if self.broker.world.generation.passes_on_high_watermark else FETCH_WAIT)
+
+    def in_sync_end(self, tp: TopicPartition, log: Log) -> int:
+        """How far the log of every in-sync replica reaches."""
+        ends = self._ends.get(tp, {}) | {self.broker.id: log.end}
+        return min(ends.get(replica, -1) for replica in self.broker.replicas.hosted[tp].state.isr)
 
     def may_join(self, tp: TopicPartition, follower: int) -> bool:
         """Whether a follower has enough to be in sync: all below the high watermark and, since KAFKA-7128, all that
@@ -196,7 +201,7 @@ class ReplicaLogs:
 
     def stop(self, tp: TopicPartition) -> None:
         """Fetch no more."""
-        self._resting.discard(tp)
+        self.resting.discard(tp)
         task = self._fetchers.pop(tp, None)
         if task is not None:
             task.cancel()
@@ -208,29 +213,29 @@ class ReplicaLogs:
             return
         leader = self.broker.network.brokers.get(hosted.state.leader)
         written = tp in self.logs or (leader is not None and tp in leader.logs.logs)
-        if written and (tp not in self._fetchers or (not after and tp in self._resting)):
+        if written and (tp not in self._fetchers or (not after and tp in self.resting)):
             self.stop(tp)
             self._fetchers[tp] = self.broker.spawn(self._keep_up(tp, hosted.state, after))
 
     async def _keep_up(self, tp: TopicPartition, state: LeaderAndIsr, after: float) -> None:
         """Fetch until there is nothing that the leader could tell us."""
         at_once = self.broker.world.generation.passes_on_high_watermark
-        leader = self.broker.network.brokers[state.leader].logs
+        leader = self.broker.network.brokers[state.leader]
         news = True
         while news:
             if after:
                 await self._rest(tp, after)
             await self.copy(tp, state)
             after = 0.0 if at_once else FETCH_WAIT
-            news = (
-                leader.leads(tp, state.leader_epoch) and leader._log(tp).high_watermark != self._log(tp).high_watermark
-            )
+            theirs, own = leader.logs.logs.get(tp), self._log(tp)
+            led = self.broker.listening and leader.logs.leads(tp, state.leader_epoch)
+            news = led and theirs is not None and theirs.high_watermark != own.high_watermark
         self._fetchers.pop(tp, None)
 
     async def _rest(self, tp: TopicPartition, seconds: float, background: bool = False) -> None:
-        self._resting.add(tp)
+        self.resting.add(tp)
         await self.broker.clock.sleep(seconds, background)
-        self._resting.discard(tp)
+        self.resting.discard(tp)
 
     async def copy(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
         """Drop what the leader has not, then fetch to the end of its log; at once where nothing was ever written."""

@@ -79,7 +79,7 @@ class Commands(Looking):
         process = self._known(id)
         if process.paused_since != math.inf:
             raise BadInput(f"broker {id} is paused; {asked} needs one that is not: heal, or kill it")
-        if (process.state == RUNNING) is not running and (running or process.state != DOWN):
+        if process.state != (RUNNING if running else DOWN):
             wanted = "one that is running" if running else "one that is down"
             raise BadInput(f"broker {id} is {process.state}; {asked} needs {wanted}")
         return process

@@ -87,7 +87,8 @@ class Producer:
             self.world.clock.spawn(_unheard(call))
             return Response()
         try:  # the broker gives up first, unless it stands still
-            return (await asyncio.wait_for(call, PRODUCE_TIMEOUT + 1))[0]
+            async with asyncio.timeout(PRODUCE_TIMEOUT + 1):
+                return (await call)[0]
         except ConnectionError:
             return Response("NETWORK_EXCEPTION")
         except TimeoutError:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 class Breakable(NamedTuple):
     """Real Kafka breaks the invariant where this field of its generation has this value, as the ticket tells.
 
-    `field` may also be the name of a configuration key, or `any` for every generation there is here. Where the ticket
-    explains only some of the violations, `part` is a part of their texts.
+    `field` may also be a configuration key, `any` for every generation there is here, or what happened: `acks=1` where
+    a producer asked for no more, `unclean election` where somebody led who was not in sync, `cancelled reassignment`
+    where that made a replica in sync be deleted. Where the ticket explains only some of the violations, `part` is a
+    part of their texts.
     """
 
     field: str
@@ -74,9 +76,9 @@ class Invariant:
                 return ticket
         return None
 
-    def broken(self, record: Record | None, text: str, *subject: Any) -> None:
-        """Report it, once for each subject."""
-        self.checker.report(self, record, text, subject)
+    def broken(self, record: Record | None, text: str, *subject: Any, because: str | None = None) -> None:
+        """Report it, once for each subject; `because` is the ticket, if it is known from more than the settings."""
+        self.checker.report(self, record, text, subject, because)
 
     # What a subclass can listen to. `rest` is called when nothing is under way and nothing is broken.
 
@@ -97,5 +99,7 @@ class Invariant:
     def answered(self, record: Record) -> None: ...
 
     def process(self, record: Record) -> None: ...
+
+    def log_changed(self, record: Record, tp: TopicPartition) -> None: ...
 
     def rest(self, world: World) -> None: ...

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kafka_ctl.lab.invariants import controller, rest
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.lab.invariants import controller, data, rest
 from kafka_ctl.lab.invariants.base import Invariant, Violation
 from kafka_ctl.lab.invariants.facts import Facts
+from kafka_ctl.lab.invariants.logs import CHANGES
 from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.world import World
 
 INVARIANTS: tuple[type[Invariant], ...] = tuple(
-    sorted((*controller.INVARIANTS, *rest.INVARIANTS), key=lambda invariant: int(invariant.id[1:]))
+    sorted((*controller.INVARIANTS, *data.INVARIANTS, *rest.INVARIANTS), key=lambda invariant: int(invariant.id[1:]))
 )
 """All invariants, by number."""
 
@@ -34,13 +36,14 @@ class Checker:
             return [getattr(i, hook) for i in all_of_them if getattr(type(i), hook) is not getattr(Invariant, hook)]
 
         self._states, self._writes, self._rest = listeners("state_written"), listeners("written"), listeners("rest")
+        self._logs = listeners("log_changed")
         said, moved, event, told = listeners("said"), listeners("moved"), listeners("event"), listeners("told")
         answered = listeners("answered")
         process: list[Callable[[Record], None]] = [self.facts.process, *listeners("process")]
         self._by_kind: dict[str, list[Callable[[Record], None]]] = {
             "zk": [self._zk], "controller": [self.facts.said, *said], "partition": moved, "replica": moved,
-            "event": [*event, self.facts.process], "request": told, "response": answered,
-            "broker": process, "fault": process,
+            "event": [*event, self.facts.process], "request": told, "response": [self._answered, *answered],
+            "broker": [self._log, *process], "fault": process, "election": [self._election],
         }  # fmt: skip
         self.trace.listeners.append(self.check)
 
@@ -61,18 +64,41 @@ class Checker:
         if state is None:
             self.facts.written(record)
 
+    def _log(self, record: Record) -> None:
+        if record.action in CHANGES and record.topic is not None and record.partition is not None:
+            tp = TopicPartition(record.topic, record.partition)
+            self.facts.logs.changed(record, tp)
+            for check in self._logs:
+                check(record, tp)
+        elif record.action == "stop-replica" and record.error is None and "delete" in (record.detail or "").split():
+            tp = TopicPartition(record.topic or "", record.partition or 0)
+            state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
+            if state and assigned and record.broker in state.isr and record.broker not in assigned.replicas:
+                self.facts.logs.excused[tp] = data.CANCELLED.ticket
+            self.facts.logs.deleted(record, tp)
+
+    def _answered(self, record: Record) -> None:
+        if record.actor == "producer" and record.topic is not None and record.partition is not None:
+            self.facts.logs.answered(record, TopicPartition(record.topic, record.partition))
+
+    def _election(self, record: Record) -> None:
+        if record.target == "unclean" and record.topic is not None and record.partition is not None:
+            self.facts.logs.excused[TopicPartition(record.topic, record.partition)] = data.UNCLEAN.ticket
+
     def rest(self) -> None:
         """Nothing is under way: check what must then be true, unless something is still broken."""
         if self.world.healthy:
             for check in self._rest:
                 check(self.world)
 
-    def report(self, invariant: Invariant, record: Record | None, text: str, subject: tuple[Any, ...]) -> None:
+    def report(
+        self, invariant: Invariant, record: Record | None, text: str, subject: tuple[Any, ...], because: str | None
+    ) -> None:
         key = (invariant.id, *subject)
         if key in self._reported:
             return
         self._reported.add(key)
-        known = invariant.known(self.generation, self.config, text)
+        known = because or invariant.known(self.generation, self.config, text)
         topic, partition, broker = _columns(subject)
         seq = self.trace.add(
             "invariants", "violation", invariant.name, topic, partition, broker,

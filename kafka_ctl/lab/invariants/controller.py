@@ -161,6 +161,7 @@ class IsrIsAssigned(Invariant):
     breakable = (
         Breakable("resets_dead_leader", False, "KAFKA-708"),
         Breakable("keeps_last_isr_member", False, "KAFKA-5083"),
+        Breakable("incremental_reassignment", True, "KAFKA-9672"),
     )
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:

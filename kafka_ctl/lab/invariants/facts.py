@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
+from kafka_ctl.lab.invariants.logs import Logs
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.znodes import (
     ControllerEpochZNode,
@@ -31,7 +32,7 @@ class Facts:
     """
 
     def __init__(self, records: Sequence[Record]) -> None:
-        self.records = records
+        self.records, self.logs = records, Logs()
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
         self.wishes: dict[TopicPartition, tuple[int, ...]] = {}
@@ -87,7 +88,9 @@ class Facts:
             return None
         tp = TopicPartition(found[1], int(found[2]))
         old, new = self.states.pop(tp, None), None
-        if record.action != "delete":
+        if record.action == "delete":
+            self.logs.forget(tp)
+        else:
             version = record.zk_version or 0
             new = _decoded(lambda data: TopicPartitionStateZNode.decode(data, version, tp), record)
             if new is not None:

@@ -110,7 +110,8 @@ class WhatIsWishedHappens(Invariant):
 
     def _leaderless(self, live: dict[int, Broker]) -> Iterator[tuple[str, tuple[str, int]]]:
         for tp, state in self.facts.states.items():
-            able = [id for id in state.isr if self._serves(live, id, tp)]
+            assigned = self.facts.assigned(tp)
+            able = [id for id in state.isr if self._serves(live, id, tp) and assigned and id in assigned.replicas]
             if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.doomed:
                 yield f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could", tp
 

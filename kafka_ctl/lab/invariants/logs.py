@@ -1,0 +1,78 @@
+"""What the records of a run say of logs: what each replica has, what was acknowledged, what could be read.
+
+Kept from the records alone, like the other facts.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from kafka_ctl.brokers.log import Entry
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.trace import Record
+
+CHANGES = ("append", "copy", "truncate", "high-watermark")
+"""What brokers do to logs."""
+
+
+class Acknowledged(NamedTuple):
+    """A record that a producer was told to be written, where, and with which `acks` it had asked for that."""
+
+    offset: int
+    value: int
+    acks: str
+
+
+class Copy:
+    """One replica's log as the records tell it."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.high_watermark = 0
+
+
+class Logs:
+    """Every log, and every promise about one."""
+
+    def __init__(self) -> None:
+        self.copies: dict[TopicPartition, dict[int, Copy]] = {}
+        """By partition and broker; a broker that has never written anything is not there."""
+        self.acknowledged: dict[TopicPartition, list[Acknowledged]] = {}
+        self.excused: dict[TopicPartition, str] = {}
+        """Partitions to which something happened that costs records, and the ticket about that."""
+
+    def of(self, tp: TopicPartition, broker: int) -> Copy:
+        """The log of a replica; an empty one where nothing was ever written."""
+        return self.copies.get(tp, {}).get(broker) or Copy()
+
+    def changed(self, record: Record, tp: TopicPartition) -> None:
+        """A broker did one of `CHANGES`."""
+        copy = self.copies.setdefault(tp, {}).setdefault(record.broker or 0, Copy())
+        words = dict(word.split("=", 1) for word in (record.detail or "").split())
+        offset = int(words["offset"])
+        if record.action == "high-watermark":
+            copy.high_watermark = offset
+            return
+        del copy.entries[offset:]
+        if record.action == "truncate":
+            copy.high_watermark = min(copy.high_watermark, offset)
+        else:
+            pairs = (told.split("@") for told in words["records"].split(","))
+            copy.entries += [Entry(int(epoch), int(value)) for value, epoch in pairs]
+
+    def deleted(self, record: Record, tp: TopicPartition) -> None:
+        """A broker deleted its copy."""
+        self.copies.get(tp, {}).pop(record.broker or 0, None)
+
+    def answered(self, record: Record, tp: TopicPartition) -> None:
+        """A producer has an answer."""
+        words = dict(word.split("=", 1) for word in (record.detail or "").split())
+        if "offset" in words:
+            values = map(int, words["records"].split(","))
+            promised = [Acknowledged(n, value, words["acks"]) for n, value in enumerate(values, int(words["offset"]))]
+            self.acknowledged.setdefault(tp, []).extend(promised)
+
+    def forget(self, tp: TopicPartition) -> None:
+        """The partition is gone, and every promise about it."""
+        self.acknowledged.pop(tp, None)
+        self.excused.pop(tp, None)

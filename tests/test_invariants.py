@@ -1,0 +1,191 @@
+"""The invariants: what each says, that a broken one is told once and marked if it is known, and the page about them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from kafka_ctl import BadInput, Lab
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.lab.invariants import INVARIANTS, Violation, page
+from kafka_ctl.lab.mutants import mutant
+
+CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
+
+
+def lab_with_two(generation: str, unclean: bool = False) -> Lab:
+    lab = Lab(brokers=3, generation=generation, seed=7, config=CLEAN | {"unclean.leader.election.enable": unclean})
+    lab.create_topic("orders", assignment={0: [1, 2]})
+    lab.settle()
+    return lab
+
+
+def broken(lab: Lab) -> set[tuple[str, str | None]]:
+    return {(violation.invariant, violation.known) for violation in lab.violations}
+
+
+def test_there_are_twenty_and_more() -> None:
+    """All of I1 to I20, each in words of its own."""
+    numbers = [int(invariant.id.removeprefix("I")) for invariant in INVARIANTS]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= 20
+    for invariant in INVARIANTS:
+        assert re.fullmatch(r"[a-z]+(-[a-z]+)+", invariant.name)
+        assert len(invariant.sentence) > 30
+        assert invariant.sentence.endswith(".")
+        assert invariant.motive
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_an_unclean_election_loses_records_and_that_is_known(generation: str) -> None:
+    """KIP-106 made clean elections the default; in 0.10 what marks the loss first is KIP-101."""
+    with lab_with_two(generation, unclean=True) as lab:
+        lab.lag(2, "orders", 0)
+        lab.settle()
+        lab.produce("orders", 0)
+        assert lab.violations == ()
+        lab.kill(1)
+        lab.settle()
+        assert broken(lab) == {("I4", "KIP-106")}
+        (violation,) = lab.violations
+        assert violation.text == "broker 2 leads orders-0 without 1, acknowledged with acks=all"
+        assert str(violation).endswith("(known: KIP-106)")
+        record = lab.trace[violation.seq]
+        assert (record.kind, record.action, record.error) == ("violation", violation.name, "KIP-106")
+        assert (record.topic, record.partition, record.broker) == ("orders", 0, 2)
+        lab.produce("orders", 0)
+        assert ("I6", "KIP-106") in broken(lab)
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_only_the_election_makes_a_loss_known_not_the_setting(generation: str) -> None:
+    with lab_with_two(generation, unclean=True) as lab, mutant("one-is-all"):
+        lab.disconnect(1, 2)
+        lab.produce("orders", 0)
+        lab.kill(1)
+        lab.run_for(8)
+        assert broken(lab) == {("I4", None)}
+
+
+def test_what_the_leader_alone_acknowledged_may_be_lost() -> None:
+    with lab_with_two("2.4") as lab:
+        lab.disconnect(1, 2)
+        lab.produce("orders", 0, records=2, acks=1)
+        lab.kill(1)
+        lab.run_for(8)
+        assert broken(lab) == {("I4", "acks=1")}
+
+
+def test_a_lost_record_is_told_once() -> None:
+    with lab_with_two("2.4") as lab:
+        lab.disconnect(1, 2)
+        lab.produce("orders", 0, acks=1)
+        lab.kill(1)
+        lab.run_for(8)
+        lab.heal()
+        for _ in range(3):
+            lab.start(1)
+            lab.settle()
+            lab.produce("orders", 0, acks=1)
+            lab.kill(1)
+            lab.settle()
+        assert len(lab.violations) == 1
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_deleted_topic_owes_nobody_its_records(generation: str) -> None:
+    with Lab(brokers=2, generation=generation, seed=7, config=CLEAN | {"delete.topic.enable": True}) as lab:
+        for _ in range(2):
+            lab.create_topic("orders", assignment={0: [1, 2]})
+            lab.settle()
+            assert lab.produce("orders", 0)
+            lab.delete_topic("orders")
+            lab.settle()
+        assert lab.violations == ()
+
+
+def test_the_checker_stops_at_the_first_bad_step() -> None:
+    with mutant("sent-is-received"), lab_with_two("2.0") as lab:
+        lab.produce("orders", 0, wait=False)
+        violation = lab.run_until_violation()
+        assert isinstance(violation, Violation)
+        assert violation.invariant in ("I1", "I3")
+        assert lab.trace[-1].kind == "violation"
+        cause = lab.trace[lab.trace[violation.seq].cause or 0]
+        assert (cause.action, cause.detail) == ("high-watermark", "offset=1")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_records_and_trouble_break_nothing_unknown(generation: str) -> None:
+    """Random trouble for one topic while somebody produces; with 2.0 and later nothing acknowledged by all is lost."""
+    rng = Random(5)
+    settings = CLEAN | {"min.insync.replicas": 2}
+    with Lab(brokers=4, generation=generation, seed=3, config=settings) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 4]})
+        lab.settle()
+        for _ in range(150):
+            one, other = rng.sample(range(1, 5), 2)
+            trouble = rng.choice([
+                lambda one=one: lab.kill(one), lambda one=one: lab.start(one), lambda one=one: lab.bounce(one),
+                lambda one=one: lab.pause(one, 9), lambda one=one: lab.lag(one, "orders", rng.randrange(2)),
+                lambda one=one, other=other: lab.disconnect(one, other), lab.heal, lab.heal, lab.elect_preferred,
+                lambda one=one: lab.shutdown(one, wait=False), lambda one=one: lab.expire_session(one),
+            ])  # fmt: skip
+            lab.produce("orders", rng.randrange(2), acks=rng.choice([1, "all", "all"]), wait=rng.random() < 0.5)
+            try:
+                trouble()
+            except BadInput:
+                continue
+            lab.run_for(rng.choice([0.001, 0.01, 1, 7]))
+        assert max(log.end for log in lab.logs()) > 10
+        assert [violation for violation in lab.violations if violation.known is None] == []
+
+
+def test_a_cancelled_reassignment_can_cost_the_last_copy_and_that_is_known() -> None:
+    """KAFKA-14424: the replica that was being added is the only one in sync, and goes, as nobody wants it any more."""
+    with Lab(brokers=3, generation="2.4", seed=7, config=CLEAN) as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        lab.settle()
+        lab.reassign({("orders", 0): [2, 3]})
+        lab.kill(3)
+        lab.settle()
+        lab.kill(1)
+        lab.settle()
+        assert lab.partition("orders", 0).isr == (2,)
+        lab.produce("orders", 0)
+        lab.cancel_reassignment([("orders", 0)])
+        lab.settle()
+        assert lab.logs() == []
+        assert broken(lab) == {("I12", "KAFKA-9672")}
+        excused = lab._world.checker.facts.logs.excused  # type: ignore[attr-defined]
+        assert set(excused.values()) == {"KAFKA-14424"}
+
+
+# The page
+
+
+def test_the_page_is_fresh(tmp_path: Path) -> None:
+    assert page.check(ROOT / "docs") == []
+    assert page.check(tmp_path) == ["invariants.md is missing"]
+    path = page.write(tmp_path)
+    assert page.check(tmp_path) == []
+    path.write_text("something else", "utf-8")
+    assert page.check(tmp_path) == ["invariants.md is stale"]
+
+
+def test_the_page_has_every_invariant_with_its_mutant_and_where_kafka_breaks_it() -> None:
+    text = page.page()
+    assert text.count("\n- Its mutant: `") == len(INVARIANTS) == text.count("\n## I")
+    assert "- Known to break where `fences_writes` is off (0.10, 2.0): KAFKA-6082" in text
+    assert "- Known to break in every generation here: KAFKA-14140" in text
+    assert "- Known to break with `unclean election`: KIP-106" in text
+    assert "- Only where `single_threaded`" in text
+
+
+def test_every_invariant_has_its_name_in_the_trace_format() -> None:
+    legend = (ROOT / "docs" / "trace-format.md").read_text("utf-8")
+    assert [invariant.name for invariant in INVARIANTS if f"`{invariant.name}`" not in legend] == []
