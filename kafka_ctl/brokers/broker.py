@@ -262,7 +262,8 @@ class Broker:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if task.cancelled():
+            asking = asyncio.current_task()
+            if task.cancelled() and not (asking and asking.cancelling()):
                 raise ConnectionResetError(f"broker {self.id} closed the connection") from None
             raise
 

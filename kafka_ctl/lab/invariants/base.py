@@ -19,8 +19,8 @@ class Breakable(NamedTuple):
 
     `field` may also be a configuration key, `any` for every generation there is here, or what happened: `acks=1` where
     a producer asked for no more, `unclean election` where somebody led who was not in sync, `cancelled reassignment`
-    where that made a replica in sync be deleted. Where the ticket explains only some of the violations, `part` is a
-    part of their texts.
+    where that made a replica in sync be deleted, `smaller assignment` where an ISR is not as small yet. Where the
+    ticket explains only some of the violations, `part` is a part of their texts.
     """
 
     field: str

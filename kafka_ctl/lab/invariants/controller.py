@@ -153,6 +153,10 @@ class EpochsNeverFall(Invariant):
             self.broken(record, f"{tp} fell from {before} to {after}", tp)
 
 
+SUPERSET = Breakable("smaller assignment", True, "KAFKA-9672")
+"""A reassignment ends in two steps: first the assignment gets smaller, then the ISR."""
+
+
 class IsrIsAssigned(Invariant):
     """An ISR is never empty and has none but assigned replicas."""
 
@@ -161,7 +165,7 @@ class IsrIsAssigned(Invariant):
     breakable = (
         Breakable("resets_dead_leader", False, "KAFKA-708"),
         Breakable("keeps_last_isr_member", False, "KAFKA-5083"),
-        Breakable("incremental_reassignment", True, "KAFKA-9672"),
+        SUPERSET,
     )
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
@@ -172,7 +176,9 @@ class IsrIsAssigned(Invariant):
             self.broken(record, f"the ISR of {tp} is empty", tp, "empty")
         strangers = [r for r in new.isr if r not in assignment.replicas]
         if strangers:
-            self.broken(record, f"{strangers} are in the ISR of {tp} but not assigned to it", tp, "strangers")
+            shrinks = self.generation.incremental_reassignment and set(new.isr) <= set(old.isr if old else ())
+            text = f"{strangers} are in the ISR of {tp} but not assigned to it"
+            self.broken(record, text, tp, "strangers", because=SUPERSET.ticket if shrinks else None)
 
 
 class OnlyLegalMoves(Invariant):
