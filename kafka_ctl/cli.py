@@ -154,16 +154,19 @@ def render(story: str, output: str, views: tuple[str, ...]) -> None:
 
 @app.command()
 @click.argument("name", required=False)
+@click.option("--story", is_flag=True, help="Only print its story, to be changed and run.")
 @click.option("--check", is_flag=True, help="Only see whether each shows its bug, and is sound without it.")
-def museum(name: str | None, check: bool) -> int:
+def museum(name: str | None, story: bool, check: bool) -> int:
     """Show the famous bug NAME (its ticket, or its number in the list) and the same story without it.
 
     Without NAME, list them all. Exit status 1 when an exhibit does not show what it should.
     """
     from kafka_ctl.museum import EXHIBITS, find, tale
 
-    if name is None and not check:
-        click.echo(tale.index())
+    if story and (name is None or check):
+        raise click.UsageError("--story goes with the NAME of an exhibit, and not with --check")
+    if story or (name is None and not check):
+        click.echo((find(str(name)).story if story else tale.index()).rstrip("\n"))
         return 0
     failed = 0
     for exhibit in EXHIBITS if name is None else (find(name),):

@@ -66,10 +66,11 @@ def test_a_ticket_explains_only_what_it_is_about() -> None:
 
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
 def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
-    """A title for the list, one sentence, a tale; the module it names asks for its field."""
+    """A title for the list, one sentence, a tale, a task; the module it names asks for its field."""
     assert 8 <= len(exhibit.title) <= 60 and not exhibit.title.endswith(".")
     assert re.fullmatch(r"[A-Z][^.]*\.", exhibit.sentence)
     assert len(exhibit.tale) > 150 and exhibit.tale.endswith((".", ")"))
+    assert re.fullmatch(r"Now you: [a-z].*(\?|try\.)", exhibit.task)
     assert exhibit.commands.startswith("lab ") and "#" not in exhibit.commands
     source = (ROOT / "kafka_ctl" / exhibit.source).read_text("utf-8")
     assert all(re.search(rf"\b{field}\b", source) for field in exhibit.fix)
@@ -157,6 +158,13 @@ def test_the_command_lists_and_tells(capsys: pytest.CaptureFixture[str]) -> None
     assert out == (TALES / "KAFKA-7482.txt").read_text("utf-8")
     status, out, err = told(capsys, "KAFKA-1")
     assert (status, out) == (2, "") and err.startswith("kafka-ctl: unknown exhibit 'KAFKA-1'; known: ")
+
+
+def test_a_story_can_be_taken_home(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys, "3143", "--story") == (0, find("3143").story, "")
+    for words in (["--story"], ["3143", "--story", "--check"]):
+        status, out, err = told(capsys, *words)
+        assert (status, out) == (2, "") and "--story goes with the NAME of an exhibit" in err
 
 
 def test_the_check_ends_with_1_when_an_exhibit_fails(

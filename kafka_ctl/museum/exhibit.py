@@ -1,6 +1,6 @@
 """An exhibit: a bug, the field that brings it back, the story that shows it, and what notices it.
 
-The story's file begins with its words: a title, one sentence, and what happens, each after an empty `#` line.
+The story's file begins with its words: a title, one sentence, what happens, and a task, each after an empty `#` line.
 """
 
 from __future__ import annotations
@@ -78,7 +78,12 @@ class Exhibit:
     @property
     def tale(self) -> str:
         """What happens in the story, in plain words."""
-        return "\n\n".join(self._words[2:])
+        return "\n\n".join(self._words[2:-1])
+
+    @property
+    def task(self) -> str:
+        """Something to be changed in the story, and a question to be answered before it is run again."""
+        return self._words[-1]
 
     @cached_property
     def generation(self) -> Generation:

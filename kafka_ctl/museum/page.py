@@ -25,6 +25,7 @@ has another answer than without the bug.
 ```sh
 kafka-ctl museum                # the list
 kafka-ctl museum KAFKA-7482     # one of them: what happened, what noticed it, and the same story mended
+kafka-ctl museum KAFKA-7482 --story > mine.txt; kafka-ctl run mine.txt
 kafka-ctl museum --check        # every one still does what it should
 ```
 
@@ -71,6 +72,8 @@ def _exhibit(number: int, exhibit: Exhibit) -> str:
 
 ```text
 {exhibit.commands}```
+
+{exhibit.task}
 """
 
 

@@ -36,6 +36,7 @@ def tell(showing: Showing) -> str:
         f"The same story with {changed}:",
         _lines(showing.decisive(showing.mended)),
         *_mended(showing),
+        _paragraph(exhibit.task) + f"\n  kafka-ctl museum {exhibit.name} --story > mine.txt; kafka-ctl run mine.txt",
         f"Read on: {exhibit.link}\n         kafka_ctl/{exhibit.source} asks for {', '.join(exhibit.fix)}",
     ]
     return "\n\n".join(parts)
