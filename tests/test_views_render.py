@@ -20,7 +20,7 @@ from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, Film, film
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
-from kafka_ctl.views.still import filmstrip, key_frames, still
+from kafka_ctl.views.still import filmstrip, filmstrips, key_frames, still
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -117,6 +117,20 @@ def test_a_filmstrip_has_the_frames_that_count() -> None:
     assert filmstrip(made, 6).count("<svg") == 1 + 2 * 6
 
 
+def test_several_films_are_strips_below_one_another() -> None:
+    """Nothing is lost without a script: each has its title and its pictures."""
+    films = [film(failover(), view) for view in ("cluster", "spacetime", "timeline")]
+    root = ElementTree.fromstring(filmstrips(films))
+    strips = root.findall(f"{SVG}svg")
+    assert [ElementTree.tostring(strip).count(b"<ns0:title>") > 0 for strip in strips] == [True] * 3
+    assert [e.text for e in root.findall(f"{SVG}text")] == [made.title for made in films]
+    tops = [float(strip.get("y", 0)) for strip in strips]
+    ends = [top + float(strip.get("height", 0)) for top, strip in zip(tops, strips, strict=True)]
+    assert all(end <= top for end, top in zip(ends, tops[1:], strict=False))
+    assert ends[-1] <= float(root.get("height", 0))
+    assert filmstrips(films[:1]) == filmstrip(films[0])
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_a_short_film_has_a_short_strip(count: int) -> None:
     records = [Record(i, i * 100.0, "fault", "fault", "kill", broker=i) for i in range(count)]
@@ -173,4 +187,4 @@ def test_without_a_browser_the_cure_is_told(draw: object, monkeypatch: pytest.Mo
     pytest.importorskip("PIL") if draw is raster.gif else None
     monkeypatch.setattr(raster.shutil, "which", lambda name: None)
     with pytest.raises(Unavailable, match="Chromium"):
-        draw(film(every_kind()))  # type: ignore[operator]
+        draw([film(every_kind())])  # type: ignore[operator]

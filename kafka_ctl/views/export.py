@@ -31,8 +31,8 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
 
     `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
-    Chromium, through Playwright. Options are those of `film` in `views/frames.py`.
-    Raises BadInput for another ending, Unavailable when a tool is missing.
+    Chromium, through Playwright. Of several views, `.svg` and `.gif` show the first. Options are those of `film` in
+    `views/frames.py`. Raises BadInput for another ending, Unavailable when a tool is missing.
     """
     path = Path(path)
     if path.suffix not in KINDS:
@@ -48,7 +48,7 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     else:
         from kafka_ctl.views.raster import gif, png
 
-        path.write_bytes((png if path.suffix == ".png" else gif)(films[0]))
+        path.write_bytes((png if path.suffix == ".png" else gif)(films))
     return path
 
 

@@ -23,7 +23,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
-from kafka_ctl.views.still import filmstrip
+from kafka_ctl.views.still import filmstrips
 from kafka_ctl.views.why import why_data
 
 HERE = Path(__file__).parent
@@ -73,12 +73,13 @@ class Player(Widget):
         return self.films[0].text()
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The widget and what shows without it: a filmstrip as SVG and as an image, the steps as text."""
+        """The widget and what shows without it: filmstrips as SVG and as an image, the steps as text."""
         shown = super()._repr_mimebundle_(**options)
         bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
-        strip, first = filmstrip(self.films[0]), self.films[0]
+        strip = filmstrips(self.films)
         coded = base64.b64encode(strip.encode()).decode()
-        alt = escape(printable(f"{first.title} in pictures; the steps are listed as text."))
+        titles = ", ".join(film.title for film in self.films)
+        alt = escape(printable(f"{titles} in pictures; the steps are listed as text."))
         picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
         return {**bundle, "text/html": picture, "image/svg+xml": strip, "text/plain": repr(self)}, meta
 

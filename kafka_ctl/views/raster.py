@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import math
 import shutil
+from collections.abc import Sequence
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.still import filmstrip, still
+from kafka_ctl.views.still import SIZE, filmstrips, still
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
@@ -27,27 +29,29 @@ def _draw(pictures: list[str]) -> list[bytes]:
             page = browser.new_page(device_scale_factor=2)
             drawn = []
             for picture in pictures:
+                width, height = (math.ceil(float(size)) for size in SIZE.findall(picture)[0])
+                page.set_viewport_size({"width": width, "height": height})
                 page.set_content(f"<style>body{{margin:0}}svg{{display:block}}</style>{picture}")
-                drawn.append(page.locator("svg").first.screenshot())
+                drawn.append(page.screenshot())
             return drawn
         finally:
             browser.close()
 
 
-def png(film: Film) -> bytes:
-    """The filmstrip as PNG; Unavailable without Playwright and a Chromium."""
-    return _draw([filmstrip(film)])[0]
+def png(films: Sequence[Film]) -> bytes:
+    """The filmstrips as PNG; Unavailable without Playwright and a Chromium."""
+    return _draw([filmstrips(films)])[0]
 
 
-def gif(film: Film, seconds: float = 1.6) -> bytes:
-    """All frames as an animated GIF; Unavailable without Playwright, a Chromium and Pillow."""
+def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
+    """All frames of the first film as an animated GIF; Unavailable without Playwright, a Chromium and Pillow."""
     try:
         from PIL import Image
     except ImportError as missing:
         raise Unavailable("GIF needs Pillow: pip install pillow") from missing
     images = [
         Image.open(io.BytesIO(data)).convert("P", palette=Image.Palette.ADAPTIVE)
-        for data in _draw([still(film, i) for i in range(len(film))])
+        for data in _draw([still(films[0], i) for i in range(len(films[0]))])
     ]
     out = io.BytesIO()
     images[0].save(out, "GIF", save_all=True, append_images=images[1:], duration=int(seconds * 1000), loop=0)

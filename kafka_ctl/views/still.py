@@ -6,7 +6,9 @@ page made by nbconvert, a code-hosting site, a slide.
 
 from __future__ import annotations
 
+import re
 import textwrap
+from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
@@ -15,6 +17,10 @@ from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, svg_head, text_svg
 
 CAPTION = 46
+HEAD = 34.0
+"""Pixels of the caption below a picture and of the title above a filmstrip."""
+SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
+"""The first match is the size of a whole picture."""
 
 
 def still(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
@@ -148,4 +154,22 @@ def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str 
     for place, frame in enumerate(shown):
         x, y = gap + place % columns * (width + gap), gap + place // columns * (height + gap)
         out.append(f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{panel(film, frame, theme)}</svg>')
+    return "".join(out) + "</svg>\n"
+
+
+def filmstrips(films: Sequence[Film], theme: str = "light") -> str:
+    """The filmstrips of several films below one another, each under its title; of one film just its own."""
+    strips = [filmstrip(film, theme=theme) for film in films]
+    if len(strips) == 1:
+        return strips[0]
+    sizes = [tuple(map(float, SIZE.findall(strip)[0])) for strip in strips]
+    width, height = max(w for w, _ in sizes), sum(h + HEAD for _, h in sizes)
+    alt = f"{', '.join(film.title for film in films)}: the same steps in {len(films)} pictures."
+    out = [svg_head(width, height, f' role="img" aria-label="{escape(printable(alt))}"')]
+    out.append(f'<rect width="{width:g}" height="{height:g}" fill="{THEMES[theme]["panel"]}"/>')
+    top = 0.0
+    for film, strip, (_, high) in zip(films, strips, sizes, strict=True):
+        title = f'<text x="14" y="{top + 26:g}" font-size="18" font-weight="700" fill="{THEMES[theme]["ink"]}">'
+        out += [f"{title}{escape(film.title)}</text>", strip.replace("<svg ", f'<svg y="{top + HEAD:g}" ', 1)]
+        top += high + HEAD
     return "".join(out) + "</svg>\n"
