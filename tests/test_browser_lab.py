@@ -259,6 +259,14 @@ def test_every_fault_is_a_click_away(opened: Any) -> None:
     names["lab"].close()
 
 
+def test_the_story_can_be_copied(opened: Any) -> None:
+    opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.click(".kc .script .copy")
+    says(opened, ".kc .script .copy", "Copied")
+    copied = opened.evaluate("() => navigator.clipboard.readText()")
+    assert copied == opened.inner_text(".kc .script pre")
+
+
 def test_until_a_rule_breaks(opened: Any) -> None:
     """A message of a controller that has been replaced is obeyed; the rule leads to the step that broke it."""
     shows(opened, OBEDIENT)
@@ -272,6 +280,8 @@ def test_until_a_rule_breaks(opened: Any) -> None:
     says(opened, ".kc .said", "old-requests-are-refused")
     opened.click(".kc .rules .line >> nth=0")
     says(opened, ".kc .caption", "Broken rule")
+    opened.click(".kc .caption [data-do='why']")
+    says(opened, ".kc .why", "checks_controller_epoch=True")
     picture(opened, "violation")
     opened.click(".kc [data-key='undo']")
     says(opened, ".kc .rules", "Every rule has held so far")

@@ -12,7 +12,7 @@ from typing import Any
 import browser
 import nbformat
 import pytest
-from filmed import NASTY, every_kind, failover
+from filmed import NASTY, every_kind, failover, sixty
 
 from kafka_ctl import Lab
 from kafka_ctl.bootstrap import ROOT
@@ -118,6 +118,26 @@ def test_the_keyboard_does_everything(opened: Any) -> None:
     at(opened, 2)
     opened.keyboard.press("Space")
     opened.wait_for_selector(".kc [data-do='play'][aria-label^='Play']")
+    opened.keyboard.press("l")
+    opened.keyboard.press("End")
+    opened.keyboard.press("ArrowLeft")
+    opened.keyboard.press("Space")
+    at(opened, last)
+    at(opened, 1)
+    opened.keyboard.press("Space")
+
+
+def test_nothing_glides_in_a_picture_of_a_thousand_parts(tmp_path: Path) -> None:
+    """It would stutter."""
+    made = film(sixty(), "spacetime")
+    assert len(made.scene.parts) > 900
+    path = tmp_path / "film.html"
+    path.write_text(page([made]), encoding="utf-8")
+    with browser.page() as opened:
+        opened.goto(path.as_uri())
+        opened.wait_for_selector(".kc[data-step='0'] svg.still")
+        motion = "() => getComputedStyle(document.querySelector('.kc [data-id=band]')).transitionDuration"
+        assert set(opened.evaluate(motion).split(", ")) == {"0s"}
 
 
 def test_every_control_has_a_name(opened: Any) -> None:
@@ -128,7 +148,11 @@ def test_every_control_has_a_name(opened: Any) -> None:
     )
     assert unnamed == 0
     assert opened.locator(".kc [role=status]").count() == 1
-    assert opened.locator(".kc svg[role=img][aria-label]").count() == len(VIEWS)
+    told = opened.locator(".kc svg[role=img]").evaluate_all("all => all.map((one) => one.ariaLabel)")
+    opened.click(".kc [data-do='last']")
+    later = opened.locator(".kc svg[role=img]").evaluate_all("all => all.map((one) => one.ariaLabel)")
+    assert len(told) == len(VIEWS) and all(len(text) > 30 for text in later)
+    assert all(one != two for one, two in zip(told, later, strict=True)), "every frame has words of its own"
 
 
 def test_a_click_selects_in_every_view(opened: Any) -> None:
@@ -139,6 +163,19 @@ def test_a_click_selects_in_every_view(opened: Any) -> None:
     assert opened.locator(".kc [data-view='cluster'] .chosen").count() >= 3
     opened.focus(".kc")
     opened.keyboard.press("Escape")
+    opened.wait_for_function("() => !document.querySelector('.kc .chosen')")
+
+
+def test_a_click_on_a_request_marks_it_in_every_view(opened: Any) -> None:
+    """Its pill in the cluster, its arrow in space and time."""
+    opened.select_option(".kc .kinds", "request")
+    opened.click(".kc [data-do='jump']")
+    opened.click(".kc [data-view='cluster'] .travel .pill >> nth=0")
+    opened.wait_for_selector(".kc [data-view='cluster'] .travel .chosen")
+    assert opened.locator(".kc [data-view='spacetime'] .chosen").count() >= 1
+    opened.click(".kc [data-do='next']")
+    opened.wait_for_function("() => !document.querySelector('.kc .travel .chosen')")
+    opened.click(".kc [data-view='cluster'] > svg", position={"x": 3, "y": 3})
     opened.wait_for_function("() => !document.querySelector('.kc .chosen')")
 
 

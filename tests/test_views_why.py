@@ -11,6 +11,9 @@ from kafka_ctl.trace import Trace
 from kafka_ctl.views.why import why, why_data
 from kafka_ctl.views.whyelection import Inputs
 
+STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,2]}'
+"""What somebody wrote by hand: the leader is not in the ISR."""
+
 
 def eventful(generation: str) -> Trace:
     """Elections of all four kinds, clean, unclean and in vain."""
@@ -68,6 +71,20 @@ def test_a_refusal_names_what_would_have_helped() -> None:
     answer = why(trace, failed.seq)
     assert answer.decided.startswith("nobody is fit to lead")
     assert any(name.startswith("had broker") and "leads" in then for name, then in answer.otherwise)
+
+
+def test_a_broken_rule_says_what_must_be_true() -> None:
+    """With the ticket, the field that would have prevented it, and the check that saw it."""
+    with Lab(brokers=3, generation=Generation("2.0", resets_dead_leader=False), seed=1) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.settle()
+        lab.write_znode("/brokers/topics/orders/partitions/0/state", STATE)
+        broken = next(r for r in lab.trace if r.kind == "violation" and r.action == "leader-in-isr")
+        answer = lab.why(broken.seq)
+    assert answer.rule == "Whoever leads a partition is in its ISR."
+    assert dict(answer.inputs)["Known as"] == "KAFKA-708"
+    assert answer.otherwise == (("with resets_dead_leader=True", "Kafka would have kept to it"),)
+    assert any(line.ran and "self.broken(" in line.text for line in answer.source.lines)
 
 
 def test_every_record_has_an_answer() -> None:

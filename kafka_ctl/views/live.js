@@ -61,6 +61,7 @@ class Live extends Player {
         if (!more) continue;
         for (const [name, rows] of Object.entries(more.tracks)) { (view.tracks[name] ??= []).push(...rows); fill(view.tracks[name]); }
         view.tokens.push(...more.tokens);
+        view.words.push(...more.words);
       }
       film.views = film.views.filter((view) => views[view.view] || redrawn.some((other) => other.view === view.view));
     }

@@ -216,6 +216,7 @@ def _join(view: dict[str, Any], more: dict[str, Any]) -> None:
     for name, rows in more["tracks"].items():
         view["tracks"].setdefault(name, []).extend(rows)
     view["tokens"] += more["tokens"]
+    view["words"] += more["words"]
 
 
 def _after_every_cell(live: Live) -> None:

@@ -61,14 +61,15 @@ class Rows:
         self.before: dict[str, Look] = {}
 
     def add(self, frames: Sequence[Frame]) -> dict[str, Any]:
-        """The tracks by part, and per frame what travels."""
+        """The tracks by part, and per frame what travels and what the picture says in words."""
         tracks: dict[str, list[list[Any]]] = {}
         for frame in frames:
             for name, look in frame.picture.looks.items():
                 row = _row(frame.index, look, self.before.get(name, Look("")))
                 tracks.setdefault(printable(name), []).append(row)
                 self.before[name] = look
-        return {"tracks": tracks, "tokens": [[_token(t) for t in frame.picture.tokens] for frame in frames]}
+        tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
+        return {"tracks": tracks, "tokens": tokens, "words": [printable(frame.picture.words) for frame in frames]}
 
 
 def _row(index: int, look: Look, before: Look) -> list[Any]:

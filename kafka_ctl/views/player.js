@@ -63,6 +63,7 @@ class Stage {
       const look = lookAt(track, index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
     }
+    this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${this.view.words[index] ?? ""}`);
     this.travel.replaceChildren();
     for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
     this.mark();

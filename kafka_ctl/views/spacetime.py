@@ -169,7 +169,8 @@ class SpaceTimeView:
             "veil": Look("veil", at=(0.0, y)),
             "camera": Look("", at=(0.0, -ROW * scroll)),
         }
-        return Picture(looks, (), f"Row {row + 1} of {len(self.steps)}.")
+        told = dict.fromkeys(map(in_words, step.records if step else ()))
+        return Picture(looks, (), f"Row {row + 1} of {len(self.steps)}. {' '.join(list(told)[:4])}".strip())
 
 
 def lane_of(actor: str) -> str:
@@ -215,6 +216,13 @@ def message(record: Record) -> Message:
             return Message("event", "zookeeper", "zookeeper", f"admin: {record.action}")
     words = WORDS.get(record.action, record.action.replace("_", " "))
     return Message("event", lane, lane, f"{words} {about}".strip())
+
+
+def in_words(record: Record) -> str:
+    """The same as a sentence: from where to where, and what."""
+    _, source, target, words = message(record)
+    way = f" to {target}" if target != source else ""
+    return f"{source}{way}: {shorten(words, 60)}."
 
 
 WORDS = {"become-leader": "leads", "become-follower": "follows", "ignored": "ignores"}

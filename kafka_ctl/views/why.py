@@ -17,7 +17,7 @@ from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.source import Source
 from kafka_ctl.views.whyelection import election
-from kafka_ctl.views.whyrules import broker, controller, partition, refused_write, replica
+from kafka_ctl.views.whyrules import broker, controller, partition, refused_write, replica, violation
 
 CHAIN = 12
 """The most causes that are told, the latest ones."""
@@ -57,6 +57,7 @@ RULES: dict[str, Callable[[Trace, Record, Generation], dict[str, Any] | None]] =
     "broker": broker,
     "controller": controller,
     "zk": refused_write,
+    "violation": violation,
 }
 """Kind of record -> what finds the rule behind it; None when it has none of its own."""
 
@@ -89,5 +90,5 @@ def why_data(trace: Trace, seqs: Sequence[int], generation: Generation) -> dict[
 
 def _rank(record: Record) -> int:
     """What is most worth asking about in a step: what was refused, what was elected, what moved."""
-    order = ("election", "partition", "replica", "controller", "broker", "zk")
+    order = ("violation", "election", "partition", "replica", "controller", "broker", "zk")
     return (0 if record.error else 10) + (order.index(record.kind) if record.kind in order else len(order))

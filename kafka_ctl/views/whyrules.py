@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import isfunction
 from typing import Any
 
 from kafka_ctl.brokers.replica_manager import ReplicaManager
@@ -9,6 +10,7 @@ from kafka_ctl.controller import leadership
 from kafka_ctl.controller.partitions import PartitionStateMachine
 from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.invariants.checker import INVARIANTS
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
@@ -155,6 +157,22 @@ def refused_write(trace: Trace, record: Record, generation: Generation) -> Found
     if record.zk_version is not None:
         inputs.append(("Version", str(record.zk_version)))
     return {"rule": rule, "inputs": tuple(inputs), "decided": f"{record.error}: {decided}"}
+
+
+def violation(trace: Trace, record: Record, generation: Generation) -> Found:
+    """A broken invariant: what must be true, how real Kafka comes to break it, and the check that saw it."""
+    invariant = next((one for one in INVARIANTS if one.name == record.action), None)
+    if invariant is None:
+        return None
+    ways = [way for way in invariant.breakable if way.ticket == record.error and way.field != "any"]
+    checks = [m for m in vars(invariant).values() if isfunction(m) and "broken" in m.__code__.co_names]
+    return {
+        "rule": " ".join(invariant.sentence.split()),
+        "inputs": (("Invariant", invariant.id), ("Known as", record.error or "nothing that Kafka does")),
+        "decided": (record.detail or "it is broken").removeprefix(f"{invariant.id}: "),
+        "otherwise": tuple((f"with {way.field}={not way.value}", "Kafka would have kept to it") for way in ways),
+        "source": source(*checks, holding="self.broken("),
+    }
 
 
 def _election_of(trace: Trace, record: Record) -> Record | None:

@@ -131,8 +131,11 @@ class ZooKeeperView:
             alive = bool(seen and seen.alive)
             text = "alive" if alive else "down"
             looks[f"session:{broker}"] = Look("plate up" if alive else "plate down", (f"Broker {broker}", text))
-        there_are = len(model.znodes)
-        return Picture(looks, tuple(self._tokens(records)), f"{there_are} znodes.")
+        touched = [
+            f" {shorten(name, 60)}: {_said(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
+        ]
+        words = f"{len(model.znodes)} znodes.{''.join(touched[:4])}"
+        return Picture(looks, tuple(self._tokens(records)), words)
 
     def _text(self, model: Model, name: str) -> tuple[bool, str]:
         """Whether a node is there, and what is written in it."""
@@ -220,3 +223,7 @@ def meaning(path: str, znode: ZNode) -> str:
     if path.startswith("/brokers/topics/") and isinstance(said.get("partitions"), dict):
         return f"{len(said['partitions'])} partitions, {version}"
     return f"{znode.data}, {version}" if znode.data else ""
+
+
+def _said(there: bool, text: str) -> str:
+    return text or ("there" if there else "gone")
