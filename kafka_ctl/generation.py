@@ -144,10 +144,14 @@ class Generation:
         doc="a broker refuses the requests of a controller whose epoch is not the newest it has seen")
     resets_dead_leader: bool = _field("KAFKA-708", True, True, True, fixed="0.8.0",
         doc="a leader that leaves the ISR leads no more: the leader is -1, and the last member stays in the ISR")
+    shrinks_stored_isr: bool = _field("KAFKA-1170", True, True, True, fixed="0.8.1",
+        doc="whether a replica has to leave the ISR is decided by the ISR in ZooKeeper, not by the one in the cache")
     accepts_own_isr: bool = _field("KAFKA-1382", True, True, True, fixed="0.8.2.0",
         doc="a leader whose ISR write meets a version conflict looks whether it was its own write that came through")
     clears_batches: bool = _field("KAFKA-2300", True, True, True, fixed="0.9.0.0",
         doc="a controller that cannot go on empties its request batches and resigns")
+    reads_brokers_once: bool = _field("KAFKA-3085", True, True, True, fixed="0.10.0.0",
+        doc="who is new, dead and alive is told from one look at the brokers, not from two")
     shutdown_prefers_order: bool = _field("KAFKA-3670", True, True, True, fixed="0.10.0.0",
         doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
     waits_for_dead_targets: bool = _field("KAFKA-4214", True, True, True, fixed="0.10.1.0",
@@ -158,6 +162,8 @@ class Generation:
         doc="a new controller tells brokers who is alive before it tells them whom to follow")
     fails_waiters_at_expiry: bool = _field("KAFKA-6879", True, True, True, fixed="1.1.1",
         doc="what waits for ZooKeeper learns that its session has expired before the next one is opened")
+    takes_over_wishes: bool = _field("KAFKA-9089", True, True, True, fixed="2.4.0",
+        doc="a reassignment through the controller takes an older wish for the same partition out of ZooKeeper")
     rebalances_to_in_sync: bool = _field("KAFKA-9866", False, False, False, fixed="2.6.0",
         doc="the automatic rebalance leaves preferred replicas alone that are not in sync and so cannot lead")
     announces_new_replicas: bool = _field("KAFKA-10314", False, False, False, fixed="2.7.0",

@@ -63,7 +63,8 @@ async def api_partition_reassignment(c: Controller, targets: Targets, reply: asy
         return
     refused = {tp: error for tp, target in targets.items() if (error := _problem(c, tp, target)) is not None}
     valid = {tp: target for tp, target in targets.items() if tp not in refused}
-    await _drop_wishes(c, lambda tp, _: tp in valid)
+    if c.generation.takes_over_wishes:
+        await _drop_wishes(c, lambda tp, _: tp in valid)
     refused |= await _apply(c, valid)
     if not reply.done():
         reply.set_result(refused)

@@ -5,7 +5,7 @@ Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Broker, Replica
@@ -22,12 +22,14 @@ async def broker_change(c: Controller) -> None:
     """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
     ids = await c.zk.broker_ids()
     async with c.locked():
-        await _brokers_are(c, await c.zk.brokers(ids))
+        now = await c.zk.brokers(ids)
+        await _brokers_are(c, now, now if c.generation.reads_brokers_once else ids)
 
 
-async def _brokers_are(c: Controller, now: dict[int, Broker]) -> None:
+async def _brokers_are(c: Controller, now: dict[int, Broker], listed: Collection[int]) -> None:
+    """Take over who is there `now`; whoever is `listed` counts as alive, though before KAFKA-3085 it could be gone."""
     before = c.context.brokers
-    new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - now.keys())
+    new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - set(listed))
     bounced: list[int] = []
     if c.generation.broker_epochs:
         bounced = sorted(b for b in now.keys() & before.keys() if now[b].epoch > before[b].epoch)

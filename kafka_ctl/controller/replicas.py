@@ -210,7 +210,7 @@ class ReplicaStateMachine:
         remaining = list(replicas)
         while remaining:
             states = self._shrinkable(replicas, remaining, await self.controller.zk.states(remaining))
-            shrunk = {tp: state for tp, state in states.items() if broker in state.isr}
+            shrunk = {tp: state for tp, state in states.items() if broker in self._isr(tp, state)}
             emptied = await self._emptied(shrunk)
             updates = {tp: self._without(state, broker, tp in emptied) for tp, state in shrunk.items()}
             updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
@@ -222,6 +222,10 @@ class ReplicaStateMachine:
                 self._failed(replicas[tp], OFFLINE, error)
             remaining = updated.retry
         return results
+
+    def _isr(self, tp: TopicPartition, stored: LeaderAndIsr) -> tuple[int, ...]:
+        """The ISR that counts: as ZooKeeper has it, or once as the controller remembered it."""
+        return (stored if self.controller.generation.shrinks_stored_isr else self.context.leadership[tp]).isr
 
     async def _emptied(self, states: dict[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
         """The partitions whose ISR may become empty: once, those where a replica out of sync may lead anyway."""

@@ -9,6 +9,7 @@ from kafka_ctl.museum.questions import (
     acknowledged,
     double_leadership,
     fruitless_elections,
+    in_sync,
     leader_epochs,
     leaders,
     replicas,
@@ -31,6 +32,13 @@ EXHIBITS: tuple[Exhibit, ...] = (
         source="controller/replicas.py",
     ),
     Exhibit(
+        "KAFKA-1170", {"shrinks_stored_isr": True},
+        releases="to 0.8.0; mended in 0.8.1",
+        caught_by=Question("Who is in sync in the end, of whom?", in_sync),
+        decisive=r"fault |admin .*reassign |broker-1 .*set .*/state|(shrink|expand)-isr|set /brokers/topics/orders  ",
+        source="controller/replicas.py",
+    ),
+    Exhibit(
         "KAFKA-1382", {"accepts_own_isr": True},
         releases="to 0.8.1.1; mended in 0.8.2.0",
         caught_by="I18",
@@ -43,6 +51,13 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by="I14",
         decisive=r"fault |delete_controller|controller_moved|error_moving|controller  ready|LeaderAndIsr -> 3 .*s-7 ",
         source="controller/failover.py",
+    ),
+    Exhibit(
+        "KAFKA-3085", {"reads_brokers_once": True},
+        releases="to 0.9.0.1; mended in 0.10.0.0",
+        caught_by="I21",
+        decisive=r"fault |delete /brokers/ids|brokers_changed .*live=1,2$|broker_failure|election +orders|violation",
+        source="controller/membership.py",
     ),
     Exhibit(
         "KAFKA-3670", {"shutdown_prefers_order": True},
@@ -155,6 +170,13 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by=Question("Which leader epochs are there in the end?", leader_epochs),
         decisive=r"admin .*shutdown|expand-isr|election|BADVERSION",
         source="controller/partitions.py",
+    ),
+    Exhibit(
+        "KAFKA-9089", {"takes_over_wishes": True},
+        releases="none; mended before 2.4.0, the first with reassignments through the controller",
+        caught_by=Question("Which brokers hold the partition in the end?", replicas),
+        decisive=r"fault |admin .*reassign |reassign_partitions  |reassignment_(told|caught)|r  elected",
+        source="controller/kip455.py",
     ),
     Exhibit(
         "KAFKA-9212", {"caches_bumped_epoch": True},

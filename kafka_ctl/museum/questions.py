@@ -27,6 +27,11 @@ def leader_epochs(lab: Lab) -> str:
     return ", ".join(f"{p.topic}-{p.partition}: {p.leader_epoch}" for p in lab.partitions())
 
 
+def in_sync(lab: Lab) -> str:
+    """The ISR of each partition at the end, and the replicas that it is taken from."""
+    return ", ".join(f"{p.topic}-{p.partition}: {list(p.isr)} of {list(p.replicas)}" for p in lab.partitions())
+
+
 def replicas(lab: Lab) -> str:
     """Which brokers hold each partition at the end."""
     return ", ".join(f"{p.topic}-{p.partition}: {list(p.replicas)}" for p in lab.partitions())

@@ -85,6 +85,7 @@ class WhatIsWishedHappens(Invariant):
     id, name = "I19", "what-is-wished-happens"
     motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
     breakable = (
+        Breakable("reads_brokers_once", False, "KAFKA-3085", "is led by"),
         Breakable("skips_own_reelection", False, "KAFKA-4229", "none of them acts"),
         Breakable("fails_waiters_at_expiry", False, "KAFKA-6879", "not registered"),
         Breakable("restores_assignments", False, "KAFKA-6612", "is to be deleted"),
@@ -184,6 +185,7 @@ class TheDeadDoNotLead(Invariant):
     motive = "KAFKA-3143"
     breakable = (
         Breakable("resets_dead_leader", False, "KAFKA-708"),
+        Breakable("reads_brokers_once", False, "KAFKA-3085"),
         Breakable("stops_dead_replicas_at_startup", False, "KAFKA-3143"),
     )
 
