@@ -4,6 +4,7 @@ const NAMES = { broker: "Broker", partition: "Partition", zookeeper: "ZooKeeper"
 class Live extends Player {
   constructor(model, el, embedded = false) {
     super(model, el);
+    this.root.classList.add("live");
     this.embedded = embedded;   // a future beside another one does not fork again
     this.toolbar();
     model.on("change:now", () => this.news());

@@ -16,8 +16,10 @@ from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.steps import Step, newsworthy
 
-ROW, HEAD, LEFT, LANE, WINDOW = 30.0, 44.0, 84.0, 176.0, 15
-"""Pixels of a row, of the heading, of the time column and of a lane; rows seen at once."""
+ROW, HEAD, LEFT, LANE, RIGHT, WINDOW = 30.0, 44.0, 84.0, 176.0, 56.0, 15
+"""Pixels of a row, of the heading, of the time column, of a lane and beside the last one; rows seen at once."""
+FITS = 23
+"""The most characters between one lane and the next, or beside the last one."""
 
 
 class SpaceTimeView:
@@ -29,7 +31,7 @@ class SpaceTimeView:
         self.records, self.steps = records, steps
         self.lanes = ["zookeeper", *(f"broker-{b}" for b in sorted(union.brokers))]
         self.place = {lane: LEFT + LANE * (i + 0.5) for i, lane in enumerate(self.lanes)}
-        self.width = LEFT + LANE * len(self.lanes)
+        self.width = LEFT + LANE * len(self.lanes) + RIGHT
         self.row_of: dict[tuple[int, ...], int] = {step.seqs: row for row, step in enumerate(steps)}
 
     @staticmethod
@@ -136,16 +138,13 @@ class SpaceTimeView:
         )
 
     def _dot(self, name: str, row: int, style: str, lane: str, words: str, dotted: set[str]) -> Part:
-        """A mark in one lane; its words end where another mark of the same row begins."""
+        """A mark in one lane, its words at its right; in the last lane long ones at its left, where there is room."""
         y, x, number = self._y(row), self.place[lane], self.lanes.index(lane)
-        last = number == len(self.lanes) - 1 and number > 1
+        after, before = (self.lanes[n] if 0 <= n < len(self.lanes) else "" for n in (number + 1, number - 1))
+        left = not after and number > 1 and len(words) > FITS and before not in dotted
+        room = 46 if left or (after and after not in dotted) else FITS
         aside = 16 if "crown" in style else 11
-        beside = self.lanes[number - 1 if last else min(number + 1, len(self.lanes) - 1)]
-        room = 46
-        if beside in dotted and beside != lane:  # the last two lanes write towards one another: half the way for each
-            inner = self.lanes[-2:] == sorted((lane, beside), key=self.lanes.index)
-            room = int((abs(x - self.place[beside]) - 26) / 6.4 / (2 if inner else 1))
-        text = Text(x - aside if last else x + aside, y + 4, shorten(words, room), 10.5, "end" if last else "start")
+        text = Text(x - aside if left else x + aside, y + 4, shorten(words, room), 10.5, "end" if left else "start")
         sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
         size = 1.2 if sign != "crown" else 0.9
         return Part(
