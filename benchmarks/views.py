@@ -33,6 +33,7 @@ lab = Lab(brokers=5, seed=7)
 lab.create_topic("orders", partitions=60, replication_factor=3)
 lab.settle()
 """
+LARGE = START.replace("brokers=5", "brokers=10").replace("partitions=60", "partitions=1000")
 PAUSE = 200
 """Milliseconds between two clicks: a person needs more."""
 CLICKED = """async ([selector, times]) => {
@@ -56,24 +57,39 @@ CLICKED = """async ([selector, times]) => {
 """Clicks and waits until the browser has painted the step that follows; milliseconds of each click."""
 
 
-def notebook(folder: Path, last: str) -> None:
-    """A notebook that opens the lab and shows it as `last` says."""
+OPENED = """async () => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  panel.content.activeCellIndex = 1;
+  panel.content.widgets[1].model.sharedModel.setSource('lab');
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done, 0)));
+  const start = performance.now();
+  await window.jupyterapp.commands.execute('notebook:run-cell');
+  while (!document.querySelector('.kc .part')) await frame();
+  await frame();
+  return [performance.now() - start];
+}"""
+"""Runs a cell that shows the lab and waits until the browser has painted it."""
+
+
+def notebook(folder: Path, last: str, start: str = START) -> None:
+    """A notebook that opens the lab and, in a cell of its own, shows it as `last` says."""
     import nbformat
 
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(START + last)])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in (start, last)])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, folder / "views.ipynb")
 
 
-def in_browser(last: str, measure: Callable[[Any], list[float]]) -> list[float]:
+def in_browser(last: str, measure: Callable[[Any], list[float]], start: str = START) -> list[float]:
     """Run the notebook in JupyterLab and measure its output."""
     from tests import browser
 
     with tempfile.TemporaryDirectory() as folder:
-        notebook(Path(folder), last)
+        notebook(Path(folder), last, start)
         with browser.lab(Path(folder)) as server, browser.page(viewport={"width": 1500, "height": 1100}) as page:
             assert browser.run_all(page, server, "views.ipynb")
-            page.wait_for_selector(".kc .part")
+            if last:
+                page.wait_for_selector(".kc .part")
             return measure(page)
 
 
@@ -128,15 +144,9 @@ def frames() -> list[float]:
         return [1000 * (time.process_time() - start)]
 
 
-def opening() -> list[float]:
-    """A lab of 1,000 partitions, from `lab` to the bundle that a notebook shows: processor time, once Graphviz runs."""
-    to_svg("digraph { started }")
-    with Lab(brokers=10, seed=7) as lab:
-        lab.create_topic("orders", partitions=1000, replication_factor=3)
-        lab.settle()
-        start = time.process_time()
-        lab._repr_mimebundle_()
-        return [1000 * (time.process_time() - start)]
+def opening(page: Any) -> list[float]:
+    """A lab of 1,000 partitions: from the cell that shows it to the painted picture, in a new kernel."""
+    return list(page.evaluate(OPENED))
 
 
 MEASURES: tuple[tuple[str, Callable[[], list[float]], float, float], ...] = (
@@ -144,7 +154,7 @@ MEASURES: tuple[tuple[str, Callable[[], list[float]], float, float], ...] = (
     ("a call of the lab: click to painted frame", lambda: in_browser(CELLS["live"], killing), 50, 100),
     ("until quiet: click to first painted frame", lambda: in_browser(CELLS["live"], settling), 250, 500),
     ("200 frames made ready (processor time)", frames, 2000, 2000),
-    ("1,000 partitions opened (processor time)", opening, 2000, 2000),
+    ("1,000 partitions: cell to painted frame", lambda: in_browser("", opening, LARGE), 2000, 2000),
 )
 """What is measured, how, and the limits in milliseconds of the median and of the 95th percentile."""
 

@@ -174,6 +174,8 @@ def test_render_writes_a_film(run: Runner, story: Path, tmp_path: Path) -> None:
     told = run("render", story, "-o", film, "--view", "replica")
     assert (told.status, told.out) == (0, f"{film}\n")
     assert film.read_text("utf-8").lstrip().startswith("<")
+    assert run("render", story, "-o", tmp_path / "film.html").status == 0
+    assert '"asks":true' in (tmp_path / "film.html").read_text("utf-8"), "the page answers why"
     assert run("render", story, "-o", tmp_path / "film.doc").status == 2
     assert "unknown view 'x'; known: cluster" in run("render", story, "-o", film, "--view", "x").err
     nowhere = run("render", story, "-o", tmp_path / "no/film.svg")
