@@ -6,7 +6,6 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.museum.questions import (
     Question,
-    acknowledged,
     double_leadership,
     fruitless_elections,
     in_sync,
@@ -97,8 +96,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
         "KAFKA-1211", {"truncates_by_epoch": True},
         releases="to 0.10.2.2; mended in 0.11.0.0, by KIP-101",
-        caught_by=Question("How many acknowledged records does the leader have in the end?", acknowledged),
-        decisive=r"fault |Produce|append|  copy|high-water|trunc|election .*orders|orders-0 +become-leader|stopped",
+        caught_by="I4",
+        decisive=r"fault |Produce|append|  copy|high-water|trunc|election .*orders|orders-0 +become-leader|violation",
         source="brokers/replica_logs.py",
     ),
     Exhibit(

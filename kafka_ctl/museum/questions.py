@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -40,18 +39,6 @@ def replicas(lab: Lab) -> str:
 def fruitless_elections(lab: Lab) -> str:
     """How many elections ended without a leader."""
     return str(sum(r.kind == "election" and r.error is not None for r in lab.trace))
-
-
-def acknowledged(lab: Lab) -> str:
-    """How many of the records that producers were told to be safe are in the logs of the partitions' leaders."""
-    safe = have = 0
-    for topic, number in {(log.topic, log.partition) for log in lab.logs()}:
-        answers = lab.trace.slice(actor="producer", kind="response", topic=topic, partition=number, error=None)
-        values = {value for r in answers for value in re.findall(r"\d+", (r.detail or "").split()[0])}
-        leader = lab.partition(topic, number).leader
-        there = {str(entry.value) for log in lab.log(topic, number) if log.broker == leader for entry in log.entries}
-        safe, have = safe + len(values), have + len(values & there)
-    return f"{have} of {safe}"
 
 
 def requests(name: str) -> Callable[[Lab], str]:
