@@ -3,6 +3,7 @@
     KafkaCtlError
       InvalidTransition            a state machine was asked for a move its table does not have
       StateChangeFailed            a legal move could not be done (no live replica, newer controller ...)
+        NoReplicaOnline              because nobody fit to lead is alive, in the words of 0.10
       ControllerMoved              another broker is the controller now
       StaleBrokerEpoch             a request comes from an earlier life of a broker
       BatchNotEmpty                the last request batch was not sent before a new one began
@@ -42,6 +43,10 @@ class InvalidTransition(KafkaCtlError):
 
 class StateChangeFailed(KafkaCtlError):
     """A legal move that could not be carried out."""
+
+
+class NoReplicaOnline(StateChangeFailed):
+    """Nobody fit to lead is alive: an error of its own in 0.10."""
 
 
 class ControllerMoved(KafkaCtlError):

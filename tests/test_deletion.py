@@ -206,7 +206,8 @@ def test_a_broker_that_dies_in_the_middle_makes_it_wait(generation: str) -> None
 
 
 @generations
-def test_it_waits_for_a_running_reassignment(generation: str) -> None:
+def test_it_does_not_wait_for_a_running_reassignment(generation: str) -> None:
+    """Kafka means it to, but marks the topic before it is queued, and so in vain; what it waits for is the target."""
     with opened(generation, brokers=5) as lab:
         lab.kill(5)
         lab.settle()
@@ -216,11 +217,12 @@ def test_it_waits_for_a_running_reassignment(generation: str) -> None:
         lab.delete_topic("orders")
         lab.settle()
         halted = [r for r in lab.trace[since:] if r.action == "deletion_halted"]
-        assert json.loads(halted[0].detail or "")["reason"] == "topic reassignment in progress"
+        assert {json.loads(r.detail or "")["reason"] for r in halted} == {"offline replicas"}
         assert not is_gone(lab)
-        lab.start(5)  # the reassignment ends, and then the deletion begins
+        lab.start(5)
         lab.settle()
-        assert is_gone(lab)
+        assert {p.topic for p in lab.partitions()} == {r.topic for r in lab.replicas()} == {"kept"}
+        assert "/admin/reassign_partitions" in lab.znodes()  # nobody is left to take it away
 
 
 def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:

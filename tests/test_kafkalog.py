@@ -114,6 +114,19 @@ def test_what_nobody_can_lead_is_an_error_with_its_exception(trace: Trace) -> No
     assert told[place + 1].startswith("kafka.common.StateChangeFailedException: Controller 1 epoch 2 encountered error")
 
 
+def test_0_10_has_another_exception_for_that() -> None:
+    with Lab(brokers=3, generation="0.10", seed=3, config={"unclean.leader.election.enable": False}) as lab:
+        lab.create_topic("orders", assignment={0: [lost := next(b for b in lab.brokers if b != lab.controller.id)]})
+        lab.settle()
+        lab.kill(lost)
+        lab.settle()
+        said = lab.trace.kafka_log("state-change").splitlines()
+    place = next(n for n, line in enumerate(said) if line.endswith("to OnlinePartition failed (state.change.logger)"))
+    assert said[place + 1].startswith(
+        "kafka.common.NoReplicaOnlineException: No broker in ISR for partition [orders,0] is alive. Live brokers are: ["
+    )
+
+
 def test_brokers_refuse_in_kafkas_words(trace: Trace) -> None:
     """A new controller repeats what brokers know; leader epochs tell them."""
     assert lines(trace, containing="not higher")[0] == (

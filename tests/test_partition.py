@@ -9,6 +9,7 @@ import pytest
 from machines import Bench, bench, requests
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller import failures
 from kafka_ctl.controller.partitions import PartitionStateMachine, Strategy
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
@@ -189,6 +190,38 @@ def test_a_preferred_leader_is_elected_again_and_the_epoch_rises() -> None:
         before = stage.controller.context.leadership[tp]
         stage.partitions([tp], ONLINE, Strategy.PREFERRED)
         assert stage.controller.context.leadership[tp] == before._replace(leader_epoch=1, zk_version=1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "unclean", "error", "text"),
+    [
+        (Strategy.OFFLINE, False, "NoReplicaOnline",
+         "No broker in ISR for partition [orders,0] is alive. Live brokers are: [Set(1, 2, 3)], "
+         "ISR brokers are: [9]"),
+        (Strategy.OFFLINE, True, "NoReplicaOnline",
+         "No replica for partition [orders,0] is alive. Live brokers are: [Set(1, 2, 3)], "
+         "Assigned replicas are: [List(8, 9)]"),
+        (Strategy.REASSIGN, False, "NoReplicaOnline",
+         "None of the reassigned replicas for partition [orders,0] are in-sync with the leader. Current leader and "
+         'ISR: [{"leader":9,"leader_epoch":0,"isr":[9]}]'),
+        (Strategy.PREFERRED, False, "StateChangeFailed",
+         "encountered error while electing leader for partition [orders,0] due to: Preferred replica 8 for partition "
+         "[orders,0] is either not alive or not in the isr. Current leader and ISR: "
+         '[{"leader":9,"leader_epoch":0,"isr":[9]}].'),
+        (Strategy.CONTROLLED_SHUTDOWN, False, "StateChangeFailed",
+         "encountered error while electing leader for partition [orders,0] due to: No other replicas in ISR 9 for "
+         "[orders,0] besides shutting down brokers 3."),
+    ],
+)  # fmt: skip
+def test_each_selector_of_0_10_says_in_its_own_words_that_nobody_can_win(
+    strategy: Strategy, unclean: bool, error: str, text: str
+) -> None:
+    with bench("0.10") as stage:
+        context, tp = stage.controller.context, TopicPartition("orders", 0)
+        context.assign(tp, (8, 9))
+        context.shutting_down = {3} if strategy is Strategy.CONTROLLED_SHUTDOWN else set()
+        failed = failures.no_leader(stage.controller, tp, strategy, LeaderAndIsr(9, (9,)), {"orders": unclean})
+        assert (type(failed).__name__, str(failed)) == (error, text)
 
 
 def test_an_election_that_nobody_can_win() -> None:

@@ -122,8 +122,11 @@ def test_an_unknown_broker_and_a_broker_that_is_no_controller(generation: str) -
     with opened(generation, {0: [1, 2]}) as lab:
         response = ask(lab, ControlledShutdownRequest(9))
         assert (response.error, response.text) == ("BROKER_NOT_AVAILABLE", "Broker id 9 does not exist.")
+        if generation == "2.4":  # whose epoch is looked up before all else
+            response = ask(lab, ControlledShutdownRequest(9, 77))
+            assert (response.error, response.text) == ("UNKNOWN_SERVER_ERROR", "key not found: 9")
         response = ask(lab, ControlledShutdownRequest(3), receiver=2)
-        assert response.error == "NOT_CONTROLLER"
+        assert response.error == "STALE_CONTROLLER_EPOCH"
         assert response.text == "Controller moved to another broker. Aborting controlled shutdown"
 
 

@@ -21,7 +21,7 @@ from kafka_ctl.brokers.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.errors import ControllerMoved, KafkaCtlError, StaleBrokerEpoch
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError, Refused, StaleBrokerEpoch
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -44,7 +44,10 @@ async def answer(broker: Broker, request: Request) -> Response:
     try:
         return await _ask_controller(broker, request, reply)
     except ControllerMoved as error:
-        return Response("NOT_CONTROLLER", text=str(error))
+        leaving = isinstance(request, ControlledShutdownRequest)
+        return Response("STALE_CONTROLLER_EPOCH" if leaving else "NOT_CONTROLLER", text=str(error))
+    except Refused as error:
+        return Response(error.code, text=str(error))
     except StaleBrokerEpoch as error:
         return Response("STALE_BROKER_EPOCH", text=str(error))
     except KafkaCtlError as error:

@@ -1,7 +1,8 @@
 """Deleting topics: a wish in ZooKeeper, replicas stopped and deleted one by one, then the znodes.
 
-Deletion waits while a replica is on a dead broker, could not be deleted, or is being reassigned (the topic is
-*ineligible*), and goes on when that is over, also under the next controller.
+Deletion waits while a replica is on a dead broker or could not be deleted (the topic is *ineligible*), and goes on when
+that is over, also under the next controller. It should wait for a reassignment, too, but that is looked up before the
+topic is queued, when nothing can be halted yet: so only a new controller that finds both lets it wait.
 Kafka 2.0.1: controller/TopicDeletionManager.scala, TopicDeletionManager
 """
 
@@ -74,8 +75,8 @@ async def _wished(c: Controller, wanted: list[str]) -> None:
     elif topics:
         c.say("starting_deletion", topics=topics)
         busy = {tp.topic for tp in (*c.context.reassigning, *c.context.preferred_elections)}
+        halt(c, [t for t in topics if t in busy], REASSIGNING)  # before it is queued, so that a new wish is not halted
         _queue(c, topics)
-        halt(c, [t for t in topics if t in busy], REASSIGNING)
         await resume_deletions(c)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.errors import StateChangeFailed
+from kafka_ctl.errors import NoReplicaOnline, StateChangeFailed
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -26,6 +26,42 @@ def no_state(c: Controller, tp: TopicPartition) -> StateChangeFailed:
     """An election where no leader was ever written."""
     state = c.context.partitions[tp]
     return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {tp} in {state} state")
+
+
+def no_leader(
+    c: Controller, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
+) -> StateChangeFailed:
+    """An election that nobody may win; before KAFKA-5642 each selector had words of its own.
+
+    Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
+    """
+    if c.generation.pipelined:
+        words = {"preferred": "PreferredReplica"}.get(strategy, strategy.title().replace("-", ""))
+        name = f"{words}PartitionLeaderElectionStrategy"
+        return StateChangeFailed(f"Failed to elect leader for partition {tp} under strategy {name}")
+    assigned, pair, isr = c.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))
+    now = f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]'
+    live = f"Live brokers are: [Set({', '.join(map(str, sorted(c.context.live)))})]"
+    if strategy == "offline":
+        if not unclean.get(tp.topic):
+            return NoReplicaOnline(f"No broker in ISR for partition {pair} is alive. {live}, ISR brokers are: [{isr}]")
+        listed = ", ".join(map(str, assigned))
+        return NoReplicaOnline(
+            f"No replica for partition {pair} is alive. {live}, Assigned replicas are: [List({listed})]"
+        )
+    if strategy == "reassign":
+        return NoReplicaOnline(
+            f"None of the reassigned replicas for partition {pair} are in-sync with the leader. "
+            f"Current leader and ISR: {now}"
+        )
+    why = (
+        f"Preferred replica {assigned[0]} for partition {pair} is either not alive or not in the isr. "
+        f"Current leader and ISR: {now}"
+    )
+    if strategy == "controlled-shutdown":
+        leaving = ",".join(map(str, sorted(c.context.shutting_down)))
+        why = f"No other replicas in ISR {isr} for {pair} besides shutting down brokers {leaving}"
+    return StateChangeFailed(f"encountered error while electing leader for partition {pair} due to: {why}.")
 
 
 def newer_controller_elected(c: Controller, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:

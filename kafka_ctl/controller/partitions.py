@@ -15,7 +15,7 @@ from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller import failures
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.election import Election
-from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode, StateChangeFailed
+from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 
 if TYPE_CHECKING:
@@ -184,13 +184,7 @@ class PartitionStateMachine:
             choice, receivers[tp] = self._decide(strategy, tp, state, unclean.get(tp.topic, False))
             self._record_election(strategy, tp, state, choice)
             if choice is None:
-                self._failed(
-                    tp,
-                    ONLINE,
-                    StateChangeFailed(
-                        f"Failed to elect leader for partition {tp} under strategy {_kafka_name(strategy)}"
-                    ),
-                )
+                self._failed(tp, ONLINE, failures.no_leader(self.controller, tp, strategy, state, unclean))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
         updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
@@ -268,9 +262,3 @@ class PartitionStateMachine:
             replicas=self.context.assigned(tp),
             detail=detail,
         )
-
-
-def _kafka_name(strategy: Strategy) -> str:
-    """`ControlledShutdownPartitionLeaderElectionStrategy` and the like."""
-    words = {"preferred": "PreferredReplica"}.get(strategy, strategy.title().replace("-", ""))
-    return f"{words}PartitionLeaderElectionStrategy"

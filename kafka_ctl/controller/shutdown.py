@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller.partitions import Strategy
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, Refused, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 from kafka_ctl.scala import case_hash, partition_map_order, partition_set_order, product_hash
@@ -58,7 +58,9 @@ def _begin(c: Controller, broker: int, broker_epoch: int) -> None:
     """From now on this broker leads nothing new."""
     context = c.context
     known = context.brokers.get(broker)
-    if broker_epoch != UNKNOWN_EPOCH and known is not None and broker_epoch < known.epoch:
+    if broker_epoch != UNKNOWN_EPOCH and known is None:
+        raise Refused("UNKNOWN_SERVER_ERROR", f"key not found: {broker}")  # whose epoch is looked up before all else
+    if known is not None and UNKNOWN_EPOCH != broker_epoch < known.epoch:
         text = (
             f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
             f"Current broker epoch is {known.epoch}."

@@ -184,7 +184,8 @@ class _Writer:
         """The exception below an ERROR line, without the stack."""
         if self.name != "state-change" or not self.lines or self.broker not in (None, int(r.actor.rpartition("-")[2])):
             return
-        kind = {"InvalidTransition": illegal, "StateChangeFailed": "failed"}.get(r.error or "", "zookeeper_failed")
+        kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
+        kind = kinds.get(r.error or "", "zookeeper_failed")
         if kind in self.book.values:
             allowed = tables["2.0"].previous(r.target or "") if kind == illegal else ()
             words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}

@@ -29,7 +29,7 @@ def partition(trace: Trace, record: Record, generation: Generation) -> Found:
         return None
     if record.error:
         vote = _election_of(trace, record)
-        if record.error == "StateChangeFailed" and vote is not None and vote.leader is None:
+        if record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None:
             return election(trace, vote, generation)
         return _refused(table, record)
     if record.action == "elect":

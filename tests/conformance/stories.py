@@ -168,6 +168,14 @@ delete_topic orders
 kill 1
 start 4
 """),
+    Story("delete_topic_moving", "A topic is deleted while one of its partitions moves; the move does not halt that.",
+          'lab brokers=4 config={"delete.topic.enable":true}', """
+create_topic orders assignment={"0":[1,2],"1":[2,1]}
+kill 4
+reassign {"orders-0":[3,4]}
+delete_topic orders
+start 4
+"""),
     Story("reassign_disjoint", "A partition moves to other brokers altogether.",
           "lab brokers=4", """
 create_topic orders assignment={"0":[1,2]}

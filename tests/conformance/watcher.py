@@ -150,7 +150,7 @@ class Watcher:
     def _unfinished_move(self, tree: Mapping[str, tuple[bytes, int]], up: set[int]) -> str:
         moves = tree.get("/admin/reassign_partitions")
         for tp, target in ReassignPartitionsZNode.decode(moves[0]).items() if moves else ():
-            if set(target) <= up:
+            if set(target) <= up and f"/brokers/topics/{tp.topic}" in tree:
                 return f"{tp} is being moved to {target}"
         for tp, a in self._assignments(tree).items():
             if a.is_being_reassigned and set(a.target) <= up:
