@@ -201,6 +201,7 @@ class Player {
     for (const [name, stage] of this.stages) stage.box.hidden = !open.includes(name);
     const wide = ({ svg }) => svg.getAttribute("width") > 2 * svg.getAttribute("height");
     this.scene.classList.toggle("wide", open.some((name) => this.stages.has(name) && wide(this.stages.get(name))));
+    this.follow();
   }
   controls() {
     const bar = html("div", { class: "bar" });
@@ -318,8 +319,12 @@ class Player {
     });
     this.log.replaceChildren(...lines);
     this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
-    const here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
-    if (here) requestAnimationFrame(() => { this.log.scrollTop = here.offsetTop - this.log.offsetTop - 24; });
+    this.here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
+    this.follow();
+  }
+  // Keeps the step's lines in sight; measured when the browser lays the page out anyway.
+  follow() {
+    requestAnimationFrame(() => { if (this.here) this.log.scrollTop = this.here.offsetTop - this.log.offsetTop - 24; });
   }
   told(message) { if (message.do === "why" && message.frame === this.index) this.explain(message.why); }
   // What `views/why.py` found out: rule, inputs, alternatives, causes and source.
