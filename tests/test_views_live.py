@@ -20,7 +20,7 @@ from kafka_ctl.views.steps import newsworthy
 
 GIVEN = {"topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
          "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y", "records": "2", "acks": "1",
-         "way": "only what it hears", "when": "after it is applied"}  # fmt: skip
+         "broker": "9", "way": "only what it hears", "when": "after it is applied"}  # fmt: skip
 
 REFUSED = ("start", "delete_znode", "start_zookeeper")
 """What a lab in which all is well has no use for."""

@@ -128,13 +128,15 @@ BROKER = (
     Action("expire_session", "Expire session", "ZooKeeper forgets it although it is alive", _one, when="up"),
     Action("disconnect", "Cut off…", "it and another broker, or ZooKeeper, no longer reach one another",
            _cut, (OTHER, WAY), "up"),
-    Action("delay", "Slow down…", "what it sends to another broker takes longer",
-           lambda thing, given: ((int(thing), _number(given, "other"), _seconds(given)), {}),
-           (Field("other", "To broker", "number", "1"), Field("seconds", "Seconds", "number", "2")), "up"),
+    Action("delay", "Slow way…", "what it sends to another broker, or to ZooKeeper, takes longer",
+           lambda thing, given: ((int(thing), _end(given), _seconds(given)), {}),
+           (Field("other", "To broker, or zookeeper", "text", "1"), Field("seconds", "Seconds", "number", "2")), "up"),
     Action("lose", "Lose a request…", "its connection breaks at its next request or write", _lose, (OTHER, WHEN), "up"),
     Action("fail_log_dir", "Disk fails", "one of its two log directories is gone", _one, when="up"),
     Action("lag", "Lag…", "its copy of a partition falls behind and leaves the ISR", _lag,
            (Field("partition", "Partition", "partition"),), "up"),
+    Action("slow", "Slow fetches…", "its copies follow so much later, and leave the ISR when that is too late",
+           lambda thing, given: ((int(thing), _seconds(given)), {}), (SECONDS,), "up"),
     Action("catch_up", "Catch up", "its copies keep up again", _one, when="up"),
 )  # fmt: skip
 PARTITION = (
@@ -168,6 +170,8 @@ CLUSTER = (
            (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
             Field("replication_factor", "Copies", "number", "3"))),
     Action("elect_preferred", "Elect all preferred", "every partition is led by its first replica again", _none),
+    Action("add_broker", "Add broker…", "one more joins the cluster",
+           lambda thing, given: ((_number(given, "broker"),), {}), (Field("broker", "Its id", "number", ""),)),
     Action("heal", "Heal", "pauses, cuts and delays end, and followers keep up", _none),
 )  # fmt: skip
 TIME = (

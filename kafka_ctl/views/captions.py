@@ -204,6 +204,7 @@ FAULTS = {
     "heal": "Pauses, cuts and delays end, and followers keep up again.",
     "disconnect": "{0} is cut off ({2}).",
     "delay": "What {0} sends takes longer ({2}).",
+    "slow": "What {0} fetches takes longer ({2}).",
     "lose": "The next connection that {0} uses will break ({2}).",
     "fail_log_dir": "A disk of {0} fails: the copies on it are gone until it starts again.",
     "stop_zookeeper": "ZooKeeper does not answer any more; no session expires meanwhile.",
