@@ -10,7 +10,10 @@ from importlib import import_module
 from rich.console import Console
 from rich.table import Table
 
-ALL = ("importing", "simulator", "controller", "beside_kafka", "first_frame", "views", "fresh_clone")
+ALL = (
+    *("importing", "simulator", "travel", "exploring", "controller", "beside_kafka", "first_frame", "views"),
+    "fresh_clone",
+)
 
 
 def main() -> int:

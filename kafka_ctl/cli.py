@@ -17,11 +17,12 @@ import click
 
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.explore_cli import explore
 from kafka_ctl.reassign_cli import reassign
 
 SECTIONS = {
     "Learn": ("lab", "demo"),
-    "Stories": ("run", "render", "museum"),
+    "Stories": ("run", "render", "museum", "explore"),
     "Tools": ("zookeeper", "reassign"),
     "This project": ("test", "diagrams", "docs"),
 }
@@ -38,6 +39,7 @@ Examples:
                                           ... as Kafka's own log would tell it
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story without it
+  kafka-ctl explore --seconds 60          random commands and faults, until something breaks
   kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
 """
 
@@ -216,6 +218,7 @@ def docs(check: bool) -> int:
 
 
 app.add_command(reassign)
+app.add_command(explore)
 
 
 def _stale(problems: Sequence[str], cure: str) -> int:

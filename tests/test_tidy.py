@@ -28,11 +28,11 @@ ORDER = """
     brokers reassign
     controller
     lab
-    views history workshop museum
+    views history workshop museum explore
     __init__
     installing
     bootstrap
-    environment gate jupyter notebooks demo reassign_cli reference
+    environment gate jupyter notebooks demo reassign_cli explore_cli reference
     differences
     cli
     __main__
@@ -44,7 +44,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 
 CORE = """
     errors cluster table partition replica election assignment generation trace describe scala
-    controller brokers reassign lab museum zookeeper.store zookeeper.memory zookeeper.znodes
+    controller brokers reassign lab museum explore zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from kafka_ctl.errors import BadInput, NotReached
+from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.travel import compare
 
 STORY = """\
 lab brokers=[1,2,3] generation=2.0 seed=7
@@ -65,7 +65,7 @@ def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
             assert later.trace.records == cut.trace.records[: len(later.trace)]
 
 
-@pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2\n"])
+@pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2 3\n", "until 1 x\n"])
 def test_a_stop_names_a_record(story: str) -> None:
     with pytest.raises(BadInput, match=r"line 2: .*'until' needs the number of a record"):
         Lab.replay(f"lab\n{story}")

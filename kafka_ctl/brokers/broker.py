@@ -50,7 +50,7 @@ class Broker:
         self.actor = f"broker-{id}" if id >= 0 else UNNAMED
         self.state = DOWN
         self.down_since, self.paused_since = 0.0, math.inf
-        self._tasks: set[asyncio.Task] = set()
+        self._tasks: dict[asyncio.Task, None] = {}
         self.disk = Disk()
         if generated:  # in an earlier life
             self.disk.checkpoint(identity.Meta(id), overwrite=True)
@@ -87,8 +87,8 @@ class Broker:
         context = copy_context()
         context.run(PROCESS.set, self.id)
         task = self.clock.spawn(coro, context)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
         return task
 
     def adopt(self) -> None:
@@ -96,8 +96,8 @@ class Broker:
         PROCESS.set(self.id)
         task = asyncio.current_task()
         assert task is not None
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
 
     # Life
 

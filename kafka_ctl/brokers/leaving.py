@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.brokers.requests import ControlledShutdownRequest, Response
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import ZooKeeperError
 from kafka_ctl.trace import CAUSE
 
 if TYPE_CHECKING:
@@ -30,7 +31,11 @@ async def ask_to_leave(broker: Broker) -> ShutdownReport:
     remaining: tuple[TopicPartition, ...] = ()
     error: str | None = None
     for attempt in range(1, retries + 1):
-        response = await _ask_once(broker)
+        try:
+            response = await _ask_once(broker)
+        except ZooKeeperError as lost:  # Kafka logs it and stops without asking again
+            broker.record("controlled-shutdown", error=lost.code, detail=f"attempt={attempt} remaining=")
+            return ShutdownReport(attempt, remaining, lost.code)
         error, remaining = response.error, response.remaining
         broker.record(
             "controlled-shutdown",

@@ -244,7 +244,7 @@ class ReplicaLogs:
             return
         log = self._log(tp)
         while broker.listening:
-            await broker.clock.sleep(broker.costs.request)
+            await broker.clock.sleep(broker.costs.request + broker.replication.slow)
             answers = broker.network.silence(leader.id, broker.id) == math.inf
             if not answers or not leader.logs.leads(tp, state.leader_epoch):
                 await self._rest(tp, FETCH_BACKOFF, background=True)

@@ -38,10 +38,16 @@ class Replication:
         self.broker, self.started = broker, broker.clock.now()
         self.lagging: dict[TopicPartition, float] = {}
         """Partitions this follower does not keep up with, and since when."""
+        self.slow, self._slow_since = 0.0, math.inf
+        """How much longer every fetch takes us, in seconds, and since when."""
+        self._caught_up: dict[TopicPartition, float] = {}
+        """When we were last counted in again."""
         self._fetchers: dict[TopicPartition, asyncio.Task] = {}
         self._changed: dict[TopicPartition, None] = {}
         self._last_change = self._last_propagation = self.started
         self._propagator: asyncio.Task | None = None
+        self._joining: set[tuple[TopicPartition, int]] = set()
+        """Followers that are about to enter an ISR: who fetches meanwhile need not ask again."""
         self._writing: dict[TopicPartition, asyncio.Lock] = {}
 
     # As follower
@@ -70,6 +76,22 @@ class Replication:
         if task is not None:
             task.cancel()
 
+    def go_at(self, slow: float) -> None:
+        """From now on every fetch takes so much longer."""
+        self.slow, self._slow_since = slow, self.broker.clock.now() if slow else math.inf
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether we may be late somewhere."""
+        return bool(self.lagging or self.slow)
+
+    def late_since(self, tp: TopicPartition) -> float:
+        """Since when we have not been in step: we lag, or are slower than a leader waits; infinity if we are."""
+        lags = self.lagging.get(tp, math.inf)
+        if self.slow <= self.broker.config["replica.lag.time.max.ms"] / 1000:
+            return lags
+        return min(lags, max(self._slow_since, self._caught_up.get(tp, 0.0)))
+
     def fall_behind(self, tp: TopicPartition) -> None:
         self.stop(tp)
         self.lagging.setdefault(tp, self.broker.clock.now())
@@ -84,7 +106,7 @@ class Replication:
     async def _catch_up(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
         """Copy what is missing, then tell the leader by fetching from its log's end."""
         broker, said = self.broker, False
-        await broker.clock.sleep(broker.costs.catch_up)
+        await broker.clock.sleep(broker.costs.catch_up + self.slow)
         while True:
             await broker.logs.copy(tp, state)
             leader = broker.network.brokers.get(state.leader)
@@ -98,10 +120,23 @@ class Replication:
                     broker.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
                     said = True
                 if leader.replication.counts_in(tp, broker.id):
+                    self._caught_up[tp] = broker.clock.now()
                     self._fetchers.pop(tp, None)
                     broker.logs.wake(tp)
                     return
             await broker.clock.sleep(FETCH_BACKOFF, background=True)
+
+    def will_fetch(self) -> bool:
+        """Whether a follower waits for its next attempt, and that one will be answered."""
+        network, me = self.broker.network, self.broker.id
+        for tp in (*self._fetchers, *self.broker.logs.resting):
+            hosted = self.broker.replicas.hosted.get(tp)
+            leader = network.brokers.get(hosted.state.leader) if hosted else None
+            if hosted is None or leader is None or network.silence(leader.id, me) != math.inf:
+                continue
+            if self.broker.paused_since == math.inf and leader.logs.leads(tp, hosted.state.leader_epoch):
+                return True
+        return False
 
     def fetch_again(self) -> None:
         """After a silence: catch up wherever the leader has taken us out of the ISR meanwhile."""
@@ -122,9 +157,16 @@ class Replication:
             or not self.broker.logs.may_join(tp, follower)
         ):
             return False
-        if follower in hosted.replicas and follower not in hosted.state.isr:
-            self.broker.spawn(self._change_isr(tp, "expand-isr", add=follower))
+        if follower in hosted.replicas and follower not in hosted.state.isr and (tp, follower) not in self._joining:
+            self._joining.add((tp, follower))
+            self.broker.spawn(self._let_join(tp, follower))
         return True
+
+    async def _let_join(self, tp: TopicPartition, follower: int) -> None:
+        try:
+            await self._change_isr(tp, "expand-isr", add=follower)
+        finally:
+            self._joining.discard((tp, follower))
 
     def counts_in(self, tp: TopicPartition, follower: int) -> bool:
         """Whether a follower is in the ISR as far as we know."""
@@ -140,6 +182,10 @@ class Replication:
             await broker.clock.sleep(limit / 2, background=True)
             for tp, late in self.late_followers(broker.clock.now() - limit).items():
                 await self._change_isr(tp, "shrink-isr", remove=late)
+                for follower in late:
+                    other = broker.network.brokers[follower].replication
+                    if other.slow and broker.network.silence(follower, broker.id) == math.inf:
+                        other.fetch_again()  # it never stopped
 
     def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
         """By partition led here: members of the ISR that have not been in step since then."""
@@ -147,7 +193,7 @@ class Replication:
         suspects = {
             other.id
             for other in network.brokers.values()
-            if other.id != me and (other.replication.lagging or network.silence(other.id, me) != math.inf)
+            if other.id != me and (other.replication.is_suspect or network.silence(other.id, me) != math.inf)
         }
         if not suspects:
             return {}
@@ -163,7 +209,7 @@ class Replication:
         other = self.broker.network.brokers[follower]
         silent_since = self.broker.network.silence(follower, self.broker.id)
         if silent_since == math.inf:
-            return other.replication.lagging.get(tp, math.inf) <= since
+            return other.replication.late_since(tp) <= since
         expels = self.broker.world.generation.expels_silent_followers or self.broker.logs.is_behind(tp, follower)
         return expels and max(silent_since, self.broker.replicas.hosted[tp].led_since) <= since
 

@@ -76,7 +76,8 @@ class Controller:
         self.deletion_wanted = asyncio.Event()
         self.threads: list[Thread] = []
         """What runs beside the events while this controller is active."""
-        self._tasks: set[asyncio.Task] = set()
+        self._started = False
+        self._tasks: dict[asyncio.Task, None] = {}
         self.channels = Channels(self)
         self.partition_machine = PartitionStateMachine(self)
         self.replica_machine = ReplicaStateMachine(self)
@@ -95,6 +96,7 @@ class Controller:
 
     async def startup(self) -> None:
         """Begin to compete for `/controller`; in 0.10 the broker goes on only when that is decided."""
+        self._started = True
         self.spawn(self._run())
         if self.generation.single_threaded:
             self.queue.put(events.Startup())
@@ -109,23 +111,24 @@ class Controller:
 
     def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
         task = self.clock.spawn(coro)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
         return task
 
     async def session_expired(self) -> None:
         """Drop what waits in the queue, put Expire, and return when its processing has begun.
 
-        While there is no queue, nothing happens before the new session is there.
+        While there is no queue, nothing happens before the new session is there; nor before the controller competes.
         """
-        if not self.generation.single_threaded:
+        if not self.generation.single_threaded or not self._started:
             return
         started = asyncio.Event()
         self.queue.clear_and_put(events.Expire(started))
         await started.wait()
 
     def session_renewed(self) -> None:
-        self.queue.put(events.RegisterBrokerAndReelect())
+        if self._started:
+            self.queue.put(events.RegisterBrokerAndReelect())
 
     async def _run(self) -> None:
         while True:
@@ -167,7 +170,7 @@ class Controller:
             case events.Startup():
                 await leadership.startup(self)
             case events.ControllerChange():
-                await leadership.controller_change(self)
+                await leadership.noticed_change(self)
             case events.Reelect():
                 await leadership.reelect(self)
             case events.RegisterBrokerAndReelect() if self.generation.registers_first:

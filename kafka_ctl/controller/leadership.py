@@ -36,6 +36,14 @@ async def controller_change(c: Controller) -> None:
         await c.resign()
 
 
+async def noticed_change(c: Controller) -> None:
+    """The watch on `/controller` tells of a change. In 0.10 the ZooKeeper client reads it first, and tells of a
+    deletion where nothing is there any more; since then, nobody competes until the next change (KAFKA-13407)."""
+    await controller_change(c)
+    if c.active_id == -1 and not c.generation.single_threaded:
+        await elect(c)
+
+
 async def reelect(c: Controller) -> None:
     """`/controller` vanished, or our session is new: compete."""
     await controller_change(c)

@@ -142,6 +142,10 @@ class Admin:
             found += [child, *await self.tree(child)]
         return found
 
+    def record_refusal(self, error: Exception) -> None:
+        """Record that the command was refused, and why."""
+        self.trace.add("admin", "event", "refused", error=type(error).__name__, detail=str(error), cause=CAUSE.get())
+
     def asks(self, command: str, **words: Any) -> None:
         """Record a command as the cause of what follows."""
         detail = " ".join(f"{key}={value}" for key, value in words.items() if value is not None)

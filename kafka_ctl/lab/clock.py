@@ -9,11 +9,12 @@ times run in the order they were asked for, so a run depends on nothing but its 
 from __future__ import annotations
 
 import asyncio
+import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -35,7 +36,7 @@ class Clock:
     loop: asyncio.AbstractEventLoop
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task] = set()
+        self._tasks: dict[asyncio.Task, None] = {}
 
     def now(self) -> float:
         """Seconds since the clock was made."""
@@ -57,12 +58,12 @@ class Clock:
     def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task:
         """Start a task on this clock; an exception nobody takes is raised to whoever drives the lab."""
         task = self.loop.create_task(coro, context=context)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             self.failed(error)
 
@@ -90,6 +91,10 @@ class Clock:
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
+
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """What is done inside is not torn apart by Ctrl-C, as far as this clock can see to that."""
+        return nullcontext()
 
     def close(self) -> None:
         raise NotImplementedError
@@ -138,7 +143,11 @@ class VirtualClock(Clock):
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
         task = self.loop.create_task(coro)
-        self.drive(task.done, self.loop.now + LIMIT)
+        try:
+            self.drive(task.done, self.loop.now + LIMIT)
+        except BaseException:  # it goes on when the lab does, but nobody waits for it any more
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            raise
         if not task.done():
             task.cancel()
             raise NotReached(f"the command has not come to an end within {LIMIT:g} s of virtual time")
@@ -159,6 +168,31 @@ class VirtualClock(Clock):
 
     def call(self, function: Callable[[], T]) -> T:
         return function()
+
+    @contextmanager
+    def uninterrupted(self) -> Iterator[None]:
+        """Ctrl-C is taken between two callbacks, or at the end; a second one at once.
+
+        Only where it would raise KeyboardInterrupt in this thread; whoever has another handler keeps it.
+        """
+        loop, main = self.loop, threading.current_thread() is threading.main_thread()
+        if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def note(number: int, frame: object) -> None:
+            if loop.interrupted:
+                raise KeyboardInterrupt
+            loop.interrupted = True
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            late, loop.interrupted = loop.interrupted, False
+        if late:
+            raise KeyboardInterrupt
 
     def close(self) -> None:
         for task in list(self._tasks):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
 from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab import checks, story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.looking import Looking
@@ -21,36 +23,59 @@ L = TypeVar("L", bound="Commands")
 
 
 def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
-    """A call that changes the run: refused on a closed lab, remembered for the story when it was understood."""
+    """A call that changes the run: refused on a closed lab, remembered for the story unless it did nothing."""
 
     @functools.wraps(method)
     def remembered(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
         if self.closed:
             raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
-        place = len(self.commands)
-        given = story.command(method, args, kwargs)
-        self.commands.append(given._replace(seq=len(self.trace), time=self.now))
+        place, world = len(self.commands), self._world
+        given = story.command(method, args, kwargs)._replace(seq=len(self.trace), time=self.now)
+        self.commands.append(given)
+        before = world.turns, len(self.trace)
         try:
-            return method(self, *args, **kwargs)
+            with world.clock.uninterrupted():
+                return method(self, *args, **kwargs)
         except (NotReached, Unavailable):
             raise  # understood, but it did not come to an end
-        except BaseException:
-            del self.commands[place:]  # refused: nothing was done
+        except KeyboardInterrupt:
+            self._stopped()
+            raise
+        except BaseException as error:
+            if world.turns is None or (world.turns, len(self.trace)) == before:
+                del self.commands[place:]  # refused: nothing was done
+            elif isinstance(error, BadInput):
+                self.commands[place] = given.refused()
             raise
 
     remembered.is_command = True  # type: ignore[attr-defined]
     return remembered
 
 
+Work = Callable[[], Coroutine[Any, Any, None]]
+"""What one tool does."""
+ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
+"""The administrator who is at work, where there are several."""
+
+
 class Commands(Looking):
     """What every part of a lab needs to carry out commands."""
 
     closed: bool
+    generation: Generation
     commands: list[story.Command]
-    _admin: Admin
+    _usual_admin: Admin
+    _together: list[Work] | None = None
+    """Where tools that are to work at the same time are gathered."""
 
     def _known_racks(self) -> dict[int, str | None]:
         return {id: broker.rack for id, broker in self._world.brokers.items()}
+
+    def _stopped(self) -> None:
+        """Remember that what was asked last has not come to its end, and how far it has come (in memory)."""
+        if self._world.turns is not None:
+            here = max(0, len(self.trace) - 1), self._world.turns
+            self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
 
     def _ask(self, work: Callable[[], Any], name: str, **words: Any) -> None:
         async def asked() -> None:
@@ -58,7 +83,14 @@ class Commands(Looking):
             await work()
 
         self._needs_zookeeper(name)
-        self._world.run(asked())
+        if self._together is None:
+            self._world.run(asked())
+        else:
+            self._together.append(asked)
+
+    @property
+    def _admin(self) -> Admin:
+        return ADMIN.get() or self._usual_admin
 
     def _needs_zookeeper(self, asked: str) -> None:
         if isinstance(self._world, MemoryWorld) and not self._world.store.up:

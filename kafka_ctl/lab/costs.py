@@ -7,7 +7,12 @@ one ZooKeeper call at a time slow and a pipelined window of ten fast on the lab'
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from math import inf
+from typing import Any
+
+from kafka_ctl.errors import BadInput, UnknownName
 
 
 @dataclass(frozen=True)
@@ -26,3 +31,20 @@ class Costs:
     """From the end of a controlled shutdown to the end of the process: what is still to be sent gets sent."""
     catch_up: float = 0.2
     """From a follower's first fetch to its being in sync again."""
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Costs:
+        """The table with these entries changed; UnknownName or BadInput for what cannot stand in it."""
+        known = [f.name for f in fields(cls)]
+        for name, value in given.items():
+            if name not in known:
+                raise UnknownName("cost", name, known)
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < inf:
+                raise BadInput(f"the cost {name} cannot be {value!r}; it is a number of seconds, 0 or more")
+        return cls(**given)
+
+    @property
+    def changes(self) -> dict[str, float]:
+        """The entries that are not as usual."""
+        usual = asdict(Costs())
+        return {name: value for name, value in asdict(self).items() if value != usual[name]}

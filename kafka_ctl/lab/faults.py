@@ -1,6 +1,6 @@
 """What can go wrong in a lab: every fault is a command, recorded as kind `fault`.
 
-    process      kill start bounce shutdown pause lag catch_up fail_log_dir
+    process      kill start bounce shutdown pause lag catch_up slow fail_log_dir
     network      disconnect delay lose heal
     ZooKeeper    expire_session stop_zookeeper start_zookeeper
     operators    delete_controller write_znode delete_znode
@@ -12,16 +12,18 @@ starting a process.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
-from kafka_ctl.brokers.broker import DOWN, ShutdownReport
+from kafka_ctl.brokers.broker import DOWN as STOPPED
+from kafka_ctl.brokers.broker import ShutdownReport
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import checks
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.world import MemoryWorld
 from kafka_ctl.trace import CAUSE
-from kafka_ctl.zookeeper.memory_session import AFTER, BEFORE, MemorySession
+from kafka_ctl.zookeeper.memory_session import AFTER, BEFORE, DOWN, NOTICE, UP, MemorySession
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
@@ -36,7 +38,7 @@ class Faults(Commands):
     def kill(self, broker: int) -> None:
         """Kill the process, whatever it is doing: ZooKeeper notices when the session times out."""
         process = self._known(broker)
-        if process.state == DOWN:
+        if process.state == STOPPED:
             raise BadInput(f"broker {broker} is down; kill needs one that is not")
         self._fault("kill", broker, process.kill)
 
@@ -124,6 +126,15 @@ class Faults(Commands):
         self._fault("catch_up", broker, keep_up)
 
     @command
+    def slow(self, broker: int, seconds: float) -> None:
+        """Let everything that a follower fetches take so much longer, until `heal`, or with 0 no longer.
+
+        When that is longer than `replica.lag.time.max.ms` it leaves the ISRs, catches up, and leaves them again.
+        """
+        process, wait = self._broker(broker, "slow", running=True), checks.seconds("a delay", seconds)
+        self._fault("slow", broker, lambda: process.replication.go_at(wait), detail=f"+{wait:g}s")
+
+    @command
     def fail_log_dir(self, broker: int) -> None:
         """Let one of the broker's two log directories fail: the copies in it are gone until the broker starts again.
 
@@ -135,16 +146,14 @@ class Faults(Commands):
     # The network
 
     @command
-    def disconnect(self, source: int, target: int | str, one_way: bool = False) -> None:
+    def disconnect(self, source: int | str, target: int | str, one_way: bool = False) -> None:
         """Cut the way between two brokers, or between a broker and `zookeeper`, until `heal`.
 
         With `one_way`, only what `source` sends is lost. What meets a cut is sent again until it comes through or is
         given up: a broker that hears nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
         forgets a broker that is silent for its session timeout.
         """
-        ends = [self._end(source, "disconnect"), self._end(target, "disconnect")]
-        if ends[0] == ends[1]:
-            raise BadInput(f"disconnect({source}, {target}): two different ends are needed")
+        ends = self._ends(source, target, "disconnect")
 
         def cut() -> None:
             if ZOOKEEPER in ends:
@@ -165,11 +174,25 @@ class Faults(Commands):
         self._fault("disconnect", first, cut, detail=detail)
 
     @command
-    def delay(self, source: int, target: int, seconds: float) -> None:
-        """Make everything that one broker sends to another so much slower, until `heal`."""
-        ends, wait = (self._known(source).id, self._known(target).id), checks.seconds("a delay", seconds)
-        slow_down = functools.partial(setattr, self._world.network.way(*ends), "delay", wait)
-        self._fault("delay", source, slow_down, detail=f"{source} -> {target} +{wait:g}s")
+    def delay(self, source: int | str, target: int | str, seconds: float) -> None:
+        """Make everything that one broker sends to another, or to or from `zookeeper`, so much slower, until `heal`.
+
+        What is slower than a client of ZooKeeper waits for is a cut; BadInput says so.
+        """
+        ends, wait = self._ends(source, target, "delay"), checks.seconds("a delay", seconds)
+        first = next(end for end in ends if end != ZOOKEEPER)
+        if ZOOKEEPER in ends:
+            store, most = (
+                self._memory("delay").store,
+                self._world.config["zookeeper.session.timeout.ms"] / 1000 * NOTICE,
+            )
+            if wait >= most:
+                raise BadInput(f"a delay of ZooKeeper cannot be {wait:g}; from {most:g} s on it is a cut: disconnect")
+            way = f"broker-{first}", DOWN if ends[0] == ZOOKEEPER else UP
+            slow_down: Callable[[], object] = functools.partial(store.slow.__setitem__, way, wait)
+        else:
+            slow_down = functools.partial(setattr, self._world.network.way(*ends), "delay", wait)
+        self._fault("delay", first, slow_down, detail=f"{source} -> {target} +{wait:g}s")
 
     @command
     def lose(self, source: int, target: int | str, applied: bool = False) -> None:
@@ -198,11 +221,10 @@ class Faults(Commands):
             world = self._world
             world.network.heal()
             if isinstance(world, MemoryWorld):
-                for actor in list(world.store.cut):
-                    world.store.cut_off(actor, True, True)
-                world.store.start()
+                world.store.heal()
             for process in world.brokers.values():
-                if process.state != DOWN:
+                process.replication.go_at(0.0)
+                if process.state != STOPPED:
                     process.resume(CAUSE.get())
                     for tp in list(process.replication.lagging):
                         process.replication.keep_up(tp)
@@ -255,6 +277,13 @@ class Faults(Commands):
                 raise BadInput(f"{name}: ZooKeeper answers {answer.error} for {op.path}")
 
         self._ask(write, name, path=None if name == "delete_controller" else op.path)
+
+    def _ends(self, source: int | str, target: int | str, asked: str) -> list[Any]:
+        """Both ends of a connection."""
+        ends = [self._end(source, asked), self._end(target, asked)]
+        if ends[0] == ends[1]:
+            raise BadInput(f"{asked}({source}, {target}): two different ends are needed")
+        return ends
 
     def _end(self, end: int | str, asked: str) -> Any:
         """One end of a connection: a broker's id, or ZooKeeper."""

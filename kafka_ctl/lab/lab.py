@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.producing import Producing
 from kafka_ctl.lab.reassigning import Reassigning
+from kafka_ctl.lab.settings import parse_brokers, parse_config
+from kafka_ctl.lab.together import Together
 from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
+class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -56,17 +59,17 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
         self.closed = True
         self.generation = Generation(generation)
         self.seed, self.zookeeper = checks.whole("a seed", seed), checks.text("zookeeper", zookeeper)
-        self._racks = world.parse_brokers(brokers)
+        self._racks = parse_brokers(brokers)
         self._given_config = dict(checks.mapping("a config", config or {}))
-        settings = world.parse_config(self.generation, config)
+        settings = parse_config(self.generation, config)
         if min(self._racks) < 0:
             check_configured(NOT_CONFIGURED, settings)
         self._world = world.open_world(zookeeper, self.generation, settings, seed, costs, history)
         self.closed = False
         self.commands: list[story.Command] = []
-        self._admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
+        self._usual_admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
         self._producer = Producer(self._world)
-        self._settled_first, self._described = settle, described
+        self._settled_first, self._described, self._costs = settle, described, costs or Costs()
         try:
             for broker, rack in self._racks.items():
                 self._world.add_broker(broker, rack)
@@ -87,7 +90,7 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
         change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput for what cannot be read or be.
         """
         description = parse_description(path_or_text)
-        brokers = world.parse_brokers(options.pop("brokers", description.brokers))
+        brokers = parse_brokers(options.pop("brokers", description.brokers))
         if missing := sorted(set(description.brokers) - brokers.keys()):
             raise BadInput(f"brokers={sorted(brokers)}: the description also has {', '.join(map(str, missing))}")
         return cls(brokers, described=description, **options)
@@ -114,13 +117,18 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
 
     @command
     def step(self, n: int = 1) -> None:
-        """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet."""
+        """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet.
+
+        Raises NotReached when something goes on for an hour without leaving a record.
+        """
         clock = self._world.clock
         if not isinstance(clock, VirtualClock):
             raise BadInput("step needs the memory world; real time cannot be stopped")
         for _ in range(checks.whole("a number of steps", n)):
             size = len(self.trace)
-            clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle)  # type: ignore[misc]
+            clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle, self.now + LIMIT)  # type: ignore[misc]
+            if len(self.trace) == size and not clock.loop.idle:
+                raise NotReached(f"no moment has left a record within {LIMIT:g} s of virtual time")
 
     @command
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
@@ -139,11 +147,15 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
         if not callable(holds):
             raise BadInput(f"run_until({holds!r}): a function of the lab, or of nothing, that says when to stop")
         given = (self,) if inspect.signature(holds).parameters else ()
-        start, size = self._world.clock.now(), len(self.trace)
-        reached = self._world.run_until(lambda: holds(*given), None if limit == LIMIT else limit)
-        if self._world.is_memory:  # in the story, that much time passed
-            seconds = self._world.clock.now() - start
-            self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
+        start, size, reached = self.now, len(self.trace), False
+        try:
+            with self._world.clock.uninterrupted():
+                reached = self._world.run_until(lambda: holds(*given), None if limit == LIMIT else limit)
+        finally:
+            if self._world.is_memory:  # in the story, that much time passed, and it stopped just there
+                seconds = math.ceil((self.now - start) * 1e6 + 1) / 1e6
+                self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
+                self._stopped()
         if not reached:
             why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
             raise NotReached("; ".join(filter(None, (why, self._world.hopeless()))))
@@ -163,6 +175,7 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Travel, Pictures):
         opening: dict[str, Any] = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}
+        opening |= {"costs": self._costs.changes} if self._costs.changes else {}
         opening |= {"description": described.compact(self._described)} if self._described else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return opening

@@ -49,10 +49,7 @@ class Looking:
     def _look(self, at: Callable[[view.Znodes], T]) -> T:
         """Look at ZooKeeper, and at the actors while none of them moves."""
 
-        async def look() -> T:
-            return at(await self._world.dump())
-
-        return self._world.run(look())
+        return self._world.look(at)
 
     @property
     def zookeeper_address(self) -> str | None:

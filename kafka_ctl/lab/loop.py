@@ -56,7 +56,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready: deque[tuple[Callable[..., Any], tuple, Context | None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = 0
+        self.turns = 0
+        """Callbacks run so far."""
+        self.interrupted = False
+        """Somebody wants to stop (Ctrl-C); done between two callbacks, so that no actor dies of it."""
         self.failures: list[BaseException] = []
+        self.choose: Callable[[list[Timer]], Timer] | None = None
+        """Picks the next of the foreground timers, whenever it is due; the earliest comes next where nobody picks."""
         self.held: dict[int | None, list[tuple[Callable[..., Any], tuple, Context]]] = {}
         """By process that stands still: what it would have done meanwhile."""
 
@@ -117,10 +123,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def run_one(self) -> None:
         """Run the next callback, moving time forward to it if need be."""
+        self.turns += 1
         if self._ready:
             callback, args, context = self._ready.popleft()
         else:
-            _, _, timer = heapq.heappop(self._timers)
+            timer = self._next_timer()
             if timer.cancelled:
                 return
             self.now = max(self.now, timer.when)
@@ -134,6 +141,19 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         else:
             context.run(callback, *args)
 
+    def _next_timer(self) -> Timer:
+        if self.choose is not None and (pending := self.pending):
+            chosen = self.choose(pending)
+            self._timers = [entry for entry in self._timers if entry[2] is not chosen]
+            heapq.heapify(self._timers)
+            return chosen
+        return heapq.heappop(self._timers)[2]
+
+    @property
+    def pending(self) -> list[Timer]:
+        """The foreground timers that wait, the earliest first."""
+        return [timer for _, _, timer in sorted(self._timers) if not timer.background and not timer.cancelled]
+
     def hold(self, process: int) -> None:
         """Let a process stand still: its callbacks wait until it is released."""
         self.held.setdefault(process, [])
@@ -142,11 +162,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready.extend(self.held.pop(process, ()))
 
     def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
-        """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`."""
+        """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`.
+
+        Raises KeyboardInterrupt when interrupted, and what an actor died of.
+        """
         before = asyncio._get_running_loop()
         asyncio._set_running_loop(self)
         try:
             while not until():
+                if self.interrupted:
+                    self.interrupted = False
+                    raise KeyboardInterrupt
                 if not self._ready:
                     when = self.next_time
                     if when is None or (deadline is not None and when > deadline):

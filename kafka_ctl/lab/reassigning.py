@@ -62,6 +62,7 @@ class Reassigning(Commands):
         async def ask() -> None:
             if api:
                 refused.update(await self._alter(wanted))
+                _told(refused, len(wanted))
             else:
                 await self._admin.reassign(wanted)
 
@@ -84,6 +85,7 @@ class Reassigning(Commands):
 
         async def ask() -> None:
             refused.update(await self._alter(dict.fromkeys(wanted)))
+            _told(refused, len(wanted))
 
         self._ask(ask, "cancel_reassignment", partitions=",".join(map(str, wanted)))
         return _told(refused, len(wanted))

@@ -25,11 +25,14 @@ KINDS = {
     "seed": (int, "a whole number"),
     "settle": (bool, "true or false"),
     "config": (dict, MAPPING),
+    "costs": (dict, MAPPING),
     "changes": (dict, MAPPING),
 }
 """What the words of a story's first line may be."""
 QUIET, SHOWN = "quiet", ("show", "check")
 """What golden stories put before a command whose output is not wanted, and their commands that only look."""
+UNTIL, REFUSED = "until", "refused"
+"""What stories say of the command before (it ended there), and before one that was refused after it had been begun."""
 
 
 class Command(NamedTuple):
@@ -43,6 +46,10 @@ class Command(NamedTuple):
     """How many records the trace had."""
     time: float = 0.0
     """Seconds since the lab was opened."""
+
+    def refused(self) -> Command:
+        """The same command as one that was refused."""
+        return self._replace(name=REFUSED, args=(self.name, *self.args))
 
     def __str__(self) -> str:
         words = [_write(a) for a in self.args]
@@ -139,9 +146,10 @@ def read(text: str | Any) -> str:
 def opening(line: Command) -> dict[str, Any]:
     """The arguments of `Lab` from a story's first command."""
     from kafka_ctl.generation import Generation
+    from kafka_ctl.lab.costs import Costs
     from kafka_ctl.lab.described import expand
 
-    known = ("brokers", "generation", "seed", "config", "settle", "changes", "description")
+    known = ("brokers", "generation", "seed", "config", "costs", "settle", "changes", "description")
     if line.name != "lab" or line.args or set(line.kwargs) - set(known):
         raise BadInput(
             f"line {line.line}: a story begins with 'lab' and {', '.join(known)} by name; "
@@ -156,5 +164,7 @@ def opening(line: Command) -> dict[str, Any]:
         given["brokers"] = {int(id) if id.isdecimal() else id: rack for id, rack in racks}
     if "description" in given:
         given["described"] = expand(given.pop("description"))
+    if "costs" in given:
+        given["costs"] = Costs.of(given["costs"])
     changes = given.pop("changes", {})
     return given | {"generation": Generation(str(given.get("generation", "2.0")), **changes)}

@@ -7,37 +7,34 @@ understands:
     until 812        the settle before ended here, just after record 812
 
 What is stopped goes on with whatever is asked next. A stop is between two callbacks: the records that one callback
-writes belong together. Only virtual time can be travelled.
+writes belong together. Where callbacks that leave no record came before the stop, a second number says how many have
+run altogether. Only virtual time can be travelled.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from kafka_ctl.describe import describe
-from kafka_ctl.errors import BadInput, NotReached, UnknownName
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.clock import Halted, VirtualClock
 from kafka_ctl.lab.commands import Commands
-from kafka_ctl.lab.story import Command
+from kafka_ctl.lab.story import REFUSED, UNTIL, Command
 from kafka_ctl.lab.world import MEMORY
-from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.lab import Lab
+    pass
 
-OPEN, UNTIL = "lab", "until"
-TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
+OPEN = "lab"
 OPENED = Command(OPEN, (), {})
 """The settling with which a lab begins."""
-Part = tuple[list[Command], int | float | None]
-"""Commands, and where they stop: after a record (int), so many seconds into the last one (float), or nowhere."""
+Stop = tuple[int, int] | float | None
+"""Where commands end: after a record and so many callbacks, so many seconds into the last one, or at its end."""
+Part = tuple[list[Command], Stop]
 
 
 class Travel(Commands):
@@ -95,27 +92,27 @@ class Travel(Commands):
             raise
         return lab
 
-    def _play(self, lines: list[Command], stop: int | float | None, note: Callable[[int], None] | None) -> None:
+    def _play(self, lines: list[Command], stop: Stop, note: Callable[[int], None] | None) -> None:
         """Run commands up to their stop, which becomes a line of the story."""
         clock, records = self._memory("a run that stops").clock, self.trace.records
         if isinstance(stop, float):
             self._run(lines[:-1])
             lines = lines[-1:]
         end = clock.now() + stop if isinstance(stop, float) else math.inf
-        last = stop if isinstance(stop, int) else math.inf
+        last, turns = stop if isinstance(stop, tuple) else (math.inf, 0)
 
         def halt() -> bool:
             if note is not None:
                 note(len(records))
-            return len(records) > last or (clock.loop.next_time or 0.0) > end
+            return (len(records) > last and clock.loop.turns >= turns) or (clock.loop.next_time or 0.0) > end
 
         clock.halt = halt
         try:
             self._run(lines)
         except Halted:
-            if isinstance(stop, float):
-                clock.loop.now = end
-            self.commands.append(Command(UNTIL, (len(records) - 1,), {}, 0, len(records), self.now))
+            self._stopped()
+            if isinstance(stop, tuple) and not turns:  # the first callback that is known to have left the record
+                self.commands[-1] = self.commands[-1]._replace(args=(len(records) - 1,))
         finally:
             clock.halt = None
 
@@ -129,15 +126,17 @@ class Travel(Commands):
                     self.do(line)
             except Halted:
                 raise
-            except NotReached:
+            except (NotReached, Unavailable):
                 if line is lines[-1]:
                     raise
             if isinstance(clock, VirtualClock) and clock.halt is not None and clock.halt():
                 raise Halted
 
     def do(self, line: Command) -> object:
-        """Run one command of a story."""
-        method = getattr(type(self), line.name, None)
+        """Run one command of a story; one that was refused may be refused again."""
+        refused = line.name == REFUSED and bool(line.args)
+        line = line._replace(name=line.args[0], args=line.args[1:]) if refused else line
+        method = getattr(type(self), str(line.name), None)
         if not getattr(method, "is_command", False):
             known = [name for name in dir(type(self)) if getattr(getattr(type(self), name), "is_command", False)]
             raise UnknownName(f"command (line {line.line})", line.name, known)
@@ -146,6 +145,8 @@ class Travel(Commands):
         except TypeError as error:
             raise BadInput(f"line {line.line}: {line}: {error}") from None
         except BadInput as error:
+            if refused:
+                return None
             error.args = (f"line {line.line}: {error}" if line.line else str(error),)
             raise
 
@@ -216,80 +217,10 @@ def _parts(lines: Iterable[Command], until: int | None = None) -> Iterator[Part]
         if line.name != UNTIL:
             part.append(line)
             continue
-        if len(line.args) != 1 or line.kwargs or not isinstance(line.args[0], int):
+        if not 1 <= len(line.args) <= 2 or line.kwargs or not all(isinstance(number, int) for number in line.args):
             raise BadInput(f"line {line.line}: {line}: 'until' needs the number of a record")
         if until is not None and until <= line.args[0]:
             break
-        yield part, line.args[0]
+        yield part, (*line.args, 0)[:2]
         part = []
-    yield part, until
-
-
-class Difference(NamedTuple):
-    """Something that two runs end with differently: its name and its value in each; None where it does not exist."""
-
-    what: str
-    left: object
-    right: object
-
-
-class Comparison(NamedTuple):
-    """Two runs side by side: the first fact in which they part, and how they end."""
-
-    parted: int | None
-    """How many facts they share; None if all of both."""
-    left: Record | None
-    """What the left run did then; None if it had ended."""
-    right: Record | None
-    differences: tuple[Difference, ...]
-    """How controller, partitions, brokers, znodes and violations differ at their ends."""
-
-    def __str__(self) -> str:
-        if self.parted is None and not self.differences:
-            return "the same facts from beginning to end"
-        lines = []
-        if self.parted is None:
-            lines.append("the same facts in the same order")
-        else:
-            lines.append(f"the first {self.parted} facts are the same, then")
-            for side, record in (("left", self.left), ("right", self.right)):
-                lines.append(f"  {side:<5}  {'has ended' if record is None else describe(record)}")
-        lines += [f"{d.what}\n  left   {d.left}\n  right  {d.right}" for d in self.differences]
-        return "\n".join(lines)
-
-
-def compare(left: Lab, right: Lab) -> Comparison:
-    """Where two runs part and how they end differently. When things happened does not count, only what and in which
-    order; neither do the times that znodes contain."""
-    parted = next(
-        (n for n, (a, b) in enumerate(zip_longest(map(_fact, left.trace), map(_fact, right.trace))) if a != b), None
-    )
-    here = [None if parted is None or parted >= len(lab.trace) else lab.trace[parted] for lab in (left, right)]
-    ends = [_ending(lab) for lab in (left, right)]
-    names = dict.fromkeys([*ends[0], *ends[1]])
-    differ = [Difference(n, ends[0].get(n), ends[1].get(n)) for n in names if ends[0].get(n) != ends[1].get(n)]
-    return Comparison(parted, here[0], here[1], tuple(differ))
-
-
-def _fact(record: Record) -> Record:
-    """A record without its moment."""
-    detail = record.detail and TIMESTAMP.sub("timestamp", record.detail)
-    return record._replace(time_ms=0.0, detail=detail)
-
-
-def _ending(lab: Lab) -> dict[str, object]:
-    """What a run has come to, by name."""
-    controller = lab.controller
-    ending: dict[str, object] = {"controller": controller and f"{controller.id} epoch={controller.epoch}"}
-    for p in lab.partitions():
-        ending[f"{p.topic}-{p.partition}"] = (
-            f"{p.state} leader={p.leader} isr={list(p.isr)} replicas={list(p.replicas)} "
-            f"leader_epoch={p.leader_epoch} zk_version={p.zk_version}"
-        )
-    for id, broker in lab.brokers.items():
-        leads, follows = ([str(tp) for tp in tps] for tps in (broker.leads, broker.follows))
-        ending[f"broker {id}"] = f"{broker.state} leads={leads} follows={follows}"
-    for path, (data, _, _) in lab.znodes().items():
-        if not path.endswith("/state"):  # that is shown as a partition
-            ending[path] = TIMESTAMP.sub("timestamp", data.decode("utf-8", "backslashreplace"))
-    return ending
+    yield part, None if until is None else (until, 0)

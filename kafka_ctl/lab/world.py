@@ -1,4 +1,4 @@
-"""A world: the three ports (store, network, clock), the settings, and the brokers that live in it.
+"""A world: the three ports (store, network, clock) and the brokers that live in it.
 
 `memory` is virtual time and a ZooKeeper in this process. Everything else is real time and a real ZooKeeper
 (`real.py`): one started for the lab (`embedded`) or anybody's (`host:port/chroot`).
@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from types import NoneType
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, Broker
+from kafka_ctl.brokers.replication import FETCH_BACKOFF
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, IdentityError, NotReached, UnknownName, needed_for
+from kafka_ctl.errors import IdentityError, NotReached, needed_for
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
 from kafka_ctl.lab.costs import Costs
@@ -32,63 +32,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MEMORY, EMBEDDED = "memory", "embedded"
 CLUSTER_ID = "kafka-ctl-teaching-kit"
-
-MAX_ID = 2**31 - 1
-"""The largest broker id: Kafka's are 32-bit integers."""
-ZERO_IS_FINE = (
-    "controlled.shutdown.retry.backoff.ms",
-    "leader.imbalance.per.broker.percentage",
-    "reserved.broker.max.id",
-)
-"""Configuration keys that may be 0; the others are intervals, sizes and counts."""
-
-
-def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Kafka's configuration with the generation's defaults; UnknownName or BadInput for what it cannot be."""
-    config = dict(generation.config)
-    for key, value in (given or {}).items():
-        if key not in config:
-            raise UnknownName("configuration key", key, sorted(config))
-        default = config[key]
-        if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, (bool, int)):
-            wanted = "True or False" if isinstance(default, bool) else "a whole number"
-            raise BadInput(f"configuration key {key!r} cannot be {value!r}; it is {wanted}")
-        least = 0 if key in ZERO_IS_FINE else 1
-        if not isinstance(value, bool) and value < least:
-            raise BadInput(f"configuration key {key!r} cannot be {value}; it is {least} or more")
-        config[key] = value
-    return config
-
-
-def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> dict[int, str | None]:
-    """Broker ids and their racks: 3 means 1, 2, 3; or a list of ids; or {id: rack}.
-
-    In a list, None is a broker that gets its id from ZooKeeper; a number below 0 keeps its place here.
-    """
-    if isinstance(brokers, int) and not isinstance(brokers, bool):
-        if not 1 <= brokers <= 1000:
-            raise BadInput(f"brokers={brokers}: a lab has 1 to 1000 brokers, or a list of their ids")
-        return dict.fromkeys(range(1, brokers + 1))
-    if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
-        raise BadInput(f"brokers={brokers!r}: a number of brokers, a list of ids, or a mapping of ids to racks")
-    listed = brokers if isinstance(brokers, Mapping) else list(brokers)
-    unnamed: dict[int, str | None] = {}
-    if isinstance(listed, list):
-        known = [broker for broker in listed if broker is not None]
-        unnamed, listed = dict.fromkeys(range(len(known) - len(listed), 0)), known
-    racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
-    if not racks and not unnamed:
-        raise BadInput("brokers: a lab needs at least one broker")
-    for broker in racks:
-        if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
-            raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more, or None in a list")
-        if broker > MAX_ID:
-            raise BadInput(f"broker id {broker}: an id is {MAX_ID} or less")
-        if not isinstance(racks[broker], (str, NoneType)):
-            raise BadInput(f"broker {broker} cannot be in rack {racks[broker]!r}; a rack is a name or None")
-    if len(racks) != len(listed):
-        raise BadInput(f"brokers={listed}: an id stands there twice")
-    return dict(sorted(racks.items())) | unnamed
 
 
 class World:
@@ -176,12 +119,29 @@ class World:
         now = self.clock.now()
         return any(broker.listening and broker.replication.late_followers(now) for broker in self.brokers.values())
 
+    def _somebody_will_fetch(self) -> bool:
+        """Whether a follower that waits for its next attempt will succeed then."""
+        return any(broker.listening and broker.replication.will_fetch() for broker in self.brokers.values())
+
     # What the lab asks of a world.
 
     @property
     def violations(self) -> tuple[Violation, ...]:
         """The invariants broken so far; on real time none is checked."""
         return ()
+
+    @property
+    def turns(self) -> int | None:
+        """How many callbacks have run: what a point of a run is known by; None where no run comes to it again."""
+        return None
+
+    def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
+        """Look at the znodes, and at the actors while none of them moves."""
+
+        async def look() -> T:
+            return at(await self.dump())
+
+        return self.run(look())
 
     @property
     def address(self) -> str | None:
@@ -238,11 +198,18 @@ class MemoryWorld(World):
 
     @property
     def healthy(self) -> bool:
-        return super().healthy and self.store.up and not self.store.cut
+        return super().healthy and self.store.sound
 
     @property
     def violations(self) -> tuple[Violation, ...]:
         return tuple(self.checker.violations)
+
+    @property
+    def turns(self) -> int:
+        return self.clock.loop.turns
+
+    def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
+        return at(dict(self.store.snapshot()))
 
     def expire(self, session: Session) -> None:
         assert isinstance(session, MemorySession)
@@ -253,9 +220,10 @@ class MemoryWorld(World):
         self._settle(limit)
         patience = self.config["replica.lag.time.max.ms"] / 1000
         for _ in range(4):  # leaders look every half of that time whether a follower is late
-            if not self._somebody_is_late():
+            late = self._somebody_is_late()
+            if not late and not self._somebody_will_fetch():
                 break
-            self.clock.drive(lambda: False, self.clock.now() + patience / 2)
+            self.clock.drive(lambda: False, self.clock.now() + (patience / 2 if late else FETCH_BACKOFF))
             self._settle(limit)
         self.checker.rest()
 

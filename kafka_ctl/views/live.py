@@ -13,13 +13,13 @@ import traitlets
 
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.lab import story
-from kafka_ctl.lab.travel import compare
+from kafka_ctl.lab.comparison import compare
 from kafka_ctl.views.actions import command, menu
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.growing import Growing
 from kafka_ctl.views.player import HERE, Widget
-from kafka_ctl.views.script import UNTIL, call, script
+from kafka_ctl.views.script import REFUSED, UNTIL, call, script
 
 ESM = "".join((HERE / name).read_text(encoding="utf-8") for name in ("player.js", "live.js"))
 
@@ -92,7 +92,7 @@ class Live(Widget):
 
     def _undo(self) -> dict[str, Any]:
         commands = list(self.lab.commands)
-        while commands and commands[-1].name == UNTIL:
+        while commands and commands[-1].name in (UNTIL, REFUSED):
             commands.pop()
         if not commands:
             raise BadInput("there is nothing to undo: no command has been given yet")

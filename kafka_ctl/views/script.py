@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kafka_ctl.lab.story import Command
-
-UNTIL = "until"
+from kafka_ctl.lab.story import REFUSED, UNTIL, Command
 
 
 def script(lab: Any, name: str = "lab") -> list[str]:
     """One line for the lab and one for each command given so far.
 
-    What has no call of its own (a description, a run stopped at a record) is told as the story that replays it.
+    What has no call of its own (a description, what things cost, a run stopped at a record, a command that was
+    refused) is told as the story that replays it.
     """
     opening, commands = lab._opening(), list(lab.commands)
-    told = max((place + 1 for place, c in enumerate(commands) if c.name == UNTIL), default=0)
+    told = max((place + 1 for place, c in enumerate(commands) if c.name in (UNTIL, REFUSED)), default=0)
     lines = []
-    if told or "description" in opening:
+    if told or {"description", "costs"} & opening.keys():
         text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:told]])
         lines.append(f"{name} = Lab.replay({_plain(text)})")
     else:

@@ -52,6 +52,8 @@ class MemoryStore(Store):
         """The server answers."""
         self.cut: dict[str, tuple[bool, bool]] = {}
         """Actors that cannot reach the server, or that it cannot reach: whether they can send, and hear."""
+        self.slow: dict[tuple[str, str], float] = {}
+        """By actor and way: how much longer messages take, in seconds; 0 afterwards, for they never overtake."""
         self._changed = asyncio.Event()
         self._next_session = 0x1000
         self._data_watches: dict[str, dict[int, None]] = {}
@@ -111,9 +113,23 @@ class MemoryStore(Store):
                 session.cut(sends, hears)
         self._notify()
 
+    @property
+    def sound(self) -> bool:
+        """Whether the server answers, and everybody at the usual speed."""
+        return self.up and not self.cut and not any(self.slow.values())
+
+    def heal(self) -> None:
+        """Nothing is wrong any more, nor about to be."""
+        for actor in list(self.cut):
+            self.cut_off(actor, True, True)
+        self.slow = dict.fromkeys(self.slow, 0.0)
+        for session in self._clients():
+            session.breaks = None
+        self.start()
+
     def _clients(self) -> list[MemorySession]:
         """Every session that somebody still believes to have."""
-        self._unaware = {id: s for id, s in self._unaware.items() if s.listening and not s.connected}
+        self._unaware = {id: s for id, s in self._unaware.items() if s.listening and not (s.connected and s.hears)}
         return [*self.sessions.values(), *self._unaware.values()]
 
     def stop(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, ZooKeeperError
@@ -20,6 +20,8 @@ from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session
 if TYPE_CHECKING:
     from kafka_ctl.zookeeper.memory import MemoryStore
 
+UP, DOWN = "up", "down"
+"""The ways of a message: to the server, and from it."""
 BEFORE, AFTER = "before", "after"
 """When a connection breaks: before or after the server has applied the write."""
 NOTICE = 2 / 3
@@ -42,6 +44,8 @@ class MemorySession(Session):
         """There is a connection, what goes either way on it arrives, and the client's process does not stand still."""
         self.breaks: str | None = None
         """When the connection breaks at the next write, if it does."""
+        self._arrival: dict[str, float] = {}
+        """When the last message either way arrives, where a way is or was slow."""
         self._context = copy_context()
         self._waiting: dict[asyncio.Future, None] = {}
         self._missed: list[tuple[Callable[..., None], Any, int | None]] = []
@@ -68,8 +72,17 @@ class MemorySession(Session):
         answer = server.clock.loop.create_future()
         self._waiting[answer] = None
         if self.sends:
-            server.clock.later(server.half_trip, self._arrive, ops, CAUSE.get(), answer)
+            self._travel(UP, self._arrive, ops, CAUSE.get(), answer)
         return answer
+
+    def _travel(self, way: str, callback: Callable[..., None], *args: Any, context: Context | None = None) -> None:
+        """Call when what is sent now gets there: half a round trip later or more, and not before earlier messages."""
+        server = self.server
+        when = server.clock.now() + server.half_trip
+        if server.slow:
+            when = max(when + server.slow.get((self.actor, way), 0.0), self._arrival.get(way, 0.0))
+            self._arrival[way] = when
+        server.clock.loop.call_at(when, callback, *args, context=context)
 
     def _arrive(self, ops: Sequence[Op], cause: int | None, answer: asyncio.Future) -> None:
         """At the server: apply what came in together, in order, unless the connection broke on the way."""
@@ -87,7 +100,7 @@ class MemorySession(Session):
         if breaks == AFTER:
             self.break_connection()
         elif self.hears:
-            server.clock.later(server.half_trip, self._answered, answer, results)
+            self._travel(DOWN, self._answered, answer, results)
 
     def _answered(self, answer: asyncio.Future, results: list[Result]) -> None:
         self._waiting.pop(answer, None)
@@ -111,8 +124,7 @@ class MemorySession(Session):
         self._later(self.listener, state, seq)
 
     def _later(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
-        server = self.server
-        server.clock.loop.call_later(server.half_trip, self._tell, listener, what, seq, context=self._context)
+        self._travel(DOWN, self._tell, listener, what, seq, context=self._context)
 
     def _tell(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
         if not (self.connected and self.hears):

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from kafka_ctl.lab import story as stories_language
+from kafka_ctl.lab.settings import parse_brokers
 from kafka_ctl.lab.story import Command
-from kafka_ctl.lab.world import parse_brokers
 from tests.conformance import normal
 from tests.conformance.cluster import Cluster
 from tests.conformance.release import HERE, RELEASES, Release

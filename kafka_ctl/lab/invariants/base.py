@@ -54,6 +54,8 @@ class Invariant:
     sentence: ClassVar[str]
     """What must be true, in words a learner understands: the class's docstring."""
     breakable: ClassVar[tuple[Breakable, ...]] = ()
+    follows: ClassVar[tuple[str, ...]] = ()
+    """Invariants by id: once one of them is broken in a way that is known, so is this, for it follows from that."""
     needs: ClassVar[str | None] = None
     """The field of a generation without which the invariant means nothing."""
 

@@ -98,7 +98,8 @@ class Checker:
         if key in self._reported:
             return
         self._reported.add(key)
-        known = because or invariant.known(self.generation, self.config, text)
+        cause = next((v.known for v in self.violations if v.known and v.invariant in invariant.follows), None)
+        known = because or invariant.known(self.generation, self.config, text) or cause
         topic, partition, broker = _columns(subject)
         seq = self.trace.add(
             "invariants", "violation", invariant.name, topic, partition, broker,

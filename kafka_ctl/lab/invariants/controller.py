@@ -126,6 +126,7 @@ class EpochsTellWhoChanged(Invariant):
 
     id, name = "I10", "epochs-tell-who-changed"
     motive = "KAFKA-13790"
+    follows = ("I8",)
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if old is None or new is None or record.actor == "admin":

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.lab.invariants.base import Breakable, Invariant
+from kafka_ctl.lab.invariants.facts import TOPIC
 from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.world import World
+
+
+UNWATCHED = Breakable("change before the watch", True, "KAFKA-13407", "none of them acts")
+"""`/controller` changed again before whoever was told of the first change looked, so nobody was told of the second."""
+OVERTAKEN = Breakable("session renewed at start", True, "KAFKA-4229", "none of them acts")
+"""0.10: who resigns for a new session does not notice that it has just been elected in it."""
+AWAY = Breakable("away at a deletion", True, "MetadataCache.scala, updateCache", "believes")
+"""A broker that was not registered when a topic was deleted is never told to forget it."""
 
 
 def running(world: World) -> list[Broker]:
@@ -23,6 +32,7 @@ class EverybodyIsTold(Invariant):
 
     id, name = "I14", "everybody-is-told"
     motive = "KAFKA-7235, KAFKA-13407"
+    follows = ("I8",)
     breakable = (
         Breakable("introduces_brokers_first", False, "KAFKA-4443"),
         Breakable("clears_batches", False, "KAFKA-2300"),
@@ -30,6 +40,8 @@ class EverybodyIsTold(Invariant):
     )
 
     def rest(self, world: World) -> None:
+        if world.acting() is None:
+            return  # I19 tells of that
         brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
         for tp, state in self.facts.states.items():
             assignment = self.facts.assigned(tp)
@@ -51,12 +63,24 @@ class AllAgree(Invariant):
 
     id, name = "I18", "all-agree"
     motive = "EventuallyMetadataConverges in formal models of Kafka"
+    follows = ("I8",)
     breakable = (
+        AWAY,
         Breakable("accepts_own_isr", False, "KAFKA-1382"),
         Breakable("clears_batches", False, "KAFKA-2300"),
         Breakable("caches_bumped_epoch", False, "KAFKA-9212"),
         Breakable("broker_epochs", False, "KAFKA-7235"),
     )
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.gone: dict[str, int] = {}
+        """Topics that were deleted, and the record of that."""
+
+    def written(self, record: Record) -> None:
+        path = record.path or ""
+        if record.action == "delete" and path.startswith(TOPIC) and "/" not in path[len(TOPIC) :]:
+            self.gone[path[len(TOPIC) :]] = record.seq
 
     def rest(self, world: World) -> None:
         acting = world.acting()
@@ -70,7 +94,14 @@ class AllAgree(Invariant):
             if believed != stored:
                 for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
                     text = f"{who} believes {_told(believed.get(tp))} of {tp}; ZooKeeper has {_told(stored.get(tp))}"
-                    self.broken(None, text, tp, who)
+                    self.broken(None, text, tp, who, because=self._missed(who, tp.topic))
+
+    def _missed(self, who: str, topic: str) -> str | None:
+        """Why a broker knows of a topic that was deleted while it was not registered: nobody ever takes it back."""
+        kind, _, id = who.partition(" ")
+        since = self.facts.registered.get(int(id), -1) if kind == "broker" else -1
+        missed = topic not in self.facts.assignments and self.gone.get(topic, since) < since
+        return AWAY.ticket if missed else None
 
 
 def _told(state: tuple | None) -> str:
@@ -84,13 +115,31 @@ class WhatIsWishedHappens(Invariant):
 
     id, name = "I19", "what-is-wished-happens"
     motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
+    follows = ("I8",)
     breakable = (
         Breakable("reads_brokers_once", False, "KAFKA-3085", "is led by"),
+        UNWATCHED,
+        OVERTAKEN,
         Breakable("skips_own_reelection", False, "KAFKA-4229", "none of them acts"),
         Breakable("fails_waiters_at_expiry", False, "KAFKA-6879", "not registered"),
         Breakable("restores_assignments", False, "KAFKA-6612", "is to be deleted"),
         Breakable("tolerates_missing_state", False, "KAFKA-6650", "is to be deleted"),
     )
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.vacated = self.failed = self.raced = False
+        """The last controller resigned because it could not take over or, looking who is controller, found nobody;
+        or in 0.10 because its session was new, and it did not look who had just been elected."""
+
+    def said(self, record: Record) -> None:
+        if record.action == "resigned":
+            cause = self.facts.records[record.cause] if record.cause is not None else None
+            event = cause.action if cause is not None else ""
+            self.vacated = self.failed or event == "ControllerChange"
+            self.raced = event == "RegisterBrokerAndReelect" and not self.generation.single_threaded
+        elif record.action in ("election_failed", "ready"):
+            self.failed = record.action == "election_failed"
 
     def rest(self, world: World) -> None:
         live = {broker.id: broker for broker in running(world)}
@@ -99,12 +148,18 @@ class WhatIsWishedHappens(Invariant):
         acting = world.acting()
         if acting is None or self.facts.controller != acting.id or acting.context.epoch != self.facts.epoch:
             text = "brokers are up, but none of them acts as the controller that ZooKeeper knows"
-            self.broken(None, text, "controller")
+            self.broken(None, text, "controller", because=self._unnoticed())
             return
         if absent := sorted(live.keys() - self.facts.registered):
             self.broken(None, f"brokers {absent} are up but not registered", "registered")
         for text, subject in (*self._leaderless(live), *self._undeleted(world, live), *self._unmoved(live)):
             self.broken(None, text, subject)
+
+    def _unnoticed(self) -> str | None:
+        """Why nobody competes: what was watched had changed before it was looked at again; or who resigned had won."""
+        if self.facts.controller is not None:
+            return OVERTAKEN.ticket if self.raced else None
+        return UNWATCHED.ticket if self.vacated else None
 
     def _serves(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
         return id in live and not live[id].disk.refuses(tp)
@@ -183,6 +238,7 @@ class TheDeadDoNotLead(Invariant):
 
     id, name = "I21", "the-dead-do-not-lead"
     motive = "KAFKA-3143"
+    follows = ("I8",)
     breakable = (
         Breakable("resets_dead_leader", False, "KAFKA-708"),
         Breakable("reads_brokers_once", False, "KAFKA-3085"),

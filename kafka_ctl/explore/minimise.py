@@ -1,0 +1,116 @@
+"""Minimising a walk: the shortest story that still breaks the same invariant.
+
+First whole stretches of commands are left out, then shorter and shorter ones, then single ones (delta debugging); then
+what is left is made simpler: fewer brokers, a plain configuration, time that passes until all is quiet. Each attempt
+is a run of its own, so that nothing is assumed of why a command matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kafka_ctl.explore.play import Broken, Outcome, play
+from kafka_ctl.explore.walk import Walk
+from kafka_ctl.lab.story import Command
+
+Breaks = Callable[[Walk], bool]
+ATTEMPTS = 2000
+"""Runs that one minimisation may take."""
+SIMPLER: dict[str, dict[str, tuple[Any, ...]]] = {
+    "create_topic": {"partitions": (1, 2), "replication_factor": (1, 2)},
+    "settle": {"limit": (None, 1, 10)},
+    "shutdown": {"wait": (None,)},
+    "disconnect": {"one_way": (None,)},
+    "lose": {"applied": (None,)},
+    "reassign": {"through": (None,)},
+}
+"""By command: simpler values of its options; None leaves the option out."""
+TIMES = {"run_for": (1, 10), "pause": (1, 10), "delay": (1,), "step": (1, 2, 5, 10)}
+"""By command: rounder values of its last argument."""
+
+
+class Minimiser:
+    """Makes a walk shorter as long as it breaks the same; `told` hears of each success."""
+
+    def __init__(self, broken: Broken, told: Callable[[int, int], None] = lambda runs, lines: None) -> None:
+        self.broken, self.told, self.runs = broken, told, 0
+
+    def minimise(self, walk: Walk) -> Walk:
+        """The shortest walk found that breaks the same; the given one, if it does not break it at all."""
+        outcome = self._try(walk)
+        if outcome is None:
+            return walk
+        walk = walk._replace(commands=outcome.commands)
+        before = None
+        while before != walk and self.runs < ATTEMPTS:
+            before = walk
+            walk = self._simplify(self._shorten(walk))
+        return walk
+
+    def _try(self, walk: Walk) -> Outcome | None:
+        if self.runs >= ATTEMPTS:
+            return None
+        self.runs += 1
+        outcome = play(walk, self.broken.kind)
+        return outcome if any(b.kind == self.broken.kind for b in outcome.broken) else None
+
+    def _shorten(self, walk: Walk) -> Walk:
+        """Leave out stretches of commands: halves first, single commands last."""
+        size = max(1, len(walk.commands) // 2)
+        while True:
+            start = 0
+            while start < len(walk.commands):
+                rest = (*walk.commands[:start], *walk.commands[start + size :])
+                outcome = self._try(walk._replace(commands=rest))
+                if outcome is None:
+                    start += size
+                else:
+                    walk = walk._replace(commands=outcome.commands)
+                    self.told(self.runs, len(walk.commands))
+            if size == 1:
+                return walk
+            size = max(1, size // 2)
+
+    def _simplify(self, walk: Walk) -> Walk:
+        """Replace what can be simpler, one thing at a time."""
+        for place in range(len(walk.commands)):
+            for line in _simpler(walk.commands[place]):
+                other = walk._replace(commands=(*walk.commands[:place], line, *walk.commands[place + 1 :]))
+                if self._try(other) is not None:
+                    walk = other
+                    break
+        for opening in _plainer(walk.opening):
+            if self._try(walk._replace(opening=opening)) is not None:
+                walk = walk._replace(opening=opening)
+        return walk
+
+
+def _simpler(line: Command) -> Iterator[Command]:
+    """The same command in simpler forms, the simplest first."""
+    if line.name in ("run_for", "step"):
+        yield Command("settle", (), {})
+    if line.name in TIMES:
+        for value in TIMES[line.name]:
+            if value < line.args[-1]:
+                yield line._replace(args=(*line.args[:-1], value))
+    for option, values in SIMPLER.get(line.name, {}).items():
+        for value in values:
+            if option in line.kwargs and (value is None or value < line.kwargs[option]):
+                rest = {k: v for k, v in line.kwargs.items() if k != option}
+                yield line._replace(kwargs=rest if value is None else rest | {option: value})
+
+
+def _plainer(opening: Command) -> Iterator[Command]:
+    """The same cluster with less of what is special about it."""
+    given = opening.kwargs
+    brokers, config = given["brokers"], given.get("config", {})
+    if len(brokers) > 2:
+        yield opening._replace(kwargs=given | {"brokers": brokers[:-1]})
+    for key in config:
+        rest = {k: v for k, v in config.items() if k != key}
+        plain = {k: v for k, v in given.items() if k != "config"}
+        yield opening._replace(kwargs=plain | ({"config": rest} if rest else {}))
+    for seed in (0, 1, 2):
+        if seed < given["seed"]:
+            yield opening._replace(kwargs=given | {"seed": seed})

@@ -1,0 +1,98 @@
+"""Playing a walk, and what it broke."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from kafka_ctl.errors import BadInput, NotReached, Unavailable
+from kafka_ctl.explore.walk import Walk
+from kafka_ctl.lab import story
+from kafka_ctl.lab.clock import Halted, VirtualClock
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.story import Command
+
+CRASH, RESTLESS = "nobody-crashes", "comes-to-rest"
+"""What must hold beside the invariants: no actor dies of an error, and a sound cluster comes to rest."""
+BUDGET = 10_000
+"""What leaves more records than this after one command is not expected to come to rest."""
+REFUSED = "refused"
+WISH = "KafkaController.removePartitionsFromPreferredReplicaElection"
+"""Where Kafka fails over a wish for the preferred leader of a partition that never had one, in every generation."""
+
+
+class Broken(NamedTuple):
+    """Something that a walk broke: an invariant by its name, what happened, the ticket if it is known."""
+
+    name: str
+    text: str
+    known: str | None = None
+
+    @property
+    def kind(self) -> tuple[str, str, str | None]:
+        """Equal for what is probably the same trouble: names and numbers do not count."""
+        return self.name, re.sub(r"\d+(, \d+)*|\b[abc]\b", "N", self.text), self.known
+
+
+class Outcome(NamedTuple):
+    """A walk that was played: what it broke, in order, the commands that were not refused, the records it left."""
+
+    broken: tuple[Broken, ...]
+    commands: tuple[Command, ...]
+    records: int
+
+
+def play(walk: Walk, wanted: object = None) -> Outcome:
+    """Play a walk to its end, or until an actor crashes, or until what is `wanted` (a kind) has been broken.
+
+    Commands that cannot be done just then are left out.
+    """
+    with Lab(**story.opening(walk.opening)) as lab:
+        done: list[Command] = []
+        more: list[Broken] = []
+        for line in walk.commands:
+            trouble = _do(lab, line)
+            if trouble is REFUSED:
+                continue
+            done.append(line)
+            if isinstance(trouble, Broken):
+                more.append(trouble)
+                break
+            if wanted is not None and wanted in [b.kind for b in (*violated(lab), *more)]:
+                break
+        return Outcome((*violated(lab), *more), tuple(done), len(lab.trace))
+
+
+def _do(lab: Lab, line: Command) -> Broken | str | None:
+    """Give one command; REFUSED when it cannot be done, what is wrong when an actor dies or nothing comes to rest."""
+    clock, records = lab._world.clock, lab.trace.records
+    assert isinstance(clock, VirtualClock)
+    most = len(records) + BUDGET
+    clock.halt = lambda: len(records) > most
+    try:
+        lab.do(line)
+    except BadInput:
+        return REFUSED
+    except Halted:
+        return Broken(RESTLESS, f"one command has left {BUDGET} records, and more are to come", _known(lab))
+    except NotReached as error:
+        restless = line.name == "settle" and lab._world.healthy
+        return Broken(RESTLESS, str(error), _known(lab)) if restless else None
+    except Unavailable:
+        return None
+    except Exception as error:
+        return Broken(CRASH, f"{type(error).__name__}: {error}")
+    finally:
+        clock.halt = None
+    return None
+
+
+def _known(lab: Lab) -> str | None:
+    """Why a controller may be elected again and again: whoever is finds a wish that it cannot fulfil."""
+    failed = [r for r in lab.trace.records[-400:] if r.action == "election_failed"]
+    return WISH if any("key not found" in (r.detail or "") for r in failed) else None
+
+
+def violated(lab: Lab) -> list[Broken]:
+    """The invariants that a lab has broken so far."""
+    return [Broken(f"{v.invariant} {v.name}", v.text, v.known) for v in lab.violations]

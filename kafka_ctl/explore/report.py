@@ -1,0 +1,58 @@
+"""What a search found, as text and as story files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from kafka_ctl.explore.exhaustive import Seen
+from kafka_ctl.explore.search import Findings, Found
+
+
+def summary(findings: Findings) -> str:
+    """How much was played, how fast, and what was broken in ways that are declared."""
+    f = findings
+    lines = [
+        f"Kafka {f.generation}: {f.walks:,} walks, {f.commands:,} commands and faults, {f.steps:,} steps "
+        f"in {f.seconds:.0f} s ({f.steps / max(f.seconds, 1e-9):,.0f} steps/s)"
+    ]
+    for (name, ticket), times in sorted(f.known.items(), key=lambda item: (-item[1], item[0])):
+        lines.append(f"  known  {times:>7,} walks  {name}: {ticket}")
+    for times, task, broken in sorted(f.unknown.values(), key=lambda item: (-item[0], item[2].text)):
+        lines.append(f"  BROKEN {times:>7,} walks  {broken.name}: {broken.text}  (seed {task.seed})")
+    if not f.unknown:
+        lines.append("  nothing else was broken")
+    return "\n".join(lines)
+
+
+def account(seen: Seen, depth: int) -> str:
+    """How much an exhaustive search has seen, and what was broken on the way."""
+    whole = "every order" if seen.complete else "not every order, for the time was over"
+    speed = seen.states / max(seen.seconds, 1e-9)
+    lines = [
+        f"{seen.scenarios:,} pairs of commands, {depth} choices deep, {whole}: {seen.states:,} states on "
+        f"{seen.paths:,} paths, {seen.again:,} met again, in {seen.seconds:.0f} s ({speed:,.0f} states/s)"
+    ]
+    for times, walk, choices, broken in sorted(seen.broken.values(), key=lambda item: (item[3].known or "", -item[0])):
+        what = f"{broken.name}: {broken.known or broken.text}"
+        pair = " + ".join(map(str, walk.commands[-2:]))
+        order = ",".join(map(str, choices)) or "as usual"
+        lines.append(f"  {'known ' if broken.known else 'BROKEN'} {times:>7,} paths  {what}  ({pair}; order {order})")
+    return "\n".join(lines)
+
+
+def story_text(found: Found) -> str:
+    """The shortest walk as a story that says what it shows."""
+    where = f"in {found.times} walks, first with seed {found.task.seed}; minimised in {found.runs} runs"
+    where += f"; with the mutant {found.task.mutant}" if found.task.mutant else ""
+    return f"# {found.broken.name}: {found.broken.text}\n# {where}\n\n{found.walk.story}"
+
+
+def write_story(found: Found, folder: Path) -> Path:
+    """Write it into a folder that is made if need be; returns the file."""
+    generation = found.walk.opening.kwargs["generation"]
+    name = re.sub(r"[^\w.]+", "-", f"{found.broken.name} {generation} {found.task.seed}".lower())
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.txt"
+    path.write_text(story_text(found), "utf-8")
+    return path

@@ -1,0 +1,76 @@
+"""The state of a lab as a digest: equal for two runs that will go on alike whatever happens next.
+
+Everything counts that an actor has in memory, that ZooKeeper has stored, and that is on its way; also where each task
+stands in its code and what it remembers there. Times do not, nor the numbers of sessions and records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.lab.lab import Lab
+    from kafka_ctl.lab.loop import Timer
+    from kafka_ctl.zookeeper.memory import MemoryStore
+
+UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|\d+\.\d+')
+"""Times and addresses."""
+RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "about", "fired", "since", "waited"))
+"""What in a frame only tells which record of the trace comes before which."""
+
+
+def digest(lab: Lab) -> bytes:
+    """16 bytes that tell this state from others."""
+    world: Any = lab._world
+    parts = [*_stored(world.store)]
+    for broker in world.brokers.values():
+        parts += _known(broker)
+    parts += sorted(map(_pending, world.clock.loop.pending))
+    parts += sorted(map(_standing, world.clock._tasks))
+    return blake2b(UNSTABLE.sub("", "\n".join(parts)).encode(), digest_size=16).digest()
+
+
+def _stored(store: MemoryStore) -> Iterator[str]:
+    """Znodes, watches and sessions; a session is known by its client and whether it is the newest."""
+    names = {number: f"{s.actor}/{n}" for n, (number, s) in enumerate(sorted(store.sessions.items()))}
+    for path, (data, version, owner) in store.snapshot():
+        yield f"{path} {data!r} {version} {names.get(owner)}"
+    for watches in (store._data_watches, store._child_watches):
+        yield repr(sorted((path, sorted(names.get(n, "") for n in holders)) for path, holders in watches.items()))
+    for s in store.sessions.values():
+        yield f"{names[s.id]} {s.connected} {s.sends} {s.hears} {s.awake} {s.breaks} {len(s._waiting)} {len(s._missed)}"
+
+
+def _known(broker: Broker) -> Iterator[str]:
+    """What a broker and its controller have in memory."""
+    replicas, controller = broker.replicas, broker.controller
+    yield f"{broker.id} {broker.state} {replicas.controller_epoch} {replicas.live_brokers}"
+    yield repr({tp: (h.state, h.replicas) for tp, h in replicas.hosted.items()})
+    yield repr(replicas.metadata)
+    yield f"{sorted(broker.replication._fetchers)} {sorted(broker.replication.lagging)} {broker.replication._changed}"
+    yield f"{controller.active_id} {controller.state} {controller.zk.fence} {controller.context}"
+    yield repr([event for event, _ in controller.queue._items])
+    for id, channel in controller.channels._by_broker.items():
+        yield f"{id} {[request for request, _, _ in channel.queue]}"
+
+
+def _pending(timer: Timer) -> str:
+    name = getattr(timer.callback, "__qualname__", "")
+    return f"{name} {timer.background} {[a for a in timer.args if not isinstance(a, (asyncio.Future, int))]}"
+
+
+def _standing(task: asyncio.Task) -> str:
+    """Where a task stands: each of its frames, with what can be printed of what it remembers."""
+    frames: list[str] = []
+    awaited: Any = task.get_coro()
+    while (frame := getattr(awaited, "cr_frame", None)) is not None:
+        told = ((name, repr(value)) for name, value in frame.f_locals.items() if name not in RECORDS)
+        plain = {name: text for name, text in told if "object at" not in text}
+        frames.append(f"{frame.f_code.co_qualname}:{frame.f_lasti} {plain}")
+        awaited = getattr(awaited, "cr_await", None)
+    return " ".join(frames)
