@@ -10,6 +10,8 @@ assignment, never of the ISR, so leadership drifts back to preferred replicas. W
     preferred_leader            assigned (no other)        live and in the ISR           what it was
     controlled_shutdown_leader  assigned replica           live, in the ISR and staying  its staying members
 
+0.10 has a fifth selector, NoOpLeaderSelector: it keeps leader and ISR, and stands where no election takes place.
+
 None means that nobody is fit: the partition stays as it is. The leader epoch rises with every election, even
 when the same replica is elected again; the caller sees to that.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafka_ctl.errors import UnknownName
+from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import view
 from kafka_ctl.lab.invariants import Violation
+from kafka_ctl.lab.metrics import Timer, metrics
 from kafka_ctl.lab.world import World
 from kafka_ctl.trace import Trace
 
@@ -65,6 +66,17 @@ class Looking:
     def controller(self) -> view.ControllerView | None:
         """The broker that `/controller` names and that acts as controller; None while there is none."""
         return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
+
+    def metrics(self, broker: int) -> dict[str, int | Timer]:
+        """What JMX would show of a broker's controller: the length of its event queue, times of waiting and work (ms).
+
+        BadInput for 0.10, which had no queue; UnknownName for a broker that is not there.
+        """
+        if broker not in self._world.brokers:
+            raise UnknownName("broker", broker, sorted(self._world.brokers))
+        if not self._world.generation.single_threaded:
+            raise BadInput("metrics: Kafka 0.10 has no event queue, and so none of its metrics")
+        return self._world.clock.call(lambda: metrics(self.trace, broker))
 
     def partitions(self) -> list[view.PartitionView]:
         """Every partition, by topic and number."""
