@@ -55,7 +55,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         page.on("pageerror", lambda error: wrong.append(str(error)))
         assert browser.run_all(page, server, "live.ipynb")
         page.wait_for_selector(".kc .actions")
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(60_000)
         page.evaluate("() => window.jupyterapp.commands.execute('application:toggle-left-area')")
         yield page
         assert wrong == []

@@ -242,7 +242,24 @@ def test_an_exported_lab_has_its_log_and_its_answers(tmp_path: Path) -> None:
         page.click(".kc .log .line:has-text('from OfflinePartition to OnlinePartition') >> nth=0")
         assert "Offline → Online" in page.inner_text(".kc .caption")
         assert page.locator(".kc .log .line.here").count() >= 1
+        step = page.get_attribute(".kc", "data-step")
+        page.click(".kc [data-do='first']")
+        page.fill(".kc .number", step)
+        page.press(".kc .number", "Enter")
+        inside = """() => { const log = document.querySelector('.kc .log').getBoundingClientRect();
+            const here = document.querySelector('.kc .log .here').getBoundingClientRect();
+            return log.top <= here.top && here.top < log.bottom; }"""
+        page.wait_for_function(inside)  # the lines of the step are in sight
         assert wrong == [path.as_uri()]
+
+
+def test_pictures_for_slides(tmp_path: Path) -> None:
+    """A PNG of all views, and a GIF with every frame of the first."""
+    image = pytest.importorskip("PIL.Image")
+    strip = image.open(export(failover(), tmp_path / "film.png", ("cluster", "timeline"), limit=4))
+    assert strip.format == "PNG" and strip.width > 1000 and len(strip.convert("RGB").getcolors(1_000_000)) > 20
+    moving = image.open(export(failover(), tmp_path / "film.gif", limit=4))
+    assert (moving.format, moving.n_frames) == ("GIF", 5)
 
 
 def test_an_animated_svg_plays_inside_an_image(tmp_path: Path) -> None:

@@ -324,7 +324,7 @@ class Player {
   }
   // Keeps the step's lines in sight; measured when the browser lays the page out anyway.
   follow() {
-    requestAnimationFrame(() => { if (this.here) this.log.scrollTop = this.here.offsetTop - this.log.offsetTop - 24; });
+    requestAnimationFrame(() => { if (this.here) this.log.scrollTop = this.here.offsetTop - 24; });
   }
   told(message) { if (message.do === "why" && message.frame === this.index) this.explain(message.why); }
   // What `views/why.py` found out: rule, inputs, alternatives, causes and source.
