@@ -192,6 +192,13 @@ class Trace(Sequence[Record]):
 
         return kafka_log(self.records, name, generation or self.generation)
 
+    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
+        """A player of these records, as `Lab.player` makes it of all of a lab's."""
+        with needed_for("a player"):
+            from kafka_ctl.views.player import player
+
+        return player(self, view, generation=self.generation, **options)
+
     def to_arrow(self) -> Any:
         """The trace as a pyarrow table in the trace schema."""
         with needed_for("an Arrow table"):

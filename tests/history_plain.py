@@ -72,7 +72,7 @@ class Departure(NamedTuple):
 
 def plain_departures(trace: Trace) -> list[tuple[int, Departure]]:
     """Brokers and why they left, a controlled shutdown once, however often it asked."""
-    names = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry"}
+    names = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry", "pause": "pause"}
     left: list[tuple[int, Departure]] = []
     asked: dict[int, tuple[int, float]] = {}
     controller = None

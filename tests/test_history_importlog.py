@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 
 from kafka_ctl import BadInput, Lab
-from kafka_ctl.history import Workload, import_logs, importlog, questions, simulate
+from kafka_ctl.history import Workload, import_logs, importlog, questions, simulate, write_logs
 from kafka_ctl.history.logfile import read_texts, release
 from kafka_ctl.history.schema import SCHEMA, spark_schema
 from kafka_ctl.history.session import spark
-from kafka_ctl.lab.kafkalog import kafka_log
 
 STATE = "(state.change.logger)"
 OLD = [  # Kafka 0.8 to 0.10
@@ -278,13 +277,12 @@ def test_departures_in_real_logs(tmp_path: Path) -> None:
 def test_a_simulated_cluster_through_its_own_logs(tmp_path: Path) -> None:
     """One folder a broker, both logs, as Kafka 2.0 writes them: the questions find in them what the trace holds."""
     trace = simulate(3, 12, workload=Workload(brokers=(4, 4), topics=(3, 3), rate=3))
-    for broker in range(1, 5):
-        for name in ("state-change", "controller"):
-            text = kafka_log(trace, name, broker=broker)
-            lay(tmp_path, f"broker-{broker}/{name}.log", text.encode())
+    written = write_logs(trace, tmp_path)
+    rolled = sorted(path.name for path in (tmp_path / "broker-1").iterdir())
+    assert "state-change.log.2018-10-25-00.gz" in rolled and {"state-change.log", "controller.log"} <= {*rolled}
     logs = import_logs(spark(), tmp_path)
     assert logs.rejected.count() == 0
-    assert logs.files.count() == 8
+    assert logs.files.count() == written > 8
     moves = ["machine", "source", "target", "made"]
 
     def made(records: Any) -> list[tuple]:

@@ -71,6 +71,14 @@ def test_only_the_departure_of_the_leader_counts() -> None:
     assert dicts(answer, "cause", "cause_seq") == [{"cause": "session expiry", "cause_seq": 1}]
 
 
+def test_an_old_departure_is_not_to_blame() -> None:
+    """In logs nobody says that a controller died: it had left before, but came back and led."""
+    tale = Tale().tell("broker", "lost", 0, broker=1).move(OFFLINE, ONLINE, 9000, leader=1)
+    tale.move(ONLINE, OFFLINE, 60_000).move(OFFLINE, ONLINE, 60_500, leader=2)
+    answer = questions.unavailability(to_arrow(tale.records)).where("leader = 1")
+    assert dicts(answer, "cause", "lost_ms", "outage_ms") == [{"cause": None, "lost_ms": 60_000, "outage_ms": 500}]
+
+
 def test_a_leader_elected_after_its_own_crash() -> None:
     """Nobody had noticed the crash: the partition lost its leader when it got it."""
     tale = Tale().tell("fault", "kill", 0, broker=1).move(OFFLINE, ONLINE, 3000, leader=1)

@@ -43,6 +43,15 @@ def test_troubles_come_at_their_rates() -> None:
     assert all(0 <= at < 48 * 3600 for p in drawn for at, _ in p.troubles)
 
 
+def test_some_clusters_are_luckier() -> None:
+    """Within the spread, around the rate; without one all are alike, and everything else is drawn as before."""
+    workload = Workload(brokers=(4, 4), spread=4)
+    counts = sorted(len(plan(seed, 240, workload).troubles) for seed in range(200))
+    alike = sorted(len(plan(seed, 240, Workload(brokers=(4, 4))).troubles) for seed in range(200))
+    assert alike[0] / 5 < counts[0] < alike[0] / 2 and alike[-1] * 2 < counts[-1] < alike[-1] * 5
+    assert plan(3, 1, workload)[:2] == plan(3, 1, Workload(brokers=(4, 4)))[:2]
+
+
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
@@ -53,6 +62,7 @@ def test_troubles_come_at_their_rates() -> None:
         ({"partitions": {}}, "partitions"),
         ({"replication": {0: 1.0}}, "replication"),
         ({"racks": 0}, "racks=0"),
+        ({"spread": 0.5}, "spread=0.5: 1 for clusters that are all alike, or more"),
         ({"unclean": 1.5}, "unclean=1.5"),
     ],
 )
@@ -71,6 +81,7 @@ MARKS = {
     "rack_failure": ("kill", 2),
     "session_expiry": ("expire_session", 1),
     "slow_follower": ("shrink-isr", 1),
+    "gc_pause": ("pause", 1),
 }
 """What a trouble leaves in the trace, and on which brokers or how many."""
 

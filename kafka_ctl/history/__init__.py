@@ -5,10 +5,12 @@
     load()         read that again, as a DataFrame                     reading
     import_logs()  the logs of real clusters, in the same columns      importlog, logfile, logline
     simulate()     one of these clusters, as a trace                   workload
+    write_logs()   a trace as the logs that brokers leave behind       logwriter
     [questions]    one function, one question, one answer
     [plots]        answers to look at
     [live]         questions to a cluster that is running
 
+Simulating and writing need no Spark, nor does `load_arrow`; questions do, at any size, and say so where it is missing.
 Records have the same columns everywhere (`schema`, explained in `docs/trace-format.md`).
 """
 
@@ -17,10 +19,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kafka_ctl.errors import needed_for
+
 if TYPE_CHECKING:
     from kafka_ctl.history import live, plots, questions
     from kafka_ctl.history.dataset import Dataset, generate
     from kafka_ctl.history.importlog import Logs, import_logs
+    from kafka_ctl.history.logwriter import write_logs
     from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import TROUBLES, Workload, simulate
@@ -34,6 +39,7 @@ _HOMES = {
     "import_logs": "importlog",
     "Logs": "importlog",
     "simulate": "workload",
+    "write_logs": "logwriter",
     "Workload": "workload",
     "TROUBLES": "workload",
     "live": "",
@@ -43,6 +49,7 @@ _HOMES = {
 __all__ = [
     "TROUBLES", "Dataset", "Logs", "Workload", "generate", "import_logs", "live", "load", "load_arrow",
     "plots", "questions", "simulate", "spark",
+    "write_logs",
 ]  # fmt: skip
 
 
@@ -51,6 +58,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"kafka_ctl.history has no {name!r}; it has {', '.join(__all__)}")
     home = _HOMES[name]
-    module = import_module(f"kafka_ctl.history.{home or name}")
+    with needed_for(f"kafka_ctl.history.{name}"):
+        module = import_module(f"kafka_ctl.history.{home or name}")
     value = globals()[name] = getattr(module, name) if home else module
     return value

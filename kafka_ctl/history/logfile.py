@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from kafka_ctl.history.logforms import read_form
 from kafka_ctl.history.logline import Line, parse_line
@@ -19,10 +20,14 @@ LONGEST = 100_000
 STATE_CHANGE, CONTROLLER = "state.change.logger", "kafka.controller"
 
 HEADER = re.compile(
-    r"(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<time>\d\d:\d\d:\d\d)[,.](?P<ms>\d{3})\d*Z?\]? +"
+    r"(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<time>\d\d:\d\d:\d\d)[,.](?P<ms>\d{3})\d*"
+    r"(?:Z|(?P<zone>[-+]\d\d:?\d\d))?\]? +(?:\[[\w .:/-]+\] +)?"
     r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?:? +"
+    r"(?:(?P<logger>state\.change\.logger|kafka\.controller[\w.$]*)(?: -|:) )?"
 )
-LOGGER = re.compile(r"(?P<message>.*) \((?P<logger>[\w.$]+)\)\s*$", re.DOTALL)
+"""Time, perhaps a zone and a thread, level, and in some layouts already the logger."""
+LOGGER = re.compile(r"(?P<message>.*) \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[[\w .:/-]+\])?\s*$", re.DOTALL)
+"""Kafka's own layout ends with the logger; operators add a line number or the thread."""
 SPEAKER = re.compile(
     r"\[Broker id=|\[Controller id=\d+ epoch=|\bBroker \d+ (?!is ready|starting|resigned)|\bController \d+ epoch \d+ "
     r"|\[Controller[ -]|\[\w*(?:StateMachine|Thread) controllerId=|\[(?:Partition|Replica) state machine on "
@@ -121,8 +126,9 @@ def read_text(number: int, text: str, seen: int = 0) -> tuple[Said, str]:
             return Said(number, text), ""
         return Said(number, text, rejected="no header"), ""
     source = text[: header.start()].rstrip("[ ")
-    named = LOGGER.match(text, header.end())
-    message, logger = (named["message"], named["logger"]) if named else (text[header.end() :].rstrip(), "")
+    message, logger = text[header.end() :].rstrip(), header["logger"] or ""
+    if not logger and (named := LOGGER.match(message)):
+        message, logger = named["message"], named["logger"]
     if not logger and (speaker := SPEAKER.search(message)):
         message = message[speaker.start() :]
         logger = (
@@ -136,6 +142,8 @@ def read_text(number: int, text: str, seen: int = 0) -> tuple[Said, str]:
         line = _other_form(line) if logger == STATE_CHANGE else line._replace(action="says")
     if line is None or (line.action == "other" and line.kind in ("controller", "broker")):
         return Said(number, text, rejected="unknown form"), source
+    if header["zone"]:
+        line = line._replace(time=line.time - _offset_ms(header["zone"]))
     return Said(number, text, line, formats=shown(f"{message} {logger}", seen)), source
 
 
@@ -163,11 +171,28 @@ def _unwrapped(text: str) -> str:
     if isinstance(fields.get("log"), str):
         return fields["log"].rstrip("\r\n")
     message = fields.get("message", fields.get("msg"))
-    at = fields.get("@timestamp", fields.get("timestamp", fields.get("time")))
-    if not isinstance(message, str) or HEADER.search(message, 0, 500) or not isinstance(at, str):
+    if not isinstance(message, str) or HEADER.search(message, 0, 500):
         return message if isinstance(message, str) else text
-    logger = fields.get("logger", fields.get("logger_name", fields.get("loggerName", "")))
-    return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {fields.get('level', 'INFO')} {message} ({logger})"
+    logs = fields.get("log")  # nested, or the same names with dots
+    fields |= {f"log.{name}": value for name, value in logs.items()} if isinstance(logs, dict) else {}
+    at = _first(fields, "@timestamp", "timestamp", "time", "timeMillis", "instant")
+    logger = _first(fields, "logger", "logger_name", "loggerName", "log.logger") or ""
+    level = _first(fields, "level", "log.level", "severity") or "INFO"
+    if isinstance(at, (int, float)):
+        at = datetime.fromtimestamp(at / (1000 if at > 1e11 else 1), UTC).isoformat(timespec="milliseconds")
+    if not isinstance(at, str):
+        return message
+    return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {level} {message} ({logger})"
+
+
+def _first(fields: dict[str, Any], *names: str) -> Any:
+    return next((fields[name] for name in names if fields.get(name) is not None), None)
+
+
+def _offset_ms(zone: str) -> int:
+    """`+02:00` in milliseconds."""
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return (minutes if zone[0] == "+" else -minutes) * 60_000
 
 
 def shown(text: str, seen: int = 0) -> int:

@@ -65,13 +65,14 @@ _FORMS = (
     (r"Finished LeaderAndIsr request in (?P<why>\d+ms).* for (?P<n>\d+) partitions", "broker", "done"),
     (rf"Skipped the become-\w+ state change .*for partition {TP} since (?P<why>.*)", "broker", "skipped"),
     (rf"Skipped the become-\w+ state change .*for partition {TP}(?P<why>)", "broker", "skipped"),
-    (rf"Received LeaderAndIsrRequest .*for partition {TP} but (?P<why>cannot become follower.*)", "broker", "ignored!"),
+    (rf"Received LeaderAndIsrRequest .*for partition {TP}.* but (?P<why>cannot become .*)", "broker", "ignored!"),
     (rf"(?P<verb>Leader|Follower) {TP} (?:with topic id \S+ )?starts at leader epoch (?P<leader_epoch>\d+) "
      r"(?P<why>from offset .*)", "broker", "started"),
     (rf"Ignoring (?:LeaderAndIsr|StopReplica|stop replica).*?for partition {TP} (?P<why>.*)", "broker", "ignored!"),
     (r"Ignoring (?:LeaderAndIsr|StopReplica|UpdateMetadata) (?P<why>.*)", "broker", "ignored!"),
     (rf"Aborted the become-\w+ state change .*for partition {TP}(?P<why>.*)", "broker", "ignored!"),
     (rf"Error while (?P<why>.*)partition {TP}", "broker", "failed!"),
+    (rf"(?P<why>Topic ID in memory: .*) for partition {TP}", "broker", "ignored!"),
     (rf"Skip(?:ped|ping) (?P<why>.*)partition {TP}", "broker", "skipped"),
     # Brokers: StopReplica, UpdateMetadata
     (r"Handling StopReplica request correlationId .* for (?P<n>\d+) partitions", "broker", "stop-replica"),

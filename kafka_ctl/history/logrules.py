@@ -45,7 +45,7 @@ def numbers(text: str) -> tuple[int, ...]:
 NUMBER = {
     "leader": re.compile(r'\b[Ll]eader"?[:=](-?\d+)'),
     "leader_epoch": re.compile(r'[lL]eader_?[eE]poch"?[:=](-?\d+)'),
-    "zk_version": re.compile(r"[zZ]kVersion[:=](-?\d+)"),
+    "zk_version": re.compile(r"(?:[zZ]kVersion|partitionEpoch)[:=](-?\d+)"),
     "controller_epoch": re.compile(r"[cC]ontrollerEpoch[:=](\d+)"),
 }
 IDS = {

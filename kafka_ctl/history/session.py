@@ -8,6 +8,7 @@ port and secret through a file, and ends when its standard input does, that is w
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import logging
 import os
 import shlex
@@ -68,8 +69,11 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     `spark-defaults.conf`; without any of them this machine, with `cores` (all by default), listening on
     127.0.0.1 only. `memory` is the Java heap. Starting takes about 5 seconds; a second call returns the same
     session. Raises Unavailable when PySpark or Java is missing, or Java does not start.
+
+    Tasks elsewhere need this version of Python with pyarrow (`PYSPARK_PYTHON` names it); this package is sent to them.
     """
     try:
+        import pyspark
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
@@ -78,6 +82,9 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)
     if "SPARK_REMOTE" in os.environ:
+        if missing := [name for name in ("grpc", "grpc_status") if importlib.util.find_spec(name) is None]:
+            cure = f"pip install 'pyspark[connect]=={pyspark.__version__}'"
+            raise Unavailable(f"Spark Connect needs {' and '.join(missing)}: {cure}")
         return builder.getOrCreate()
     # Otherwise the workers would run whatever `python3` comes first on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -92,6 +92,13 @@ def session_expiry(lab: Lab, rng: Random) -> Iterator[float]:
     yield 0.0
 
 
+def gc_pause(lab: Lab, rng: Random) -> Iterator[float]:
+    """One broker stands still for 1 to 30 s, as in a garbage collection; ZooKeeper may take it for dead."""
+    if broker := pick(lab, rng):
+        lab.pause(broker, round(log_uniform(rng, 1, 30), 1))
+    yield 0.0
+
+
 def slow_follower(lab: Lab, rng: Random) -> Iterator[float]:
     """One replica falls behind, leaves the ISR, and catches up after 1 to 30 minutes."""
     following = [
@@ -158,6 +165,7 @@ TROUBLES: Mapping[str, Trouble] = {
     "rack_failure": Trouble(0.1, False, rack_failure),
     "session_expiry": Trouble(0.3, True, session_expiry),
     "slow_follower": Trouble(0.5, True, slow_follower),
+    "gc_pause": Trouble(0.3, True, gc_pause),
     "new_topic": Trouble(0.5, False, new_topic),
     "more_partitions": Trouble(0.2, False, more_partitions),
     "deletion": Trouble(0.3, False, deletion),

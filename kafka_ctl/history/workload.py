@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from random import Random
@@ -38,6 +39,8 @@ class Workload:
     """The share of topics whose leader may be a replica out of sync, if there is no other."""
     rate: float = 1.0
     """Multiplies all rates."""
+    spread: float = 1.0
+    """How much luckier or unluckier a cluster may be: 3 stands for a third to three times as many troubles."""
     per_day: Mapping[str, float] = field(default_factory=dict)
     """Rates that differ from those of `TROUBLES`; 0 switches a trouble off."""
 
@@ -53,6 +56,8 @@ class Workload:
                 raise BadInput(f"{name}={dict(weights)}: give numbers from 1 on, with their weights")
         if self.rate < 0 or any(rate < 0 for rate in self.per_day.values()):
             raise BadInput("rates cannot be negative")
+        if self.spread < 1:
+            raise BadInput(f"spread={self.spread}: 1 for clusters that are all alike, or more")
         if self.racks < 1 or not 0 <= self.unclean <= 1:
             raise BadInput(f"racks={self.racks}, unclean={self.unclean}: at least 1, and a share from 0 to 1")
 
@@ -87,9 +92,10 @@ def plan(seed: int, hours: float = 24, workload: Workload | None = None) -> Plan
         )
         for n in range(log_uniform_int(rng, *drawn.topics))
     )
+    luck = log_uniform(Random(f"luck of cluster {seed}"), 1 / drawn.spread, drawn.spread)
     troubles: list[tuple[float, str]] = []
     for name, trouble in TROUBLES.items():
-        rate = drawn.rate * drawn.per_day.get(name, trouble.per_day) * (size if trouble.each_broker else 1)
+        rate = luck * drawn.rate * drawn.per_day.get(name, trouble.per_day) * (size if trouble.each_broker else 1)
         at = rng.expovariate(rate / DAY) if rate else math.inf
         while at < hours * HOUR:
             troubles.append((at, name))
@@ -100,8 +106,9 @@ def plan(seed: int, hours: float = 24, workload: Workload | None = None) -> Plan
 def play(lab: Lab, plan: Plan, seed: int, hours: float) -> None:
     """Let the plan happen to a lab of its brokers, for `hours` of the lab's time.
 
-    Troubles overlap as they come; one that finds no broker to act on does nothing. A controlled shutdown lets
-    time pass by itself, so what falls due meanwhile happens right after it.
+    Troubles overlap as they come; one that finds no broker to act on does nothing, and one that the lab refuses, as a
+    paused broker cannot be shut down, ends there. A controlled shutdown lets time pass by itself, so what falls due
+    meanwhile happens right after it.
     """
     for topic in plan.topics:
         config = {"unclean.leader.election.enable": True} if topic.unclean else {}
@@ -116,7 +123,9 @@ def play(lab: Lab, plan: Plan, seed: int, hours: float) -> None:
     while agenda and agenda[0][0] < end:
         at, _, trouble = heapq.heappop(agenda)
         pass_until(lab, at)
-        wait = next(trouble, None)
+        wait = None
+        with suppress(BadInput):
+            wait = next(trouble, None)
         if wait is not None:
             heapq.heappush(agenda, (lab.now + wait, next(turn), trouble))
     pass_until(lab, end)

@@ -10,12 +10,13 @@ CAUSES = {
     ("fault", "kill"): "broker crash",
     ("fault", "bounce"): "quick restart",
     ("fault", "expire_session"): "session expiry",
+    ("fault", "pause"): "pause",
     ("broker", "controlled-shutdown"): "controlled shutdown",
     ("broker", "lost"): "broker loss",
 }
 """The records that say why a broker leaves, by kind and action, and what we call it. A crash of the broker
-that was the controller at the time is told apart as `controller crash`. Real logs know of no faults: there a
-controller finds that a broker is gone (`broker loss`), unless it has asked to leave."""
+that was the controller at the time is told apart as `controller crash`. A pause counts also when nobody noticed. Real
+logs know of no faults: there a controller finds that a broker is gone (`broker loss`), unless it has asked to leave."""
 
 _CASES = " ".join(
     f"WHEN kind = '{kind}' AND action = '{action}' THEN '{cause}'" for (kind, action), cause in CAUSES.items()

@@ -49,14 +49,17 @@ WITH moves AS (
 ), blamed AS (
     SELECT history, broker AS leader, i.*,
            CASE WHEN broker IS NOT NULL THEN
-               last_value(departure) IGNORE NULLS OVER (PARTITION BY history, broker ORDER BY seq) END AS d,
+               last_value(departure) IGNORE NULLS OVER (PARTITION BY history, broker ORDER BY seq) END AS known,
            i
     FROM line
+), guilty AS (  -- logs may not tell of the last departure; one after which the broker led again is another story
+    SELECT *, CASE WHEN NOT (known.cause IN ('broker loss', 'controlled shutdown') AND known.at_ms < led_ms)
+                   THEN known END AS d FROM blamed
 ), told AS (
     SELECT *, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq AS cause_seq,
            -- A broker that was elected while nobody had noticed its crash was lost at that election.
            CASE WHEN d IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
-    FROM blamed WHERE i IS NOT NULL
+    FROM guilty WHERE i IS NOT NULL
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
        leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms

@@ -1,0 +1,43 @@
+"""What became of what administrators asked for."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from kafka_ctl.history.plots.picture import (
+    SERIES,
+    STEPS,
+    Picture,
+    curve,
+    legend,
+    per_cent,
+    picture,
+    quantiles,
+    said,
+    times,
+)
+
+
+def durations(**answers: DataFrame) -> Picture:
+    """The share of reassignments or deletions done after so long; below 100% are those that never were.
+
+    Give the answers of `questions.reassignments` and `questions.deletions` under any names:
+    `durations(deletions=questions.deletions(records))`.
+    """
+    title = "How long administrators waited"
+    figure, axes = picture(title, "from the beginning", "done")
+    told = []
+    for (name, answer), colour in zip(answers.items(), SERIES, strict=False):
+        row = answer.agg(
+            fn.count("*").alias("all"), fn.count("duration_ms").alias("done"), quantiles("duration_ms").alias("ms")
+        ).collect()[0]
+        if row["all"]:
+            curve(axes, row.ms, row.done / row["all"], f"{name} ({row['all']:,})", (colour, "-"))
+        half = said(row.ms[STEPS // 2]) if row.ms else "nothing"
+        told.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
+    times(axes)
+    per_cent(axes)
+    legend(axes)
+    figure.alt = f"{title}. {'; '.join(told)}."
+    return figure

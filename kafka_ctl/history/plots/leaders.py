@@ -1,0 +1,107 @@
+"""Who leads and who is in sync."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from kafka_ctl.history.plots.picture import (
+    SERIES,
+    STEPS,
+    Picture,
+    clock,
+    curve,
+    legend,
+    per_cent,
+    picture,
+    quantiles,
+    said,
+    times,
+)  # fmt: skip
+
+GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
+"""Numbers of changes that are counted together."""
+
+
+def leader_churn(answer: DataFrame) -> Picture:
+    """How many partitions changed their leader how often; the darker part of a bar came back to the one before.
+
+    `answer` comes from `questions.leader_churn`.
+    """
+    counted = answer.groupBy("changes").agg(
+        fn.count("*").alias("partitions"),
+        fn.count_if(fn.col("returns") > 0).alias("back"),
+        fn.sum("returns").alias("r"),
+    )
+    rows = counted.collect()
+    title = "How often partitions changed their leader"
+    figure, axes = picture(title, "changes of leader", "partitions")
+    names = [
+        str(low) if low == high else f"{low} to {high}" if high < 10**9 else f"{low} or more" for low, high in GROUPS
+    ]
+    inside = [[row for row in rows if low <= row.changes <= high] for low, high in GROUPS]
+    axes.bar(names, [sum(r.partitions for r in group) for group in inside], color=SERIES[4], label="all")
+    axes.bar(names, [sum(r.back for r in group) for group in inside], color=SERIES[0], label="went back and forth")
+    axes.grid(False, axis="x")
+    legend(axes)
+    total, never = sum(r.partitions for r in rows), sum(r.partitions for r in rows if not r.changes)
+    changes = sum(r.partitions * r.changes for r in rows)
+    back = sum(r.r for r in rows)
+    figure.alt = (
+        f"{title}. Of {total} partitions {never} kept theirs; {changes} changes in all, {back} of them back to the "
+        f"leader before; the most for one partition is {max((r.changes for r in rows), default=0)}."
+    )
+    return figure
+
+
+def isr_churn(answer: DataFrame) -> Picture:
+    """The share of partitions that lacked a replica in sync, or all but one, for at most so long.
+
+    `answer` comes from `questions.isr_churn`. Curves begin at the share that never did.
+    """
+    columns = {"under_ms": "fewer in sync than assigned", "single_ms": "only one in sync"}
+    row = answer.agg(fn.count("*").alias("all"), *(quantiles(name).alias(name) for name in columns)).collect()[0]
+    title = "How long partitions were under-replicated"
+    figure, axes = picture(title, "time altogether", "partitions")
+    for (name, label), look in zip(columns.items(), ((SERIES[1], "-"), (SERIES[5], "--")), strict=True):
+        curve(axes, row[name], 1, label, look)
+    times(axes)
+    per_cent(axes)
+    legend(axes)
+    told = (
+        f"{label}: half at most {said(values[STEPS // 2])}, one in ten more than {said(values[STEPS * 9 // 10])}"
+        for name, label in columns.items() if (values := row[name])
+    )  # fmt: skip
+    figure.alt = f"{title}, of {row['all']}. {'; '.join(told)}."
+    return figure
+
+
+def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
+    """The share of each broker's preferred partitions that somebody else led, over time, in one history.
+
+    `answer` comes from `questions.imbalance`; without `history`, the first one. Above the dotted line, at 10%, Kafka's
+    automatic rebalance acts.
+    """
+    if history is None:
+        history = answer.agg(fn.min("history")).collect()[0][0]
+    rows = answer.where(fn.col("history") == history).orderBy("at_ms").collect()
+    title = f"Who does not lead what it should: {history}"
+    figure, axes = picture(title, "", "preferred partitions led by others")
+    begin, unit = clock(axes, (row.at_ms for row in rows))
+    end = max((row.at_ms for row in rows), default=0.0)
+    brokers = sorted({row.broker for row in rows})
+    for n, broker in enumerate(brokers):
+        mine = [row for row in rows if row.broker == broker]
+        at = [(row.at_ms - begin) / unit for row in mine] + [(end - begin) / unit]
+        shares = [100 * row.share for row in mine]
+        style = ("-", "--", "-.", ":")[n // len(SERIES) % 4]
+        axes.step(
+            at, [*shares, shares[-1]], where="post", color=SERIES[n % len(SERIES)], linestyle=style, label=str(broker)
+        )
+    axes.axhline(10, color="black", linestyle=":", linewidth=1)
+    per_cent(axes)
+    legend(axes, "broker")
+    worst = max(rows, key=lambda row: (row.share, row.astray), default=None)
+    alone = f"; the most was {worst.astray} of the {worst.preferred} of broker {worst.broker}" if worst else ""
+    figure.alt = f"{title}. {len(brokers)} brokers, {len(rows)} moments at which it changed{alone}."
+    return figure

@@ -1,0 +1,117 @@
+"""How long partitions are without a leader."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as fn
+
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.history.plots.picture import (
+    LOOKS,
+    OTHERS,
+    SERIES,
+    STEPS,
+    Picture,
+    clock,
+    curve,
+    legend,
+    per_cent,
+    picture,
+    quantiles,
+    said,
+    times,
+)  # fmt: skip
+
+MOST = 40
+"""Partitions in one picture."""
+
+
+def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Picture:
+    """For each cause, the share of intervals without a leader that were over after so long.
+
+    `answer` comes from `questions.unavailability`. `measure` is `outage_ms`, from the loss of the leader, or
+    `duration_ms`, from the moment the controller noticed. Intervals that were not over when their history
+    ended keep a curve below 100%.
+    """
+    if measure not in ("outage_ms", "duration_ms"):
+        raise UnknownName("measure", measure, ("outage_ms", "duration_ms"))
+    curves = (
+        answer.groupBy(fn.coalesce("cause", fn.lit("unknown")).alias("cause"))
+        .agg(quantiles(measure).alias("after_ms"), fn.count(measure).alias("over"), fn.count("*").alias("intervals"))
+        .orderBy(fn.col("after_ms")[STEPS // 2], "cause")
+        .collect()
+    )
+    since = "since its leader was lost" if measure == "outage_ms" else "since the controller noticed"
+    title = "How long partitions were without a leader, by cause"
+    figure, axes = picture(title, f"time without a leader, {since}", "intervals that are over")
+    for row in curves:
+        label = f"{row.cause} ({row.intervals:,})"
+        curve(axes, row.after_ms, row.over / row.intervals, label, LOOKS.get(row.cause, OTHERS))
+    times(axes)
+    per_cent(axes)
+    legend(axes, "cause (intervals)")
+    told = (f"{r.cause} {said(r.after_ms and r.after_ms[STEPS // 2])} ({r.over} of {r.intervals} over)" for r in curves)
+    figure.alt = f"{title}. Half were over after: {'; '.join(told)}."
+    return figure
+
+
+def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
+    """When each partition of one history was without a leader, from the loss of its leader on.
+
+    `answer` comes from `questions.unavailability`; without `history`, the first one. Creations are left out, and the
+    `MOST` partitions that were longest without a leader are shown. What did not end goes on to the last moment.
+    """
+    if history is None:
+        history = answer.agg(fn.min("history")).collect()[0][0]
+    mine = answer.where(fn.col("history") == history).where("NOT cause <=> 'topic creation'")
+    worst = mine.groupBy("topic", "partition").agg(fn.sum(fn.coalesce("outage_ms", fn.lit(1e15))).alias("ms"))
+    worst = worst.orderBy(fn.desc("ms"), "topic", "partition").limit(MOST)
+    rows = mine.join(worst, ["topic", "partition"]).orderBy("topic", "partition", "lost_ms").collect()
+    names = sorted({(row.topic, row.partition) for row in rows}, reverse=True)
+    title = f"When partitions were without a leader: {history}"
+    figure, axes = picture(title, "", "", max(1.8, 1.2 + 0.22 * len(names)))
+    begin, unit = clock(axes, (row.lost_ms for row in rows))
+    last = max((max(row.end_ms or 0, row.start_ms) for row in rows), default=begin)
+    labelled: set[str] = set()
+    for row in rows:
+        cause = row.cause or "unknown"
+        end = last if row.end_ms is None else row.end_ms
+        at, start = names.index((row.topic, row.partition)), (row.lost_ms - begin) / unit
+        look = {"color": LOOKS.get(cause, OTHERS)[0], "edgecolor": "black", "linewidth": 0.5}
+        axes.barh(at, (end - row.lost_ms) / unit, left=start, label=None if cause in labelled else cause, **look)
+        axes.plot(start, at, "|", color=look["color"], markersize=11)  # a moment would not be seen otherwise
+        labelled.add(cause)
+    axes.set_yticks(range(len(names)), [f"{topic}-{partition}" for topic, partition in names])
+    if rows:
+        legend(axes, "cause")
+    longest = max((row.outage_ms for row in rows if row.outage_ms is not None), default=0.0)
+    figure.alt = (
+        f"{title}. {len(rows)} intervals of {len(names)} partitions, because of "
+        f"{', '.join(sorted(labelled)) or 'nothing'}; the longest took {said(longest)}, and "
+        f"{sum(row.end_ms is None for row in rows)} did not end."
+    )
+    return figure
+
+
+def compare(answer: DataFrame, before: str = "before", after: str = "after") -> Picture:
+    """Two histories side by side: median and 99th percentile of the time without a leader, by cause.
+
+    `answer` comes from `questions.compare`; `before` and `after` name its sides.
+    """
+    rows = answer.where("median_ms_before IS NOT NULL OR median_ms_after IS NOT NULL").orderBy("cause").collect()
+    title = f"Time without a leader, {before} and {after}"
+    figure, axes = picture(title, "median (dot) and 99th percentile (end of the line)", "", 1.6 + 0.5 * len(rows))
+    for side, name, colour, up in (("before", before, SERIES[1], 0.15), ("after", after, SERIES[0], -0.15)):
+        for at, row in enumerate(reversed(rows)):
+            median, high = row[f"median_ms_{side}"], row[f"p99_ms_{side}"]
+            if median is not None:
+                axes.plot([max(median, 0.1), max(high, 0.1)], [at + up] * 2, color=colour, linewidth=2)
+                mark = "o" if side == "before" else "D"
+                axes.plot(max(median, 0.1), at + up, mark, color=colour, label=name if row is rows[-1] else None)
+    axes.set_yticks(range(len(rows)), [row.cause for row in reversed(rows)])
+    times(axes)
+    if rows:
+        legend(axes)
+    told = (f"{row.cause} {said(row.median_ms_before)} and {said(row.median_ms_after)}" for row in rows)
+    figure.alt = f"{title}. Medians: {'; '.join(told)}."
+    return figure

@@ -1,0 +1,85 @@
+"""Brokers that come and go: how often, and when do they lead again what they should?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.history.questions.balance import imbalance
+from kafka_ctl.history.questions.departures import departures
+from kafka_ctl.history.questions.frames import Records, ask, frame
+
+_CHURN = """
+WITH gaps AS (
+    SELECT *, at_ms - lag(at_ms) OVER (PARTITION BY history, broker ORDER BY cause_seq) AS gap FROM {departures}
+), gone AS (
+    SELECT history, broker, count(*) AS departures, count_if(gap <= <within>) AS flaps,
+           round(min(gap), 4) AS shortest_ms
+    FROM gaps GROUP BY history, broker
+), led AS (
+    SELECT history, leader, lag(leader) OVER (PARTITION BY history, topic, partition ORDER BY seq) AS previous
+    FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
+), changes AS (
+    SELECT history, leader AS broker, 1 AS won, 0 AS lost FROM led WHERE leader != previous
+    UNION ALL SELECT history, previous, 0, 1 FROM led WHERE leader != previous
+), moved AS (
+    SELECT history, broker, sum(won) AS won, sum(lost) AS lost FROM changes GROUP BY history, broker
+)
+SELECT history, broker, departures, flaps, shortest_ms, coalesce(won, 0) AS won, coalesce(lost, 0) AS lost
+FROM gone LEFT JOIN moved USING (history, broker)
+"""
+
+
+def broker_churn(records: Records, within_minutes: float = 60.0) -> DataFrame:
+    """Brokers that left, how often, and whether they flap.
+
+    One row for each that ever left: `history`, `broker`, `departures`, `flaps` (departures at most `within_minutes`
+    after the one before), `shortest_ms` (between two of them, null for a single one), `won` and `lost` (leaderships
+    that came from, or went to, another broker). Raises BadInput for a time below 0.
+    """
+    if within_minutes < 0:
+        raise BadInput(f"within_minutes={within_minutes}: a number of minutes, 0 or more")
+    df = frame(records)
+    query = _CHURN.replace("<within>", str(within_minutes * 60_000))
+    return ask(query, records=df, departures=departures(df))
+
+
+_HOME = """
+WITH away AS (
+    SELECT history, broker, cause, cause_seq, began_ms, at_ms, lead(cause_seq) OVER w AS next_seq,
+           lead(began_ms) OVER w AS next_ms
+    FROM {departures} WINDOW w AS (PARTITION BY history, broker ORDER BY cause_seq)
+), seen AS (
+    SELECT history, broker, seq, time_ms FROM {records}
+    WHERE kind = 'broker' AND action = 'registered' AND error IS NULL
+    UNION ALL
+    SELECT history, explode(from_json(get_json_object(detail, '$.new'), 'array<int>')), seq, time_ms
+    FROM {records} WHERE kind = 'controller' AND action = 'brokers_changed'
+), back AS (
+    SELECT a.*, back_ms FROM away a JOIN (
+        SELECT a.history, a.broker, a.cause_seq, min(time_ms) AS back_ms FROM away a JOIN seen s
+        ON s.history = a.history AND s.broker = a.broker AND s.seq > a.cause_seq
+           AND (a.next_seq IS NULL OR s.seq < a.next_seq)
+        GROUP BY a.history, a.broker, a.cause_seq
+    ) USING (history, broker, cause_seq)
+)
+SELECT b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms, round(back_ms - b.at_ms, 4) AS away_ms,
+       coalesce(max(i.astray), 0) AS astray,
+       min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) AS home_ms,
+       round(min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) - back_ms, 4) AS waited_ms
+FROM back b LEFT JOIN {imbalance} i
+ON i.history = b.history AND i.broker = b.broker AND i.at_ms >= b.began_ms AND (next_ms IS NULL OR i.at_ms < next_ms)
+GROUP BY b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms
+"""
+
+
+def homecoming(records: Records) -> DataFrame:
+    """The imbalance after each restart: how long did brokers wait for the partitions that prefer them?
+
+    One row for every departure of a broker that came back before it left again: `history`, `broker`, `cause`,
+    `cause_seq`, `at_ms` (it left), `back_ms` (it registered, or a log says that a controller saw it), `away_ms`,
+    `astray` (the most of its preferred partitions that others led because of it), `home_ms` (when it led all of them
+    again, null if it never did) and `waited_ms` (from its return to that).
+    """
+    df = frame(records)
+    return ask(_HOME, records=df, departures=departures(df), imbalance=imbalance(df))

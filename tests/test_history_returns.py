@@ -1,0 +1,106 @@
+"""Summaries of unavailability, brokers that flap, brokers that come home: plain Python's answers, and known ones."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from history_plain import BUSY, Tale, dicts, frames, plain_departures, plain_unavailability, same
+from pyspark.sql import DataFrame
+
+from kafka_ctl import BadInput, Lab, Trace, UnknownName
+from kafka_ctl.history import questions, simulate
+from kafka_ctl.history.schema import to_arrow
+
+
+@pytest.fixture(scope="module")
+def clusters() -> list[Trace]:
+    return [simulate(seed, 12, workload=BUSY) for seed in range(30, 33)]
+
+
+@pytest.fixture(scope="module")
+def simulated(clusters: list[Trace]) -> DataFrame:
+    return frames(clusters).cache()
+
+
+@pytest.mark.parametrize("by", [("cause",), ("history", "topic", "partition")])
+def test_summaries_equal_the_plain_computation(
+    by: tuple[str, ...], clusters: list[Trace], simulated: DataFrame
+) -> None:
+    """Counts, sums and percentiles of each group."""
+    groups: dict[tuple, list[Any]] = defaultdict(list)
+    for n, trace in enumerate(clusters):
+        for row in plain_unavailability(trace, f"h{n}"):
+            groups[tuple(row[name] for name in by)].append(row["outage_ms"])
+    plain = []
+    for key, outages in groups.items():
+        over = sorted(ms for ms in outages if ms is not None)
+        p50, p90, p99 = (over[max(0, math.ceil(p * len(over)) - 1)] if over else None for p in (0.5, 0.9, 0.99))
+        plain.append(dict(zip(by, key, strict=True)) | {
+            "intervals": len(outages), "unfinished": len(outages) - len(over), "outage_ms": round(sum(over, 0.0), 4),
+            "p50_ms": p50, "p90_ms": p90, "p99_ms": p99, "longest_ms": over[-1] if over else None,
+        })  # fmt: skip
+    same(questions.unavailability_by(simulated, *by), plain)
+
+
+def test_columns_that_cannot_be_grouped_by() -> None:
+    with pytest.raises(UnknownName, match="column to group by 'outage_ms'; known: history, topic"):
+        questions.unavailability_by(Trace(), "outage_ms")
+
+
+def test_broker_churn_equals_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
+    """Departures, gaps and leaderships of every broker that left."""
+    plain = []
+    for n, trace in enumerate(clusters):
+        left: dict[int, list[float]] = defaultdict(list)
+        for broker, d in sorted(plain_departures(trace), key=lambda each: each[1].seq):
+            left[broker].append(d.at)
+        leads: dict[tuple, list[int]] = defaultdict(list)
+        for r in trace:
+            if r.kind == "partition" and not r.error and r.leader is not None and r.leader >= 0:
+                leads[r.topic, r.partition].append(r.leader)
+        moves = [(old, new) for each in leads.values() for old, new in pairwise(each) if old != new]
+        for broker, times in left.items():
+            gaps = [b - a for a, b in pairwise(times)]
+            plain.append({
+                "history": f"h{n}", "broker": broker, "departures": len(times),
+                "flaps": sum(gap <= 3_600_000 for gap in gaps), "shortest_ms": round(min(gaps), 4) if gaps else None,
+                "won": sum(new == broker for _, new in moves), "lost": sum(old == broker for old, _ in moves),
+            })  # fmt: skip
+    same(questions.broker_churn(simulated), plain)
+    with pytest.raises(BadInput, match="within_minutes=-1"):
+        questions.broker_churn(simulated, -1)
+
+
+def test_a_broker_comes_home() -> None:
+    """Away for a minute, back, and in office again when the preferred leaders are elected."""
+    with Lab(brokers=3, seed=4, config={"auto.leader.rebalance.enable": False}) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
+        lab.settle()
+        lab.shutdown(1)
+        lab.run_for(60)
+        lab.start(1)
+        lab.run_for(30)
+        lab.elect_preferred()
+        lab.settle()
+        lab.kill(2)
+        lab.settle()
+        (row,) = questions.homecoming(lab.trace).collect()
+    assert (row.broker, row.cause, row.astray) == (1, "controlled shutdown", 2)
+    assert 60_000 <= row.away_ms < 62_000
+    assert row.home_ms == row.back_ms + row.waited_ms
+    assert 29_000 < row.waited_ms < 32_000
+
+
+def test_coming_home_in_logs() -> None:
+    """A controller says who is new; one that never leads again has no time."""
+    tale = Tale().move("NewPartition", "OnlinePartition", leader=1, replicas=(1, 2))
+    tale.tell("broker", "lost", broker=1).move("OnlinePartition", "OnlinePartition", leader=2, replicas=(1, 2))
+    tale.tell("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
+    assert dicts(questions.homecoming(to_arrow(tale.records)), "broker", "away_ms", "astray", "waited_ms") == [
+        {"broker": 1, "away_ms": 2000.0, "astray": 1, "waited_ms": None}
+    ]

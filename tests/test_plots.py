@@ -1,0 +1,86 @@
+"""Pictures of answers: each shows something, says it in words, and bears an empty answer."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from history_plain import BUSY, GONE, frames
+from pyspark.sql import DataFrame
+
+from kafka_ctl import Trace
+from kafka_ctl.history import plots, questions, simulate
+from kafka_ctl.history.plots.picture import Picture, said
+
+
+@pytest.fixture(scope="module")
+def clusters() -> list[Trace]:
+    return [simulate(seed, 8, workload=BUSY) for seed in (3, 4)]
+
+
+@pytest.fixture(scope="module")
+def records(clusters: list[Trace]) -> DataFrame:
+    return frames(clusters).cache()
+
+
+ASKED: dict[str, tuple[str, Callable[[DataFrame], Picture]]] = {
+    "over time": ("unavailability", plots.outages_over_time),
+    "departures": ("shutdown_vs_failure", plots.shutdown_vs_failure),
+    "restarts": ("rolling_restarts", plots.rolling_restarts),
+    "churn": ("leader_churn", plots.leader_churn),
+    "isr": ("isr_churn", plots.isr_churn),
+    "imbalance": ("imbalance", plots.imbalance),
+    "failover": ("failover_time", plots.failover_time),
+    "amplification": ("request_amplification", plots.request_amplification),
+    "machines": ("transition_counts", plots.transition_counts),
+    "durations": ("deletions", lambda answer: plots.durations(deletions=answer)),
+    "compare": ("compare", plots.compare),
+}
+
+
+def shown(picture: Picture) -> str:
+    """What a notebook gets: a picture, and the same words wherever words are wanted."""
+    data, metadata = picture._repr_mimebundle_()
+    assert b64decode(data["image/png"]).startswith(b"\x89PNG")
+    assert data["text/plain"] == metadata["image/png"]["alt"] == picture.alt
+    assert picture.alt.endswith(".")
+    return picture.alt
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_a_picture_says_what_it_shows(name: str, clusters: list[Trace], records: DataFrame) -> None:
+    """Numbers that plain Python counts as well."""
+    question, plot = ASKED[name]
+    asked: list[Any] = [records, records] if question == "compare" else [records]
+    answer = getattr(questions, question)(*asked).cache()
+    alt = shown(plot(answer))
+    moves = [r for trace in clusters for r in trace if r.kind in ("partition", "replica") and not r.error and r.source]
+    facts = {
+        "machines": [f"{len(moves)} made"],
+        "churn": [f"Of {answer.count()} partitions"],
+        "departures": sorted({row.cause for row in answer.select("cause").collect()}) if name == "departures" else [],
+        "durations": [f"of {answer.count()} done"],
+        "imbalance": ["Who does not lead what it should: h0"],
+        "compare": ["Medians: all "],
+    }
+    assert [fact for fact in facts.get(name, ()) if fact not in alt] == []
+    shown(plot(answer.limit(0)))
+
+
+def test_what_must_not_be_is_named() -> None:
+    """A move that the table does not have, and one that it refuses."""
+    trace = Trace()
+    trace.add("controller-1", "partition", "mark", "orders", 0, source=GONE, target="OnlinePartition")
+    assert "not legal: NonExistentPartition to OnlinePartition (1 made, 0 refused)" in shown(
+        plots.transition_counts(questions.transition_counts(trace))
+    )
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"), [(0.25, "0.2 ms"), (999, "999.0 ms"), (6000, "6.0 s"), (90_000, "1.5 min"), (7.2e6, "2.0 h")]
+)
+def test_durations_in_words(ms: float, words: str) -> None:
+    assert said(ms) == words
+    assert said(None) == "for ever"

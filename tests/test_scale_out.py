@@ -1,0 +1,157 @@
+"""Spark elsewhere: the same calls on a standalone cluster and through Spark Connect; and what is said without Spark."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+
+import pyarrow.fs as pafs
+import pytest
+from sparkcluster import LOOPBACK, connect, standalone, why_no_cluster
+
+from kafka_ctl import Unavailable
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.history import files, workers
+from kafka_ctl.history.files import filesystem
+
+PROGRAM = """
+import json, os, sys
+from pathlib import Path
+from kafka_ctl.history import Workload, generate, import_logs, live, load, load_arrow
+from kafka_ctl.history import questions, simulate, spark, write_logs
+folder, s = Path(sys.argv[1]), spark()
+small = Workload(brokers=(3, 3), topics=(2, 2), rate=6)
+asked = {"clusters": 4, "hours": 1, "workload": small, "buckets": 4}
+written = generate(s, **asked, out=(folder / "data").as_uri())
+again = load_arrow(generate(None, **asked, out=folder / "here").path)
+trace = simulate(2, 1, workload=small)
+write_logs(trace, folder / "logs")
+logs = import_logs(s, (folder / "logs").as_uri())
+live.keep(live.leaders(live.logs(s, folder / "logs")), folder / "leaders", once=True).awaitTermination()
+
+def where(batches):
+    import kafka_ctl, pyarrow
+    for batch in batches:
+        yield pyarrow.RecordBatch.from_pydict({"file": [kafka_ctl.__file__], "folder": [os.getcwd()]})
+
+def elections(records):
+    return questions.leader_churn(records).agg({"elections": "sum"}).first()[0]
+
+def named(table):
+    return sum(row["kind"] == "partition" and (row["leader"] or -1) >= 0 for row in table.to_pylist())
+
+places = s.range(0, 8, 1, 8).mapInArrow(where, "file string, folder string")
+order = [("history", "ascending"), ("seq", "ascending")]
+print(json.dumps({
+    "session": type(s).__module__,
+    "where": [tuple(row) for row in places.distinct().collect()],
+    "same": load_arrow(written.path).sort_by(order).equals(again.sort_by(order)),
+    "generated": [elections(load(s, (folder / "data").as_uri())), named(again)],
+    "logs": [elections(logs), named(trace.to_arrow())],
+    "live": s.read.parquet(str(folder / "leaders")).count(),
+}))
+"""
+
+
+def run(folder: Path, settings: dict[str, str]) -> dict:
+    """The program in a process that knows Spark's address from the usual settings only."""
+    outside = {n: v for n, v in os.environ.items() if n not in ("MASTER", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS")}
+    told = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(folder)], cwd=ROOT, env=outside | settings, capture_output=True, text=True
+    )
+    assert told.returncode == 0, told.stderr[-3000:]
+    return json.loads(told.stdout)
+
+
+def sound(told: dict) -> None:
+    """Every way of asking gives the same answers, and workers ran the package that was sent to them."""
+    assert told["same"]
+    for asked in ("generated", "logs"):
+        answer, plain = told[asked]
+        assert answer == plain > 0
+    assert told["live"] > 0
+    assert told["where"] and all("kafka_ctl.zip" in file for file, _ in told["where"])
+
+
+@pytest.mark.skipif(why_no_cluster() is not None, reason=str(why_no_cluster()))
+def test_a_standalone_cluster(tmp_path: Path) -> None:
+    """Two workers, each with an executor of its own that has done something."""
+    with standalone(tmp_path) as url:
+        submit = " ".join(f"--conf {name}={value}" for name, value in LOOPBACK.items())
+        submit += " --conf spark.executor.memory=512m pyspark-shell"
+        told = run(tmp_path, {"MASTER": url, "PYSPARK_SUBMIT_ARGS": submit})
+    sound(told)
+    assert told["session"] == "pyspark.sql.session"
+    assert len({folder for _, folder in told["where"]}) == 2
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc_status") is None, reason="pip install 'pyspark[connect]' is missing")
+def test_spark_connect(tmp_path: Path) -> None:
+    """A client without a Java of its own."""
+    with connect(tmp_path) as url:
+        told = run(tmp_path, {"SPARK_REMOTE": url})
+    sound(told)
+    assert told["session"] == "pyspark.sql.connect.session"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("grpc_status") is not None, reason="it is installed")
+def test_what_spark_connect_needs_is_said() -> None:
+    code = "from kafka_ctl.history import spark; spark()"
+    told = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"SPARK_REMOTE": "sc://127.0.0.1:1"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert "Unavailable: Spark Connect needs grpc and grpc_status: pip install 'pyspark[connect]" in told.stderr
+
+
+def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
+    """All modules, nothing else, the same bytes each time; Python can run it."""
+    (tmp_path / "again").mkdir()
+    path = workers.packed(tmp_path)
+    assert path.read_bytes() == workers.packed(tmp_path / "again").read_bytes()
+    with zipfile.ZipFile(path) as zipped:
+        names = zipped.namelist()
+    assert "kafka_ctl/lab/lab.py" in names and not [name for name in names if not name.endswith(".py")]
+    code = "import sys; sys.path[:0] = sys.argv[1:]; from kafka_ctl.history import simulate; print(len(simulate(1, 1)))"
+    told = subprocess.run([sys.executable, "-I", "-c", code, str(path)], cwd=tmp_path, capture_output=True, text=True)
+    assert int(told.stdout) > 0, told.stderr
+
+
+def test_without_spark_it_is_said(tmp_path: Path) -> None:
+    """Simulating, writing and reading Arrow need no Spark; questions do, and say so."""
+    code = f"""
+import sys
+sys.modules["pyspark"] = None
+from kafka_ctl.history import generate, load_arrow
+generate(None, clusters=1, hours=1, out={str(tmp_path / "data")!r})
+print(len(load_arrow({str(tmp_path / "data")!r})))
+from kafka_ctl.history import questions
+"""
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert int(told.stdout) > 0
+    assert "Unavailable: kafka_ctl.history.questions needs the package pyspark" in told.stderr
+
+
+def test_any_file_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Paths, URIs, Hadoop's names for S3; what nobody knows is said with the cure."""
+    assert filesystem(tmp_path) == (pafs.LocalFileSystem(), str(tmp_path), "")
+    assert filesystem(tmp_path.as_uri())[1:] == (str(tmp_path), "file://")
+    asked: list[str] = []
+
+    def from_uri(uri: str) -> tuple[pafs.FileSystem, str]:
+        asked.append(uri)
+        return pafs.LocalFileSystem(), uri.partition("://")[2].rstrip("/")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "pafs", SimpleNamespace(FileSystem=SimpleNamespace(from_uri=from_uri)))
+        assert filesystem("s3a://bucket/logs/")[1:] == ("bucket/logs", "s3a://")
+        assert filesystem("s3a://bucket/logs")[1:] == ("bucket/logs", "s3a://")
+    assert asked == ["s3://bucket/logs/", "s3://bucket/logs"]
+    with pytest.raises(Unavailable, match="no file system for nowhere:// here; install its fsspec package"):
+        filesystem("nowhere://host/path")
