@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kafka_ctl.history import simulate
 from kafka_ctl.history.dataset import Job, finish, prepare
@@ -26,41 +27,57 @@ SIMULATED, HOURS, SEED = 48, 24, 1
 BUCKETS = 16
 
 Parts = list[tuple[str, pa.Table]]
+_tables: list[pa.Table] = []
+_parts: list[Parts] = []
 
 
-def simulated() -> list[Parts]:
-    """The records of the clusters that are copied, by folder."""
-    tables = (to_arrow(simulate(SEED * 1_000_000 + n, HOURS)) for n in range(SIMULATED))
-    return [list(parts(table)) for table in tables]
+def simulated() -> list[pa.Table]:
+    """The records of the clusters that are copied; simulated once."""
+    if not _tables:
+        _tables.extend(to_arrow(simulate(SEED * 1_000_000 + n, HOURS)) for n in range(SIMULATED))
+        _parts.extend(list(parts(table)) for table in _tables)
+    return _tables
 
 
-_originals: list[Parts] = []
+def job(records: int) -> Job:
+    """As many clusters as have about so many records."""
+    each = sum(map(len, simulated())) / SIMULATED
+    return Job(max(BUCKETS, round(records / each)), HOURS, SEED, "2.0", BUCKETS)
 
 
 def write(records: int, path: Path, processes: int = 2) -> float:
     """Write about so many records, and a dataset's manifest; the seconds it took, the simulation not counted."""
-    _originals[:] = _originals or simulated()
-    each = sum(len(part) for parts in _originals for _, part in parts) / SIMULATED
-    job = Job(max(BUCKETS, round(records / each)), HOURS, SEED, "2.0", BUCKETS)
-    place = Place(path)
-    prepare(place, job, overwrite=True, resume=False)
+    work, place = job(records), Place(path)
+    prepare(place, work, overwrite=True, resume=False)
     began = time.perf_counter()
-    # Forked, so that each process has the originals.
-    with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
-        list(pool.map(write_bucket, [path] * BUCKETS, [job] * BUCKETS, range(BUCKETS)))
-    finish(place, job)
+    todo = [path] * BUCKETS, [work] * BUCKETS, range(BUCKETS)
+    if processes > 1:
+        # Forked, so that each process has the originals.
+        with ProcessPoolExecutor(processes, mp_context=get_context("fork")) as pool:
+            list(pool.map(write_bucket, *todo))
+    else:
+        list(map(write_bucket, *todo))
+    finish(place, work)
     return time.perf_counter() - began
 
 
-def write_bucket(path: Path, job: Job, bucket: int) -> None:
+def write_bucket(path: Path, work: Job, bucket: int) -> None:
     """The copies whose names fall into one bucket; what one task does."""
     writer = BucketWriter(Place(path), bucket)
-    for number, name in enumerate(job.names()):
-        if bucket_of(name, job.buckets) == bucket:
+    for number, name in enumerate(work.names()):
+        if bucket_of(name, work.buckets) == bucket:
             writer.histories += 1
-            for folder, part in _originals[number % SIMULATED]:
+            for folder, part in _parts[number % SIMULATED]:
                 writer.put(folder, part.set_column(0, IN_FILES.field("history"), pa.repeat(name, len(part))))
     writer.commit()
+
+
+def write_plainly(records: int, path: Path) -> None:
+    """The same records as one would write them at first: a folder for each cluster, everything in order of time."""
+    for number, name in enumerate(job(records).names()):
+        folder = path / f"history={name}"
+        folder.mkdir(parents=True)
+        pq.write_table(simulated()[number % SIMULATED].drop_columns(["history"]), folder / "records.parquet")
 
 
 def main() -> None:

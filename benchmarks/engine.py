@@ -1,0 +1,105 @@
+"""One engine in a process of its own, so that its memory and its processor time can be told from the others'.
+
+python -m benchmarks.engine spark|duckdb|polars PATH CORES
+
+reads commands (`ask unavailability`, `digest unavailability`) from standard input and answers each with a line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from kafka_ctl.bootstrap import ROOT
+
+TICKS = os.sysconf("SC_CLK_TCK")
+PAUSE = 0.1
+"""Seconds between two looks at the memory."""
+
+
+class Engine:
+    """An engine's process as its user sees it. `peak` is the most memory that its whole tree of processes held."""
+
+    def __init__(self, name: str, path: str, cores: int) -> None:
+        command = [sys.executable, "-m", "benchmarks.engine", name, path, str(cores)]
+        environment = os.environ | {"POLARS_MAX_THREADS": str(cores)}
+        self.process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.peak = 0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def run(self, verb: str, question: str) -> tuple[float, float, Any]:
+        """Seconds, seconds of processor time, and what the engine said."""
+        assert self.process.stdin and self.process.stdout
+        worked, began = self._worked(), time.perf_counter()
+        print(verb, question, file=self.process.stdin, flush=True)
+        line = self.process.stdout.readline()
+        taken = time.perf_counter() - began
+        if not line:
+            raise RuntimeError(f"{self.process.args}: ended at {verb} {question}")
+        return taken, self._worked() - worked, json.loads(line)
+
+    def close(self) -> None:
+        assert self.process.stdin
+        self.process.stdin.close()
+        self.process.wait()
+
+    def _worked(self) -> float:
+        return sum(sum(map(int, stat[11:15])) for stat in map(_stat, tree(self.process.pid)) if stat) / TICKS
+
+    def _watch(self) -> None:
+        while self.process.poll() is None:
+            pages = sum(int(stat[21]) for stat in map(_stat, tree(self.process.pid)) if stat)
+            self.peak = max(self.peak, pages * os.sysconf("SC_PAGE_SIZE"))
+            time.sleep(PAUSE)
+
+
+def _stat(pid: int) -> list[str]:
+    """The words of /proc/PID/stat after the name; none when the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
+    except OSError:
+        return []
+
+
+def tree(pid: int) -> list[int]:
+    """A process and all that came of it."""
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        children = [int(child) for task in tasks for child in (task / "children").read_text().split()]
+    except OSError:
+        return [pid]
+    return [pid, *(one for child in children for one in tree(child))]
+
+
+def legal_moves() -> list[tuple]:
+    """The transition tables as rows, for engines that know nothing of Kafka."""
+    from kafka_ctl import PARTITION, REPLICA
+
+    machines = {"partition": PARTITION, "replica": REPLICA}
+    return [
+        (name, str(move.source), str(move.target), move.action)
+        for name, tables in machines.items()
+        for move in tables["2.0"].rows
+    ]
+
+
+def main() -> None:
+    from importlib import import_module
+
+    name, path, cores = sys.argv[1:]
+    engine = import_module(f"benchmarks.in_{name}").Engine(path, int(cores), legal_moves())
+    for line in sys.stdin:
+        verb, question = line.split()
+        print(json.dumps(getattr(engine, verb)(question), default=float), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""What the benchmarks compare is comparable: all questions, and one answer from every engine."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks import copies, engines, in_duckdb
+from benchmarks.engine import legal_moves
+from benchmarks.in_spark import Engine as Spark
+from kafka_ctl.history import Workload, generate, load, questions
+from kafka_ctl.history.session import spark
+from kafka_ctl.history.workload import simulate
+
+
+def test_every_question_is_asked() -> None:
+    """Of Spark and of DuckDB."""
+    assert sorted(engines.QUESTIONS) == sorted(questions.__all__) == sorted(in_duckdb.VIEWS)
+
+
+def test_another_answer_is_noticed() -> None:
+    """In the rows, in a sum, in the columns; the last digits of a sum may differ."""
+    engines.same({"one": {"rows": 2, "seconds": 0.1 + 0.2}, "other": {"rows": 2, "seconds": 0.3}})
+    with pytest.raises(AssertionError, match="rows: one says 2, other 3"):
+        engines.same({"one": {"rows": 2}, "other": {"rows": 3}})
+    with pytest.raises(AssertionError, match=r"other .*more"):
+        engines.same({"one": {"rows": 2}, "other": {"rows": 2, "more": 1}})
+
+
+def test_copies_are_the_simulated_clusters(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As many as were asked for, in a dataset that loads; written plainly, they are the same records."""
+    for name, few in {"SIMULATED": 2, "HOURS": 1, "BUCKETS": 3}.items():
+        monkeypatch.setattr(copies, name, few)
+    monkeypatch.setattr(copies, "_tables", [])
+    monkeypatch.setattr(copies, "_parts", [])
+    sizes = [len(simulate(copies.SEED * 1_000_000 + n, 1)) for n in range(2)]
+    copies.write(3 * sum(sizes), tmp_path / "copies", processes=1)
+    copies.write_plainly(3 * sum(sizes), tmp_path / "plain")
+    counted = load(spark(), tmp_path / "copies").groupBy("history").count()
+    assert sorted(row["count"] for row in counted.collect()) == sorted(3 * sizes)
+    plain = spark().read.parquet(str(tmp_path / "plain"))
+    columns = ["history", "seq", "time_ms", "kind", "action", "topic"]
+    assert load(spark(), tmp_path / "copies").select(columns).exceptAll(plain.select(columns)).isEmpty()
+    assert plain.count() == 3 * sum(sizes)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A few hours in which much goes wrong."""
+    out = tmp_path_factory.mktemp("histories") / "data"
+    workload = Workload(brokers=(3, 5), topics=(2, 4), rate=6, unclean=1, replication={2: 1})
+    generate(None, 12, 12, 3, out=out, workload=workload, buckets=3)
+    return str(out)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_engines_give_the_same_answers(
+    engine: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Rows, and the sum of every column."""
+    pytest.importorskip(engine, reason=f"{engine} is only for benchmarks: pip install -e '.[bench]'")
+    dataset = request.getfixturevalue("dataset")
+    monkeypatch.setenv("POLARS_MAX_THREADS", "2")
+    other = import_module(f"benchmarks.in_{engine}").Engine(dataset, 2, legal_moves())
+    ours = Spark(dataset, 2, [])
+    for question in engines.QUESTIONS:
+        answers = {"spark": ours.digest(question), engine: other.digest(question)}
+        assert answers["spark"]["rows"], question
+        engines.same(answers)
