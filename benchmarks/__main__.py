@@ -12,7 +12,7 @@ from rich.table import Table
 
 ALL = (
     *("importing", "simulator", "travel", "exploring", "controller", "beside_kafka", "first_frame", "views"),
-    "fresh_clone",
+    *("mutants", "fresh_clone"),
 )
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.controller import TASKS, cost, trips_a_partition
+from benchmarks.mutants import busy, caught, figure, played
 from kafka_ctl import Generation
+from kafka_ctl.lab.mutants import MUTANTS
 
 
 @pytest.mark.parametrize(
@@ -32,3 +34,14 @@ def test_the_tasks_need_the_operations_that_the_source_says(generation: str) -> 
     assert 3 * led + 2 * followed <= failure <= 3 * led + 2 * followed + 10
     assert 2 * led + 2 * followed <= shutdown <= 2 * led + 2 * followed + 20
     assert failover >= led + followed + 2 * led
+
+
+@pytest.mark.parametrize("name", ["sent-is-received", "followers-untold", "newest-first"])
+def test_random_walks_notice_a_mutant(name: str) -> None:
+    """After the same number of steps each time; and nothing is wrong with the walk itself."""
+    chosen = MUTANTS[name]
+    steps = caught(chosen, 3)
+    assert steps is not None
+    assert 0 < steps == caught(chosen, 3)
+    assert played(busy(chosen.generation, 3), chosen.invariant, None)[0] is None
+    assert figure(name, 2).beside.startswith("caught with 2 of 2 seeds: ")

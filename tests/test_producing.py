@@ -8,6 +8,7 @@ import pytest
 
 from kafka_ctl import BadInput, Generation, Lab, UnknownName
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import COMMANDS
 
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
@@ -258,6 +259,15 @@ def test_a_run_with_records_is_told_again_exactly() -> None:
         with Lab.replay(lab.story) as again:
             assert list(again.trace) == list(lab.trace)
             assert again.logs() == lab.logs()
+
+
+def test_two_runs_are_compared_by_their_records_as_well() -> None:
+    """KIP-101 is the whole difference between these two."""
+    plain = restart_behind_a_leader_that_stands_still("2.0")
+    with plain as kept, plain.fork(generation=Generation("2.0").but(truncates_by_epoch=False)) as lost:
+        differ = {d.what: (d.left, d.right) for d in compare(kept, lost).differences}
+        assert differ["log of orders-0 on broker 2"] == ("1@0 2@0 3@0 |", "|")
+        assert differ["I4 nothing-acknowledged-is-lost"][0] is None
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)

@@ -32,7 +32,7 @@ class Comparison(NamedTuple):
     """What the left run did then; None if it had ended."""
     right: Record | None
     differences: tuple[Difference, ...]
-    """How controller, partitions, brokers, znodes and violations differ at their ends."""
+    """How controller, partitions, brokers, logs, violations and znodes differ at their ends."""
 
     def __str__(self) -> str:
         if self.parted is None and not self.differences:
@@ -79,6 +79,10 @@ def _ending(lab: Lab) -> dict[str, object]:
     for id, broker in lab.brokers.items():
         leads, follows = ([str(tp) for tp in tps] for tps in (broker.leads, broker.follows))
         ending[f"broker {id}"] = f"{broker.state} leads={leads} follows={follows}"
+    for log in lab.logs():
+        ending[f"log of {log.topic}-{log.partition} on broker {log.broker}"] = log.content
+    for violation in lab.violations:
+        ending.setdefault(f"{violation.invariant} {violation.name}", violation.text)
     for path, (data, _, _) in lab.znodes().items():
         if not path.endswith("/state"):  # that is shown as a partition
             ending[path] = TIMESTAMP.sub("timestamp", data.decode("utf-8", "backslashreplace"))

@@ -65,11 +65,15 @@ class LogView(NamedTuple):
     high_watermark: int
     entries: tuple[Entry, ...]
 
-    def __str__(self) -> str:
-        """`1@0 2@0 | 3@1`: value and leader epoch of each record; below the bar they are known to be on all in sync."""
+    @property
+    def content(self) -> str:
+        """`1@0 2@0 | 3@1`: value and leader epoch of each record; before the bar those below the high watermark."""
         words = [f"{entry.value}@{entry.leader_epoch}" for entry in self.entries]
         words.insert(self.high_watermark, "|")
-        return f"{self.topic}-{self.partition}@{self.broker}  {' '.join(words)}"
+        return " ".join(words)
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}@{self.broker}  {self.content}"
 
 
 class BrokerView(NamedTuple):
