@@ -225,6 +225,21 @@ def test_it_does_not_wait_for_a_running_reassignment(generation: str) -> None:
         assert "/admin/reassign_partitions" in lab.znodes()  # nobody is left to take it away
 
 
+def test_what_is_on_its_way_stands_in_the_restored_assignment() -> None:
+    """2.4 restores what the controller knows: the tool that adds partitions writes no adding and removing replicas."""
+    with opened("2.4", brokers=5) as lab:
+        lab.kill(5)
+        lab.settle()
+        lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
+        lab.delete_topic("orders")
+        lab.settle()
+        lab.add_partitions("orders", 3)
+        lab.settle()
+        data = json.loads(lab.znodes()["/brokers/topics/orders"][0])
+        assert data["partitions"] == {"0": [2, 5, 3], "1": [3, 2]}
+        assert (data["adding_replicas"], data["removing_replicas"]) == ({"0": [5]}, {"0": [3]})
+
+
 def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
     with opened("2.4") as lab:
         lab.kill(3)

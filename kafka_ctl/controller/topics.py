@@ -68,11 +68,16 @@ async def _partitions_are(c: Controller, topic: str, assignment: dict[int, Repli
 
 
 async def _restore(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
-    """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612)."""
+    """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612).
+
+    Since KIP-455 as the controller knows it, for whoever added the partitions may not know what is on its way.
+    """
     c.say("partitions_not_added", topic=topic, partitions=list(added))
     c.say("restoring_assignment", topic=topic)
     existing = await c.zk.read_children(TopicPartitionsZNode.path(topic))
     kept = {n: a for n, a in assignment.items() if str(n) in existing}
+    if c.generation.incremental_reassignment:
+        kept = {n: c.context.assignment(TopicPartition(topic, n)) for n in kept}
     data = TopicZNode.encode(kept, c.generation.topic_version)
     (await c.zk.write(Set(TopicZNode.path(topic), data))).checked()
 
