@@ -194,6 +194,37 @@ def test_a_mutant_is_found_and_made_short() -> None:
         search("2.4", steps=1, jobs=1, mutant="nope")
 
 
+FOUND = {
+    "a leader writes the controller epoch that it was told": (
+        """0.10 brokers=[1,2,3,4] seed=10341 config='{"unclean.leader.election.enable":false}'""", """
+kill 3\ncreate_topic a partitions=2 replication_factor=2\nkill 1\nstart 3\nsettle\nshutdown 3\nshutdown 2\nstart 3
+start 1\nsettle\nshutdown 1\nelect_preferred\nstart 1\nstart 2\nsettle""", {"KAFKA-3143", "KAFKA-7235"}),
+    "a session that expired behind a cut": ("2.4", "disconnect 2 zookeeper\nexpire_session 2\nheal\nsettle", set()),
+    "a session that expired while the broker started": ("0.10", """
+kill 2\nkill 1\nstart 1\nstep 2\ndisconnect 1 zookeeper\nsettle\nheal\nsettle""", {"KAFKA-4229"}),
+    "nobody watches when the controller goes": (
+        "2.4", "shutdown 1\nstep 5\ndelete_controller\nsettle", {"KAFKA-13407"}),
+    "a topic that was deleted behind somebody's back": ("2.4", """
+create_topic c replication_factor=2\nsettle\ndisconnect 1 zookeeper\nsettle\ndelete_topic c\nsettle\nheal\nsettle""",
+        {"MetadataCache.scala, updateCache"}),
+    "a follower that waits for its next fetch": ("0.10", """
+disconnect 3 2\ncreate_topic a\nreassign '{"a-0":[2,1,3]}'\nsettle\nheal\nsettle""", {"KAFKA-9212"}),
+    "a follower that asks again and again": ("2.0", """
+create_topic t replication_factor=3\nsettle\nlag 1 t 0\nsettle\ncatch_up 1\nrun_for 0.21\ndisconnect 1 zookeeper
+disconnect 2 zookeeper\ndisconnect 3 zookeeper\nrun_for 600\nheal\nsettle""", set()),
+}  # fmt: skip
+"""What walks have found: a story, and the tickets that may tell why it breaks something."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_walks_have_found_stays_found(name: str) -> None:
+    opening, lines, tickets = FOUND[name]
+    opening = opening if "brokers" in opening else f"{opening} brokers=[1,2,3] seed=0"
+    drawn = told(f"lab generation={opening}\n{lines}\n")
+    outcome = play(drawn)
+    assert {b.known for b in outcome.broken} <= tickets, outcome.broken
+
+
 # The command
 
 
