@@ -19,6 +19,8 @@ from kafka_ctl.trace import Record
 
 SIZES = {"memory": (1_000, 10_000, 50_000), "embedded": (1_000, 10_000)}
 QUIET = {"auto.leader.rebalance.enable": False}
+CALM = QUIET | {"zookeeper.session.timeout.ms": 30_000, "replica.lag.time.max.ms": 60_000}
+"""On real time nobody is to be taken for dead, or for slow, because the machine is busy."""
 PATIENCE = 600.0
 """Seconds in which any lab here comes to rest."""
 
@@ -62,7 +64,8 @@ class Cost(NamedTuple):
 
 def cost(task: Task, generation: str | Generation, partitions: int, zookeeper: str = "memory") -> Cost:
     """What a task costs with so many partitions, each of which has a copy on each of three brokers."""
-    with Lab(brokers=3, generation=generation, seed=7, zookeeper=zookeeper, config=QUIET) as lab:
+    config = QUIET if zookeeper == "memory" else CALM
+    with Lab(brokers=3, generation=generation, seed=7, zookeeper=zookeeper, config=config) as lab:
         lab.create_topic("orders", partitions=partitions, replication_factor=3)
         lab.settle(PATIENCE)
         assert lab.controller is not None
