@@ -177,7 +177,7 @@ def _request(group: Group) -> tuple[str, str]:
     if r.target == "sent":
         return _to(r, r.broker), _words("sent", r.detail)
     if r.action == "UpdateMetadata":
-        told = dict(word.split("=", 1) for word in (r.detail or "").split())
+        told = dict(word.split("=", 1) for word in (r.detail or "").split() if "=" in word)
         known = _state(r) if len(group) == 1 else ""
         return _to(r, told.pop("brokers", "?")), _words(_partitions(group), known, _flat(told))
     if r.action == "StopReplica":
@@ -277,7 +277,7 @@ def _data(detail: str | None) -> str:
 def _read(detail: str) -> dict[str, Any]:
     try:
         data = json.loads(detail)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return data if isinstance(data, dict) else {}
 

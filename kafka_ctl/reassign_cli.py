@@ -7,6 +7,7 @@ goes on, one that runs already), 2 for a file or an option that cannot be.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,10 +55,10 @@ def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, di
 
     from kafka_ctl.reassign.plan import write_plan
 
-    if not all(part.strip().isdigit() for part in broker_list.split(",")):
+    if not re.fullmatch(r"(\s*[0-9]{1,10}\s*,)*\s*[0-9]{1,10}\s*", broker_list):
         raise BadInput(f"--broker-list cannot be {broker_list!r}; it is a list of ids such as 1,2,3")
     brokers = [int(part) for part in broker_list.split(",")]
-    text = topics.read_text("utf-8")
+    text = _read(topics)
 
     async def work(tool: Tool) -> str:
         proposed, current = await tool.generate(text, brokers, not disable_rack_aware, Random())
@@ -76,7 +77,7 @@ def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, di
 @click.option("--throttle", type=click.IntRange(0), help="At most so many bytes a second between brokers.")
 def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None) -> int:
     """Start a plan; while one is running, only change its throttle."""
-    text = plan.read_text("utf-8")
+    text = _read(plan)
     return _told(_with_tool(zookeeper, generation, lambda tool: tool.execute(text, throttle)))
 
 
@@ -86,7 +87,7 @@ def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None) -
 @plan_file
 def verify(zookeeper: str, generation: str, plan: Path) -> int:
     """Say how far a plan has come, and remove the throttles when it is done."""
-    text = plan.read_text("utf-8")
+    text = _read(plan)
     return _told(_with_tool(zookeeper, generation, lambda tool: tool.verify(text)))
 
 
@@ -96,7 +97,7 @@ def verify(zookeeper: str, generation: str, plan: Path) -> int:
 @click.option("--preserve-throttles", is_flag=True, help="Leave the throttles as they are.")
 def cancel(zookeeper: str, plan: Path, preserve_throttles: bool) -> int:
     """Bring partitions that move back to where they came from (clusters of 2.4 and later)."""
-    text = plan.read_text("utf-8")
+    text = _read(plan)
     return _told(_with_tool(zookeeper, "2.4", lambda tool: tool.cancel(text, preserve_throttles)))
 
 
@@ -105,6 +106,13 @@ def cancel(zookeeper: str, plan: Path, preserve_throttles: bool) -> int:
 def list_running(zookeeper: str) -> None:
     """List the partitions that move, as the topics' znodes tell (clusters of 2.4 and later)."""
     click.echo(_with_tool(zookeeper, "2.4", lambda tool: tool.running()).text)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadInput(f"{file}: not UTF-8 at byte {error.start}; JSON is expected") from None
 
 
 def _told(outcome: Outcome) -> int:

@@ -168,7 +168,7 @@ class Chaos:
             self.targets = {tp: target for tp, target in self.targets.items() if tp[0] != some}
             if self.acknowledged(self.lab.delete_topic, some):
                 self.deleted.add(some)
-        return f"{name} {some or topic}"
+        return f"{name} {topic if name == 'create' else some}"
 
     def note(self) -> str:
         """Somebody writes a znode of his own."""

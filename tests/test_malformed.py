@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from kafka_ctl import Lab, NotReached
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mutations import mutated
+
+from kafka_ctl import KafkaCtlError, Lab, NotReached
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.zookeeper.malformed import malformed
 
@@ -95,3 +100,65 @@ def test_what_is_malformed() -> None:
     assert list(malformed({"/config/topics/t": (b'{"config":3}', 0, 0)})) == [
         "/config/topics/t: field 'config' is 3; an object of texts is expected"
     ]
+
+
+WRITTEN = {
+    "/controller": '{"version":1,"brokerid":1,"timestamp":"1500000000000"}',
+    "/controller_epoch": "5",
+    "/brokers/ids/2": '{"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":["PLAINTEXT://h:9092"],'
+    '"rack":"r","jmx_port":-1,"host":"h","timestamp":"1500000000000","port":9092,"version":4}',
+    "/brokers/ids/7": '{"endpoints":["PLAINTEXT://h:9092"],"version":4}',
+    "/brokers/topics/orders": '{"version":2,"partitions":{"0":[1,2],"1":[2,3],"2":[1]},"adding_replicas":{"0":[2]},'
+    '"removing_replicas":{"0":[1]}}',
+    "/brokers/topics/other": '{"version":1,"partitions":{"0":[1,2]}}',
+    "/brokers/topics/orders/partitions/0/state": '{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,'
+    '"isr":[1,2]}',
+    "/admin/reassign_partitions": '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[2,3]}]}',
+    "/admin/preferred_replica_election": '{"version":1,"partitions":[{"topic":"orders","partition":0}]}',
+    "/admin/delete_topics/orders": "{}",
+    "/config/topics/orders": '{"version":1,"config":{"unclean.leader.election.enable":"true"}}',
+    "/config/changes/config_change_0000000005": '{"version":2,"entity_path":"topics/orders"}',
+    "/isr_change_notification/isr_change_0000000009": '{"version":1,"partitions":[{"topic":"orders","partition":0}]}',
+    "/log_dir_event_notification/log_dir_event_0000000009": '{"version":1,"broker":1,"event":1}',
+    "/cluster/id": '{"version":"1","id":"vQ0wAwXZSoWnW5yPVOWp2A"}',
+}
+"""The znodes that controllers and brokers read, as somebody may have written them."""
+
+
+def carried_out(*commands: Callable[[], object]) -> None:
+    """Each command comes to its end, or says in one sentence why it cannot."""
+    for command in commands:
+        try:
+            command()
+        except KafkaCtlError as error:
+            said = str(error)
+            if not said:
+                raise
+
+
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@given(st.data(), st.sampled_from(sorted(WRITTEN)), st.sampled_from(sorted(GENERATIONS)))
+def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str) -> None:
+    """Failovers, failures, wishes and looks at the lab go on, and time does not run away."""
+    content = data.draw(mutated(WRITTEN[path], most=2))
+    with Lab(3, generation=generation, seed=1) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
+        lab.settle()
+        carried_out(
+            lambda: lab.write_znode(path, content),
+            lambda: lab.settle(100),
+            lab.delete_controller,
+            lambda: lab.settle(100),
+            lambda: lab.kill(2),
+            lambda: lab.settle(100),
+            lambda: lab.start(2),
+            lambda: lab.delete_topic("orders"),
+            lambda: lab.settle(100),
+            lab.partitions,
+            lambda: repr(lab),
+            lambda: lab.trace.text("all"),
+            lambda: lab.trace.kafka_log("controller"),
+            lambda: lab.player("cluster"),
+            lambda: lab.player("zookeeper"),
+        )
+        assert lab.now < 1000

@@ -166,7 +166,7 @@ def _unwrapped(text: str) -> str:
     """The line inside a line of JSON, as Docker and JSON layouts write them; anything else as it is."""
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     if isinstance(fields.get("log"), str):
         return fields["log"].rstrip("\r\n")

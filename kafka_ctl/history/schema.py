@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace import KINDS, Record, Trace
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -96,7 +96,7 @@ def read_parquet(path: str | os.PathLike[str], history: str | None = None) -> Tr
         raise BadInput(f"{os.fspath(path)}: no such file")
     try:
         table = pq.read_table(os.fspath(path))
-    except pa.ArrowInvalid as bad:
+    except (pa.ArrowException, OSError) as bad:
         raise BadInput(f"{os.fspath(path)} is not a Parquet file: {bad}") from None
     return from_arrow(table, history)
 
@@ -105,11 +105,13 @@ def from_arrow(table: pa.Table, history: str | None = None) -> Trace:
     """The inverse of `to_arrow`: the records of one history, in the order of `seq`.
 
     `history` picks one of several; it may be left out when the table holds only one. A missing column that
-    may be null is null. Raises BadInput for a table of other columns and for a history that is not there.
+    may be null is null. Raises BadInput for a table of other columns, for values that are none of theirs, and for a
+    history that is not there.
     """
     if missing := [f.name for f in SCHEMA if not f.nullable and f.name not in table.column_names]:
         has = ", ".join(table.column_names)
         raise BadInput(f"not a trace table: no column {', '.join(missing)}; it has {has}")
+    table = _checked(table)
     names = table.column("history").unique().to_pylist()
     if history is None and len(names) > 1:
         raise BadInput(f"the table holds {len(names)} histories; name one, as history={min(names)!r}")
@@ -119,6 +121,31 @@ def from_arrow(table: pa.Table, history: str | None = None) -> Trace:
     if len(names) > 1:
         table = table.filter(pc.field("history") == name)
     return Trace(records=list(_records(table.sort_by("seq"))), history=name)
+
+
+def _checked(table: pa.Table) -> pa.Table:
+    """The columns of the trace schema, as its types."""
+    columns = {}
+    for field in SCHEMA:
+        if field.name not in table.column_names:
+            continue
+        column = table.column(field.name)
+        try:
+            columns[field.name] = column.cast(field.type)
+        except pa.ArrowException as bad:
+            raise BadInput(
+                f"not a trace table: column {field.name} is {column.type}, not {field.type}: {bad}"
+            ) from None
+        if column.null_count and not field.nullable:
+            raise BadInput(f"not a trace table: column {field.name} lacks {column.null_count} values")
+    whole = pa.table(columns)
+    try:
+        whole.validate(full=True)
+    except pa.ArrowException as bad:
+        raise BadInput(f"not a trace table: {bad}") from None
+    if strange := set(columns["kind"].unique().to_pylist()) - set(KINDS):
+        raise BadInput(f"not a trace table: kind {min(strange)!r}; known: {', '.join(KINDS)}")
+    return whole
 
 
 def _records(table: pa.Table) -> Iterator[Record]:

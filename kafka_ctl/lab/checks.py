@@ -2,32 +2,55 @@
 
 from __future__ import annotations
 
-import math
+import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
+from kafka_ctl.zookeeper.fields import digits
+
+MOST_SECONDS = 1_000_000
+"""The longest time that may be asked for: some eleven days, in which brokers look at their ISRs 200,000 times."""
 
 
-def whole(what: str, value: Any, least: int = 0) -> int:
-    """A whole number that is not too small; True and False are no numbers."""
+def whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """A whole number that is not too small, nor too large where there is a limit; True and False are no numbers."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadInput(f"{what} cannot be {value!r}; it is a whole number, {least} or more")
+        raise BadInput(f"{what} cannot be {_short(value)}; it is a whole number, {least} or more")
+    if most is not None and value > most:
+        raise BadInput(f"{what} cannot be {_short(value)}; it is a whole number, {most} or less")
     return value
 
 
 def seconds(what: str, value: Any) -> float:
     """A length of time."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < math.inf:
-        raise BadInput(f"{what} cannot be {value!r}; it is a number of seconds, 0 or more")
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST_SECONDS:
+        raise BadInput(f"{what} cannot be {_short(value)}; it is a number of seconds, 0 to {MOST_SECONDS}")
     return value
+
+
+def _short(value: Any) -> str:
+    """What was given, as far as it is worth repeating."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:  # a number too long to be written
+        return "a number of very many digits"
 
 
 def text(what: str, value: Any) -> str:
     """A name."""
     if not isinstance(value, str) or not value:
-        raise BadInput(f"{what} cannot be {value!r}; it is a name")
+        raise BadInput(f"{what} cannot be {_short(value)}; it is a name")
+    return writable(what, value)
+
+
+def writable(what: str, value: str) -> str:
+    """A text that UTF-8 can hold; half of a surrogate pair, which JSON can name, is none."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{what} cannot be {_short(value)}; character {error.start} cannot be written") from None
     return value
 
 
@@ -48,7 +71,7 @@ def replicas(what: str, value: Any) -> tuple[int, ...]:
 def assignment(what: str, value: Any) -> dict[int, tuple[int, ...]]:
     """Replicas by partition number; a story's text has the numbers as text."""
     given = mapping(what, value)
-    numbers = [int(n) if isinstance(n, str) and n.isdigit() else n for n in given]
+    numbers = [n if not isinstance(n, str) or (plain := digits(n)) is None else plain for n in given]
     return {
         whole(f"a partition of {what}", n): replicas(f"the replicas of partition {n}", r)
         for n, r in zip(numbers, given.values(), strict=True)
@@ -61,8 +84,8 @@ def topic_partition(given: Any) -> TopicPartition:
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0]:
         if isinstance(pair[1], int) and not isinstance(pair[1], bool) and pair[1] >= 0:
             return TopicPartition(*pair)
-        if isinstance(given, str) and str(pair[1]).isdigit():
-            return TopicPartition(pair[0], int(pair[1]))
+        if isinstance(given, str) and (plain := digits(str(pair[1]))) is not None:
+            return TopicPartition(pair[0], plain)
     raise BadInput(f"{given!r} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
 
 

@@ -132,6 +132,10 @@ DELETION_OFF = """Topic {} is marked for deletion.
 Note: This will have no impact if delete.topic.enable is not set to true."""
 
 
+MOST = 200_000
+"""The most partitions a topic can be asked to have: as many as Kafka's developers advised for a whole cluster."""
+
+
 class Topics(Commands):
     """What an administrator asks for."""
 
@@ -152,7 +156,7 @@ class Topics(Commands):
             raise BadInput("create_topic: give an assignment, or partitions and replication_factor, not both")
         checks.text("a topic", topic)
         if assignment is None:
-            partitions = checks.whole("the number of partitions", 1 if partitions is None else partitions)
+            partitions = checks.whole("the number of partitions", 1 if partitions is None else partitions, 0, MOST)
             given = 1 if replication_factor is None else replication_factor
             replication_factor = checks.whole("the replication factor", given)
         else:
@@ -172,7 +176,7 @@ class Topics(Commands):
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
         checks.text("a topic", topic)
-        checks.whole("the number of partitions", total, 1)
+        checks.whole("the number of partitions", total, 1, MOST)
         self._ask(lambda: self._admin.add_partitions(topic, total), "add_partitions", topic=topic, total=total)
 
     @command

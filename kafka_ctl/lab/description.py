@@ -24,6 +24,7 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
+from kafka_ctl.lab import checks
 from kafka_ctl.zookeeper.fields import Fields, number
 
 MAX_CHARACTERS = 64 * 1024 * 1024
@@ -109,7 +110,7 @@ def _read(path_or_text: str | Path) -> tuple[str, str]:
         text = found if len(lines) > 1 and lines[0] != found else text  # as the reassignment tool prints it
     if len(text) > MAX_CHARACTERS:
         raise BadInput(f"{source}: {len(text)} characters; at most {MAX_CHARACTERS} are read")
-    return source, text
+    return source, checks.writable(source, text)
 
 
 def _json_entries(source: str, text: str) -> Iterator[_Entry]:

@@ -259,7 +259,7 @@ class Faults(Commands):
     def write_znode(self, path: str, data: str) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not."""
         checks.text("a path", path)
-        content = str(data).encode()
+        content = checks.writable("the content of a znode", str(data)).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
     @command

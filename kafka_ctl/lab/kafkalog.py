@@ -23,6 +23,7 @@ from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
 from kafka_ctl.table import Tables
 from kafka_ctl.trace import Record
+from kafka_ctl.zookeeper.fields import digits
 
 EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
 """When virtual time begins: the day Kafka 2.0.1 was tagged."""
@@ -134,9 +135,14 @@ class _Writer:
 
     def _zk(self, r: Record) -> None:
         parent, _, name = (r.path or "").rpartition("/")
-        if r.action == "create" and r.error is None and parent == "/brokers/ids" and name.isdecimal():
+        if (
+            r.action == "create"
+            and r.error is None
+            and parent == "/brokers/ids"
+            and (broker := digits(name)) is not None
+        ):
             told = _object(r.detail)
-            self.nodes[int(name)] = {k: told[k] for k in ("host", "port", "rack") if k in told}
+            self.nodes[broker] = {k: told[k] for k in ("host", "port", "rack") if k in told}
 
     def _event(self, r: Record) -> None:
         if r.action == "Startup" and r.target == "queued":
@@ -271,7 +277,7 @@ def _object(text: str | None) -> dict[str, Any]:
     """The JSON object in a znode, or an empty one: somebody may have written anything there."""
     try:
         told = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
 

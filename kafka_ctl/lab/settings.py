@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab import checks
 
 MAX_ID = 2**31 - 1
 """The largest broker id: Kafka's are 32-bit integers."""
@@ -62,6 +63,7 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
             raise BadInput(f"broker id {broker}: an id is {MAX_ID} or less")
         if not isinstance(racks[broker], (str, NoneType)):
             raise BadInput(f"broker {broker} cannot be in rack {racks[broker]!r}; a rack is a name or None")
+        checks.writable("a rack", racks[broker] or "")
     if len(racks) != len(listed):
         raise BadInput(f"brokers={listed}: an id stands there twice")
     return dict(sorted(racks.items())) | unnamed

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.zookeeper.fields import digits
 
 MAPPING = "a mapping, as JSON in '...',"
 KINDS = {
@@ -94,7 +95,7 @@ def _read(word: str) -> Any:
     """A word as JSON, or as itself: so is `0.10`, which names a generation and is no number."""
     try:
         value = json.loads(word)
-    except ValueError:
+    except (ValueError, RecursionError):
         return word
     return word if isinstance(value, float) and repr(value) != word else value
 
@@ -139,8 +140,8 @@ def read(text: str | Any) -> str:
     try:
         with open(given, encoding="utf-8") as file:
             return file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"story {given!r} cannot be read: {error}") from None
+    except (OSError, ValueError) as error:
+        raise BadInput(f"story {given[:200]!r} cannot be read: {error}") from None
 
 
 def opening(line: Command) -> dict[str, Any]:
@@ -161,7 +162,7 @@ def opening(line: Command) -> dict[str, Any]:
             raise BadInput(f"line {line.line}: {name}={given[name]}: {words} is expected")
     if isinstance(given.get("brokers"), dict):
         racks = given["brokers"].items()
-        given["brokers"] = {int(id) if id.isdecimal() else id: rack for id, rack in racks}
+        given["brokers"] = {id if (plain := digits(id)) is None else plain: rack for id, rack in racks}
     if "description" in given:
         given["described"] = expand(given.pop("description"))
     if "costs" in given:

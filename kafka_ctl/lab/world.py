@@ -238,7 +238,7 @@ class MemoryWorld(World):
         """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""
         loop, end = self.clock.loop, self.clock.now() + limit
         while not until() and (when := loop.next_time) is not None and when <= end:
-            self.clock.drive(until, min(end, when + 1.0))
+            self.clock.drive(until, min(end, when + 0.25))
             if self.hopeless():
                 return
 

@@ -147,7 +147,7 @@ def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, Any
     """The objects of a file's list; 0.10 took what is no JSON for an empty list."""
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         if generation.marks_new_replicas:
             raise BadInput("The input string is not a valid JSON") from None
         return []
@@ -163,6 +163,7 @@ def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, Any
     return entries
 
 
+_INT32 = range(-(2**31), 2**31)
 TYPES = {str: "`String` value", int: "`Int` value", list: "JSON array"}
 
 
@@ -174,7 +175,7 @@ def _field(entry: Mapping[str, Any], key: str, kind: type) -> Any:
 
 def _each(values: list[Any], kind: type) -> list[Any]:
     for value in values:
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value not in _INT32):
             raise BadInput(f"Expected {TYPES[kind]}, received {_json(value)}")
     return values
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab.story import Command
+from kafka_ctl.zookeeper.fields import digits
 
 Given = Mapping[str, str]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -54,9 +55,10 @@ def _seconds(given: Given) -> Any:
 
 def _partition(name: str) -> tuple[str, int]:
     topic, _, number = name.strip().rpartition("-")
-    if not topic or not number.isdecimal():
+    plain = digits(number)
+    if not topic or plain is None:
         raise BadInput(f"{name!r} names no partition; one is called like orders-0")
-    return topic, int(number)
+    return topic, plain
 
 
 def _end(given: Given) -> int | str:
@@ -67,9 +69,10 @@ def _end(given: Given) -> int | str:
 
 def _replicas(given: Given) -> list[int]:
     words = given.get("replicas", "").replace(",", " ").split()
-    if not words or not all(word.isdecimal() for word in words):
+    plain = [digits(word) for word in words]
+    if not plain or None in plain:
         raise BadInput(f"the replicas {given.get('replicas', '')!r} cannot be read; write broker ids such as 2, 3, 1")
-    return [int(word) for word in words]
+    return [broker for broker in plain if broker is not None]
 
 
 def _choice(given: Given, field: Field) -> str:
@@ -209,6 +212,6 @@ def command(thing: str, do: str, given: Given) -> Command:
     known = {action.do: action for action in (*ACTIONS.get(kind, ()), *TIME)}
     if do not in known:
         raise UnknownName(f"action on {thing or 'the cluster'}", do, known)
-    if kind == "broker" and not name.isdecimal():
+    if kind == "broker" and digits(name) is None:
         raise BadInput(f"{thing!r} is no broker")
     return Command(do, *known[do].call(name, given))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.trace import Record
+from kafka_ctl.zookeeper.fields import digits
 
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
@@ -109,8 +110,8 @@ class Model:
         gone = record.action == "delete"
         if path.endswith("/controller"):
             self.controller = None if gone else controller_of(record.detail)
-        elif path.endswith("/controller_epoch") and record.detail and record.detail.isdigit():
-            self.controller_epoch = int(record.detail)
+        elif path.endswith("/controller_epoch"):
+            self.controller_epoch = digits(record.detail or "") or self.controller_epoch
         elif found := _BROKER.search(path):
             broker = self.broker(int(found[1]))
             broker.registered = not gone
@@ -121,8 +122,8 @@ class Model:
             self._state(found[1], int(found[2]), record, gone)
         elif (found := _TOPIC.search(path)) and not gone:
             for number, replicas in sorted(_mapping(loads(record.detail).get("partitions")).items()):
-                if str(number).isdigit():
-                    self.partition(found[1], int(number)).replicas = ids(replicas)
+                if (plain := digits(str(number))) is not None:
+                    self.partition(found[1], plain).replicas = ids(replicas)
 
     def _state(self, topic: str, partition: int, record: Record, gone: bool) -> None:
         if gone:
@@ -269,7 +270,7 @@ def loads(text: str | None) -> dict[str, Any]:
     """The JSON object in a znode's text, or an empty one: what others wrote there may be anything."""
     try:
         value = json.loads(text or "")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
 
@@ -288,8 +289,7 @@ def ids(value: Any) -> tuple[int, ...]:
 
 def controller_of(text: str | None) -> int | None:
     """The broker that `/controller` names: JSON, or the plain number of the first releases."""
-    number = loads(text).get("brokerid", text)
-    return int(str(number)) if str(number).isdigit() else None
+    return digits(str(loads(text).get("brokerid", text)))
 
 
 def number_of(actor: str) -> int | None:

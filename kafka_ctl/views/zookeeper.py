@@ -15,6 +15,7 @@ from kafka_ctl.views.fold import Model, ZNode, controller_of, ids, loads, number
 from kafka_ctl.views.frames import Look, Picture, Token
 from kafka_ctl.views.scene import Box, Part, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
+from kafka_ctl.zookeeper.fields import digits
 
 STATES = 12
 """A topic with more partitions than this has one node for all their states."""
@@ -193,7 +194,7 @@ def _order(path: str) -> tuple[int, list[tuple[int, str]]]:
     """Who decides first, then who is there, then who copies what; numbers as numbers."""
     first = ("/controller", "/brokers/ids", "/brokers/topics")
     rank = next((i for i, start in enumerate(first) if path.startswith(start)), len(first))
-    return rank, [(int(word), "") if word.isdigit() else (-1, word) for word in path.split("/")]
+    return rank, [(-1, word) if (n := digits(word)) is None else (n, "") for word in path.split("/")]
 
 
 def parent(path: str) -> str:

@@ -50,12 +50,17 @@ class SequentialZNode:
         return cls.PREFIX + sequence
 
 
+def digits(text: str) -> int | None:
+    """The number that a few plain digits write, None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
+
+
 def number(path: str, text: str | bytes) -> int:
     """A plain integer, as in `/controller_epoch` or the name of a broker's znode."""
-    digits = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
-    if digits.isascii() and digits.removeprefix("-").isdigit() and len(digits) < 12 and int(digits) in _INT32:
-        return int(digits)
-    raise BadInput(f"{path}: {_short(digits)}; an integer is expected")
+    said = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    if digits(said.removeprefix("-")) is not None and int(said) in _INT32:
+        return int(said)
+    raise BadInput(f"{path}: {_short(said)}; an integer is expected")
 
 
 class NotJson(BadInput):

@@ -247,7 +247,8 @@ def parse_address(address: str) -> tuple[str, str]:
     chroot = (slash + rest).rstrip("/")
     for server in servers.split(","):
         host, _, port = server.strip().rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536 or "//" in chroot:
+        plain = port.isascii() and port.isdigit() and len(port) < 6
+        if not host or not plain or not 0 < int(port) < 65536 or "//" in chroot:
             allowed = "write host:port, host:port,host:port or host:port/chroot"
             raise BadInput(f"ZooKeeper address {address!r} cannot be read; {allowed}")
     return servers, chroot

@@ -10,6 +10,7 @@ from kafka_ctl.lab.invariants.facts import CONTROLLER
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace import Record
+from kafka_ctl.zookeeper.fields import digits
 
 State = LeaderAndIsr | None
 REQUESTS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
@@ -38,9 +39,9 @@ class OneControllerPerEpoch(Invariant):
         self.owners: dict[int, str] = {}
 
     def written(self, record: Record) -> None:
-        if record.path == "/controller_epoch" and record.action != "delete" and (record.detail or "").isdecimal():
-            new = int(record.detail or 0)
-            if new < self.facts.epoch:
+        if record.path == "/controller_epoch" and record.action != "delete":
+            new = digits(record.detail or "")
+            if new is not None and new < self.facts.epoch:
                 self.broken(record, f"the controller epoch fell from {self.facts.epoch} to {new}", new)
 
     def said(self, record: Record) -> None:

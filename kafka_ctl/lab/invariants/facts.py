@@ -13,6 +13,7 @@ from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.invariants.logs import Logs
 from kafka_ctl.trace import Record
+from kafka_ctl.zookeeper.fields import digits
 from kafka_ctl.zookeeper.znodes import (
     ControllerEpochZNode,
     ReassignPartitionsZNode,
@@ -116,10 +117,10 @@ class Facts:
             self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
         elif path == EPOCH and not gone:
             self.epoch = _decoded(ControllerEpochZNode.decode, record) or 0
-        elif path.startswith(BROKER) and path[len(BROKER) :].isdecimal():
-            self.registered.pop(int(path[len(BROKER) :]), None)
+        elif path.startswith(BROKER) and (broker := digits(path[len(BROKER) :])) is not None:
+            self.registered.pop(broker, None)
             if not gone:
-                self.registered[int(path[len(BROKER) :])] = record.seq
+                self.registered[broker] = record.seq
 
 
 def _decoded(decode: Callable[[bytes], Any], record: Record) -> Any:
