@@ -25,8 +25,10 @@ def whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int
 
 def seconds(what: str, value: Any) -> float:
     """A length of time."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST_SECONDS:
-        raise BadInput(f"{what} cannot be {_short(value)}; it is a number of seconds, 0 to {MOST_SECONDS}")
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
+        raise BadInput(f"{what} cannot be {_short(value)}; it is a number of seconds, 0 or more")
+    if value > MOST_SECONDS:
+        raise BadInput(f"{what} cannot be {_short(value)}; it is a number of seconds, {MOST_SECONDS} or less")
     return value
 
 
