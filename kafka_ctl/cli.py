@@ -18,11 +18,13 @@ import click
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.explore_cli import explore
+from kafka_ctl.history_cli import history
 from kafka_ctl.reassign_cli import reassign
 
 SECTIONS = {
     "Learn": ("lab", "demo"),
     "Stories": ("run", "render", "museum", "explore"),
+    "Large histories": ("history",),
     "Tools": ("zookeeper", "reassign"),
     "This project": ("test", "diagrams", "docs"),
 }
@@ -40,6 +42,8 @@ Examples:
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story without it
   kafka-ctl explore --seconds 60          random commands and faults, until something breaks
+  kafka-ctl history import /var/log/kafka --out mine
+                                          the logs of a real cluster, to be asked questions
   kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
 """
 
@@ -219,6 +223,7 @@ def docs(check: bool) -> int:
 
 app.add_command(reassign)
 app.add_command(explore)
+app.add_command(history)
 
 
 def _stale(problems: Sequence[str], cure: str) -> int:

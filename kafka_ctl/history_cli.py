@@ -1,0 +1,122 @@
+"""`kafka-ctl history`: simulate many clusters, read the logs of real ones, and ask either a question.
+
+Exit status 0 when it is done, 1 when something is missing (Java, say), 2 for a wrong call.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import GENERATIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TABLES = ("records", "rejected", "files")
+"""What `import` writes: a folder of Parquet files for each of these tables of the imported logs."""
+
+
+@click.group()
+def history() -> None:
+    """Simulate many clusters, or read the logs of real ones, and ask questions.
+
+    \b
+    kafka-ctl history generate --clusters 100 --out many
+    kafka-ctl history ask unavailability_by many
+    kafka-ctl history import /var/log/kafka --out mine
+    kafka-ctl history ask leader_churn mine
+    """
+
+
+@history.command()
+@click.option("--out", required=True, metavar="FOLDER", help="Where the histories go; any path Spark can write.")
+@click.option("--clusters", default=100, show_default=True, type=click.IntRange(1), help="How many.")
+@click.option("--hours", default=24.0, show_default=True, type=float, help="Of each cluster's life.")
+@click.option("--seed", default=0, show_default=True, type=int, help="Which clusters, and what happens to them.")
+@click.option("--generation", default="2.0", show_default=True, type=click.Choice(list(GENERATIONS)), help="Of Kafka.")
+@click.option("--overwrite", is_flag=True, help="Replace a dataset that is there.")
+@click.option("--resume", is_flag=True, help="Finish one that was interrupted.")
+def generate(out: str, clusters: int, hours: float, seed: int, generation: str, overwrite: bool, resume: bool) -> None:
+    """Simulate clusters with their restarts, failures and reassignments, in Spark's tasks."""
+    from kafka_ctl.history import generate, spark
+
+    how = functools.partial(generate, out=out, generation=generation, overwrite=overwrite, resume=resume)
+    click.echo(f"{how(spark(), clusters, hours, seed)} in {out}")
+
+
+@history.command(name="import")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep what was read there.")
+def import_(logs: Sequence[str], out: Path | None) -> None:
+    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.x, and say what was understood.
+
+    LOG is a file, or a folder with such files in it, rolled and gzipped ones too.
+    """
+    from kafka_ctl.history import import_logs, spark
+
+    if out is not None and out.exists():
+        raise BadInput(f"{out} is there already; name a folder that is not")
+    found = import_logs(spark(), list(logs))
+    click.echo(repr(found))
+    if out is not None:
+        for name in TABLES:
+            getattr(found, name).write.parquet(str(out / name))
+
+
+@history.command()
+@click.argument("question")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--rows", default=20, show_default=True, type=click.IntRange(1), help="Print at most so many.")
+@click.option("--csv", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows into this file instead.")
+def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> None:
+    """Ask QUESTION of a SOURCE: what `generate` or `import` wrote, a trace in Parquet, or logs.
+
+    `compare` takes two sources. `kafka-ctl history questions` lists them all.
+    """
+    from kafka_ctl.history import questions
+
+    if question not in questions.__all__:
+        raise BadInput(f"no question {question!r}; there are: {', '.join(questions.__all__)}")
+    asked = getattr(questions, question)
+    needed = [p for p in inspect.signature(asked).parameters.values() if p.annotation == "Records"]
+    if len(sources) != len(needed):
+        raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
+    answer = asked(*(_records(source) for source in sources))
+    if csv is None:
+        answer.show(rows, truncate=False)
+    else:
+        answer.toPandas().to_csv(csv, index=False)
+        click.echo(csv)
+
+
+@history.command(name="questions")
+def list_questions() -> None:
+    """List the questions that can be asked."""
+    from kafka_ctl.history import questions
+
+    width = max(map(len, questions.__all__))
+    for name in questions.__all__:
+        click.echo(f"{name:{width}}  {(inspect.getdoc(getattr(questions, name)) or '').splitlines()[0]}")
+
+
+def _records(source: str) -> DataFrame | Any:
+    """The records at a source, whatever kind it is; BadInput when there is nothing."""
+    from kafka_ctl.history import import_logs, load, spark
+    from kafka_ctl.history.layout import MANIFEST, UNFINISHED, Place
+
+    place = Place(source)
+    if place.has(MANIFEST) or place.has(UNFINISHED):
+        return load(spark(), source)
+    imported = Path(source, TABLES[0])
+    if source.endswith(".parquet") or imported.is_dir():
+        if not Path(source).exists():
+            raise BadInput(f"{source}: no such file")
+        return spark().read.parquet(str(imported if imported.is_dir() else source))
+    return import_logs(spark(), [source])
