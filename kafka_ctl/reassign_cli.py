@@ -75,10 +75,19 @@ def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, di
 @generation
 @plan_file
 @click.option("--throttle", type=click.IntRange(0), help="At most so many bytes a second between brokers.")
-def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None) -> int:
-    """Start a plan; while one is running, only change its throttle."""
+@click.option(
+    "--replica-alter-log-dirs-throttle",
+    "log_dirs_throttle",
+    type=click.IntRange(0),
+    help="At most so many bytes a second between the log directories of a broker (since 1.1).",
+)
+def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None, log_dirs_throttle: int | None) -> int:
+    """Start a plan; while one is running, only change its throttles.
+
+    The brokers are not spoken to, so a plan can name no log directory but "any".
+    """
     text = _read(plan)
-    return _told(_with_tool(zookeeper, generation, lambda tool: tool.execute(text, throttle)))
+    return _told(_with_tool(zookeeper, generation, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
 
 
 @reassign.command()

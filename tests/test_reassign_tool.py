@@ -255,13 +255,6 @@ def test_partitions_and_brokers_must_exist(generation: Generation) -> None:
             lab.execute_reassignment({ORDERS: [4, 9]})
 
 
-def test_log_directories_need_a_broker_to_ask() -> None:
-    with opened(NEW) as lab:
-        plan = '{"partitions":[{"topic":"orders","partition":0,"replicas":[1,2],"log_dirs":["/d1","any"]}]}'
-        with pytest.raises(BadInput, match="bootstrap-server needs to be provided in order to reassign replica to the"):
-            lab.execute_reassignment(plan)
-
-
 # 2.4: list and cancel
 
 
@@ -334,6 +327,24 @@ def test_the_command_moves_partitions_of_any_cluster(
     assert status(["reassign", "verify", *where, "--generation", "2.4", *file]) == 1
     assert status(["reassign", "cancel", *where, *file]) == 1
     assert "None of the specified partition reassignments are active." in capsys.readouterr().out
+
+
+def test_the_command_cannot_ask_brokers_for_log_directories(
+    cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It speaks with ZooKeeper only, and so refuses the plan as Kafka's tool does without --bootstrap-server."""
+    plan = tmp_path / "plan.json"
+    plan.write_text('{"partitions":[{"topic":"orders","partition":1,"replicas":[2,3],"log_dirs":["/d1","any"]}]}')
+    where = ["--zookeeper", str(cluster.zookeeper_address), "--reassignment-json-file", str(plan)]
+    for action in ("execute", "verify"):
+        assert status(["reassign", action, *where, "--generation", "2.4"]) == 2
+        told = capsys.readouterr().err
+        assert "bootstrap-server needs to be provided in order to reassign replica to the specified log dir" in told
+        assert 'this tool speaks with ZooKeeper only: write "any" for every log directory' in told
+    assert "/admin/reassign_partitions" not in cluster.znodes()
+    throttle = ["--replica-alter-log-dirs-throttle", "5"]
+    assert status(["reassign", "execute", *where, "--generation", "0.10", *throttle]) == 2
+    assert "cannot move copies between log directories" in capsys.readouterr().err
 
 
 def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

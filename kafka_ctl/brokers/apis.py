@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import (
     AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     ControlledShutdownRequest,
+    DescribeLogDirsRequest,
     LeaderAndIsrRequest,
     ListPartitionReassignmentsRequest,
     ProduceRequest,
@@ -40,6 +42,10 @@ async def answer(broker: Broker, request: Request) -> Response:
             return broker.replicas.stop_replica(request)
         case ProduceRequest():
             return await broker.logs.produce(request)
+        case AlterReplicaLogDirsRequest(dirs) if broker.world.generation.marks_new_replicas:
+            return Response(errors=broker.log_dirs.alter(dirs))
+        case DescribeLogDirsRequest(partitions) if broker.world.generation.marks_new_replicas:
+            return Response(located=broker.log_dirs.describe(partitions))
     reply: asyncio.Future = broker.clock.loop.create_future()
     try:
         return await _ask_controller(broker, request, reply)

@@ -18,6 +18,7 @@ from kafka_ctl import cluster
 from kafka_ctl.brokers import apis, identity
 from kafka_ctl.brokers.disk import Disk
 from kafka_ctl.brokers.leaving import ShutdownReport, ask_to_leave
+from kafka_ctl.brokers.log_dirs import LogDirs
 from kafka_ctl.brokers.replica_logs import ReplicaLogs
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.replication import Replication
@@ -66,6 +67,7 @@ class Broker:
         self.replicas = ReplicaManager(self)
         self.replication = Replication(self)
         self.logs = ReplicaLogs(self)
+        self.log_dirs = LogDirs(self)
         self.controller = self.world.make_controller(self)
 
     @property

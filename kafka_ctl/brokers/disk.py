@@ -1,11 +1,14 @@
 """A broker's disks: two log directories, which of them holds the copy of which partition, and whose they are.
 
-A new copy goes where the fewest are. When a directory fails its copies cannot be read until the broker starts again;
-since 1.0 the broker lives on with the other directory, before it stops.
+A new copy goes where the fewest are; one that is to lie elsewhere gets a future copy there, which takes its place.
+When a directory fails its copies cannot be read until the broker starts again; since 1.0 the broker lives on with the
+other directory, before it stops.
 Kafka 2.0.1: log/LogManager.scala, nextLogDirs, handleLogDirFailure
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from kafka_ctl.brokers.identity import Meta
 from kafka_ctl.brokers.log import Log
@@ -23,6 +26,8 @@ class Disk:
     def __init__(self) -> None:
         self.places: dict[TopicPartition, int] = {}
         """The directory of each copy."""
+        self.futures: dict[TopicPartition, int] = {}
+        """The directory of each future copy."""
         self.logs: dict[TopicPartition, Log] = {}
         """The records of each copy; none until somebody produces."""
         self.failed: set[int] = set()
@@ -49,12 +54,33 @@ class Disk:
         place = self.places.get(tp)
         return bool(self.failed) and (not is_new if place is None else place in self.failed)
 
-    def hold(self, tp: TopicPartition) -> None:
-        """Make the copy, if it is not there yet."""
+    def hold(self, tp: TopicPartition, wanted: str | None = None) -> None:
+        """Make the copy, if it is not there yet, in the directory that is wanted or where the fewest are."""
         if tp not in self.places:
             place = min((n for n in range(DIRECTORIES) if n not in self.failed), key=self._counts.__getitem__)
-            self.places[tp] = place
-            self._counts[place] += 1
+            self.places[tp] = place if wanted is None else PATHS.index(wanted)
+            self._counts[self.places[tp]] += 1
+
+    def begin_move(self, tp: TopicPartition, path: str) -> None:
+        """Make a future copy in this directory."""
+        self.futures[tp] = PATHS.index(path)
+        self._counts[self.futures[tp]] += 1
+
+    def drop_future(self, tp: TopicPartition) -> None:
+        """Remove the future copy, if there is one."""
+        place = self.futures.pop(tp, None)
+        if place is not None:
+            self._counts[place] -= 1
+
+    def swap(self, tp: TopicPartition) -> None:
+        """The future copy takes the place of the present one."""
+        self._counts[self.places[tp]] -= 1
+        self.places[tp] = self.futures.pop(tp)
+
+    def readable(self, places: Mapping[TopicPartition, int], tp: TopicPartition) -> str | None:
+        """The directory of a copy, or future copy, that can be read."""
+        place = places.get(tp)
+        return None if place is None or place in self.failed else PATHS[place]
 
     def checkpoint(self, meta: Meta, overwrite: bool) -> None:
         """Remember whose disks these are, in each directory that works and says nothing yet, or in all."""
@@ -64,6 +90,7 @@ class Disk:
 
     def delete(self, tp: TopicPartition) -> None:
         self.logs.pop(tp, None)
+        self.drop_future(tp)
         place = self.places.pop(tp, None)
         if place is not None:
             self._counts[place] -= 1

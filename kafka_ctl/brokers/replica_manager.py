@@ -92,7 +92,7 @@ class ReplicaManager:
         """Why this partition's part of the request is ignored, None if it is not."""
         known = self.hosted.get(tp)
         current = known.state.leader_epoch if known else -1
-        if self.broker.disk.refuses(tp, told.is_new):
+        if self.broker.disk.refuses(tp, told.is_new) or self.broker.log_dirs.prefers_failed(tp):
             error, detail = STORAGE_ERROR, "its log directory failed"
         elif told.state.leader_epoch <= current:
             error, detail = STALE_CONTROLLER_EPOCH, f"current={current}"
@@ -114,7 +114,7 @@ class ReplicaManager:
 
     def _become(self, tp: TopicPartition, told: PartitionState) -> None:
         broker, state = self.broker, told.state
-        broker.disk.hold(tp)
+        broker.disk.hold(tp, broker.log_dirs.for_new(tp))
         leads = state.leader == broker.id
         known = leads or state.leader in self.live_brokers
         before = self.hosted.get(tp)
@@ -139,6 +139,8 @@ class ReplicaManager:
             broker.replication.lead(tp)
         elif known:
             broker.replication.follow(tp, before is None or before.state.leader != state.leader)
+        if before is None:
+            broker.log_dirs.go_on(tp)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> Response:
         """Remember who is alive and who leads; leader -2 removes a partition that is being deleted.
@@ -170,6 +172,7 @@ class ReplicaManager:
         for tp in request.partitions:
             held = tp in self.hosted
             self.broker.replication.stop(tp)
+            self.broker.log_dirs.stop(tp)
             errors[tp] = STORAGE_ERROR if self.broker.disk.refuses(tp, is_new=True) else None
             if request.delete and errors[tp] is None:
                 self.hosted.pop(tp, None)
@@ -192,6 +195,7 @@ class ReplicaManager:
         """
         broker, lost = self.broker, self.broker.disk.fail()
         broker.record("log-dir-failed", detail=f"partitions={','.join(map(str, lost))}")
+        broker.log_dirs.stop_where_failed()
         for tp in lost:
             broker.replication.stop(tp)
             broker.logs.release(tp)

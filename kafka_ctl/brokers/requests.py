@@ -1,7 +1,8 @@
 """The requests between controller and brokers, and their answers.
 
 Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java,
-ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, ListPartitionReassignmentsRequest.java
+ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, ListPartitionReassignmentsRequest.java;
+2.0.1: AlterReplicaLogDirsRequest.java, DescribeLogDirsRequest.java
 """
 
 from __future__ import annotations
@@ -114,8 +115,36 @@ class ListPartitionReassignmentsRequest(NamedTuple):
         return "ListPartitionReassignments"
 
 
+class AlterReplicaLogDirsRequest(NamedTuple):
+    """An administrator wants your copies of these partitions in these log directories (Kafka 1.1, KIP-113)."""
+
+    dirs: Mapping[TopicPartition, str]
+
+    @property
+    def name(self) -> str:
+        return "AlterReplicaLogDirs"
+
+
+class DescribeLogDirsRequest(NamedTuple):
+    """An administrator asks where your copies of these partitions lie (Kafka 1.0, KIP-113)."""
+
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def name(self) -> str:
+        return "DescribeLogDirs"
+
+
+class Located(NamedTuple):
+    """The log directory of a copy, and of the future copy that is to replace it; None where there is none to read."""
+
+    current: str | None
+    future: str | None
+
+
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
-AdminRequest = AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest
+LogDirsRequest = AlterReplicaLogDirsRequest | DescribeLogDirsRequest
+AdminRequest = AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest | LogDirsRequest
 Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest
 
 
@@ -131,7 +160,7 @@ class ApiError(NamedTuple):
 
 class Response(NamedTuple):
     """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move,
-    those that may not, the offset of the first record."""
+    those that may not, the offset of the first record, where copies lie."""
 
     error: str | None = None
     errors: Mapping[TopicPartition, str | None] = {}
@@ -140,3 +169,4 @@ class Response(NamedTuple):
     moving: Mapping[TopicPartition, ReplicaAssignment] = {}
     refused: Mapping[TopicPartition, ApiError] = {}
     offset: int | None = None
+    located: Mapping[TopicPartition, Located] = {}

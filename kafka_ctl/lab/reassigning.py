@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.requests import (
     AdminRequest,
     AlterPartitionReassignmentsRequest,
@@ -18,6 +19,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.lab import checks
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.view import Znodes
+from kafka_ctl.reassign.log_dirs import LogDirs
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.reassign.tool import Tool
 from kafka_ctl.trace import CAUSE
@@ -37,6 +39,16 @@ class ReassignmentView(NamedTuple):
     replicas: tuple[int, ...]
     target: tuple[int, ...]
     waiting: tuple[int, ...]
+
+
+class LogDirView(NamedTuple):
+    """Where a broker's copy of a partition lies, and where its future copy, if it moves; None for a failed disk."""
+
+    topic: str
+    partition: int
+    broker: int
+    path: str | None
+    future: str | None
 
 
 class Reassigning(Commands):
@@ -112,17 +124,22 @@ class Reassigning(Commands):
         return self._world.run(generate())
 
     @command
-    def execute_reassignment(self, plan: Any, throttle: int | None = None) -> str:
+    def execute_reassignment(
+        self, plan: Any, throttle: int | None = None, replica_alter_log_dirs_throttle: int | None = None
+    ) -> str:
         """Start a plan (JSON, or `{("orders", 0): [2, 3]}`) with the tool; what it prints.
 
-        `throttle` in bytes a second goes into the configurations of brokers and topics until `verify_reassignment`.
+        In JSON, `log_dirs` (`/d0`, `/d1` or `any`) says where a broker's copy is to lie (2.0 and 2.4, KIP-113).
+        Throttles in bytes a second go into the configurations of brokers and topics until `verify_reassignment`.
+        Raises Refused with a broker's error, such as LOG_DIR_NOT_FOUND.
         """
-        file = self._file(plan)
-        if throttle is not None:
-            checks.whole("a throttle", throttle)
+        file, between_dirs = self._file(plan), replica_alter_log_dirs_throttle
+        for given in (throttle, between_dirs):
+            if given is not None:
+                checks.whole("a throttle", given)
 
         async def execute() -> str:
-            return (await (await self._tool("execute_reassignment")).execute(file, throttle)).text
+            return (await (await self._tool("execute_reassignment")).execute(file, throttle, between_dirs)).text
 
         return self._world.run(execute())
 
@@ -154,7 +171,12 @@ class Reassigning(Commands):
 
     async def _tool(self, command: str) -> Tool:
         self._admin.asks(command)
-        return Tool(await self._admin.zk(), self.generation, self._alter, self._moving)
+        log_dirs = LogDirs(self._call_broker, self._world.clock)
+        return Tool(await self._admin.zk(), self.generation, self._alter, self._moving, log_dirs)
+
+    def log_dirs(self) -> list[LogDirView]:
+        """Where every copy lies, and where it is being moved to, by topic, partition and broker."""
+        return self._world.clock.call(lambda: _log_dirs(self._world.brokers))
 
     # The API of 2.4
 
@@ -176,22 +198,34 @@ class Reassigning(Commands):
 
     async def _call_controller(self, request: AdminRequest) -> Response:
         """Send a request to the controller; while there is none, or it is none any more, wait and look again."""
-        clock, trace, zk = self._world.clock, self._world.trace, await self._admin.zk()
+        clock, zk = self._world.clock, await self._admin.zk()
         asked, until = CAUSE.get(), clock.now() + API_TIMEOUT
         while clock.now() < until:
             controller = await zk.controller_id()
             response = Response("CONTROLLER_NOT_AVAILABLE")
             if controller != -1:
                 CAUSE.set(asked)
-                CAUSE.set(trace.add("admin", "request", request.name, broker=controller, target="sent"))
                 try:
-                    response = (await self._world.network.call(-1, controller, request))[0]
+                    response = await self._call(controller, request)
                 except ConnectionError as error:
                     response = Response("DISCONNECTED", text=str(error))
             if response.error not in RETRIED:
                 return response
             await clock.sleep(RETRY_BACKOFF)
         raise Unavailable(f"no controller answered {request.name} within {API_TIMEOUT:g} s")
+
+    async def _call_broker(self, broker: int, request: AdminRequest) -> Response:
+        """The same for a tool that goes on afterwards: what it does next is not caused by this request."""
+        asked = CAUSE.get()
+        try:
+            return await self._call(broker, request)
+        finally:
+            CAUSE.set(asked)
+
+    async def _call(self, broker: int, request: AdminRequest) -> Response:
+        """Send a request to a broker, once; ConnectionError if it does not answer."""
+        CAUSE.set(self._world.trace.add("admin", "request", request.name, broker=broker, target="sent"))
+        return (await self._world.network.call(-1, broker, request))[0]
 
 
 def _told(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
@@ -200,6 +234,15 @@ def _told(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, s
         codes = list(dict.fromkeys(error.code for error in refused.values()))
         raise Refused(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
     return {str(tp): str(error) for tp, error in refused.items()} or None
+
+
+def _log_dirs(brokers: Mapping[int, Broker]) -> list[LogDirView]:
+    return [
+        LogDirView(*tp, id, *process.log_dirs.describe([tp])[tp])
+        for tp, id, process in sorted(
+            ((tp, id, process) for id, process in brokers.items() for tp in process.disk.places), key=lambda at: at[:2]
+        )
+    ]
 
 
 def _reassignments(znodes: Znodes) -> list[ReassignmentView]:

@@ -23,6 +23,8 @@ from kafka_ctl.scala import set_order
 
 ANY = "any"
 """The log directory of a replica that may lie in any."""
+COMPLETED, IN_PROGRESS, FAILED = "completed successfully", "is still in progress", "failed"
+"""How far what was planned has come."""
 Assignment = Mapping[TopicPartition, tuple[int, ...]]
 
 
@@ -133,6 +135,11 @@ def throttled(topic: str, existing: Assignment, plan: Assignment) -> tuple[str, 
 def name(tp: TopicPartition, generation: Generation) -> str:
     """A partition as the tool of that generation prints it: `orders-0`, in 0.10 `[orders,0]`."""
     return str(tp) if generation.marks_new_replicas else f"[{tp.topic},{tp.partition}]"
+
+
+def listed(assignment: Assignment) -> str:
+    """A plan as the tool prints one that it could not start: `ListBuffer((orders-0,ArrayBuffer(1, 2)))`."""
+    return f"ListBuffer({', '.join(f'({tp},{_buffer(replicas)})' for tp, replicas in assignment.items())})"
 
 
 def duplicates(values: Sequence[Any]) -> list[Any]:

@@ -15,7 +15,8 @@ from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.reassign import plan as plans
-from kafka_ctl.reassign.plan import Assignment, Plan, name
+from kafka_ctl.reassign.log_dirs import LogDirs, replica_name
+from kafka_ctl.reassign.plan import COMPLETED, FAILED, IN_PROGRESS, Assignment, Plan, name
 from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.store import Create
@@ -23,10 +24,10 @@ from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 """What a broker's configuration says while partitions move: bytes a second."""
+LOG_DIRS_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
+"""The same for copies that move between the log directories of a broker (Kafka 1.1)."""
 REPLICAS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 """What a topic's configuration says meanwhile: `partition:broker,...`."""
-COMPLETED, IN_PROGRESS, FAILED = "completed successfully", "is still in progress", "failed"
-
 Cancel = Callable[[Mapping[TopicPartition, None]], Awaitable[Mapping[TopicPartition, object]]]
 """Asks a controller to cancel, and brings its refusals."""
 Moving = Callable[[], Awaitable[Mapping[TopicPartition, ReplicaAssignment]]]
@@ -44,13 +45,20 @@ class Tool:
     """The tool of one generation with a session of ZooKeeper.
 
     `cancel` and `moving` reach the controller's API; without them, the topics' znodes tell what is moving, and a wish
-    in ZooKeeper for the original replicas has to do.
+    in ZooKeeper for the original replicas has to do. `log_dirs` reaches the brokers; without it, no plan may name
+    log directories.
     """
 
     def __init__(
-        self, zk: KafkaZk, generation: Generation, cancel: Cancel | None = None, moving: Moving | None = None
+        self,
+        zk: KafkaZk,
+        generation: Generation,
+        cancel: Cancel | None = None,
+        moving: Moving | None = None,
+        log_dirs: LogDirs | None = None,
     ) -> None:
         self.zk, self.generation, self.ask_to_cancel, self.ask_what_moves = zk, generation, cancel, moving
+        self.log_dirs = log_dirs
 
     async def assignment(self, topics: Iterable[str]) -> dict[TopicPartition, tuple[int, ...]]:
         """The replicas of every partition of these topics, those on their way included."""
@@ -78,32 +86,59 @@ class Tool:
         current = await self.assignment(topics)
         return plans.propose(current, racks, racks, rng), current
 
-    async def execute(self, plan_file: str, throttle: int | None = None) -> Outcome:
-        """Start the reassignment in a plan; while one is running, only its throttle is changed.
+    async def execute(
+        self, plan_file: str, throttle: int | None = None, log_dirs_throttle: int | None = None
+    ) -> Outcome:
+        """Start the reassignment in a plan; while one is running, only its throttles are changed.
 
-        `throttle` is in bytes a second. Raises BadInput in the tool's words.
+        `throttle` (between brokers) and `log_dirs_throttle` (between the log directories of a broker) are in bytes a
+        second. Raises BadInput in the tool's words.
         """
+        if log_dirs_throttle is not None and not self.generation.marks_new_replicas:
+            raise BadInput(
+                f"Kafka {self.generation.kafka} cannot move copies between log directories, so there is nothing to "
+                "throttle; that came with 1.1 (KIP-113)"
+            )
         plan = await self._checked(plan_file)
         if (await self.zk.read(ReassignPartitionsZNode.path())).error is None:
-            told = ["There is an existing assignment running.", *await self._limit(plan, throttle)]
+            told = ["There is an existing assignment running.", *await self._limit(plan, throttle, log_dirs_throttle)]
             return Outcome("\n".join(told), False)
         current = plans.write_plan(await self.assignment(tp.topic for tp in plan.partitions), self.generation)
         told = [
             f"Current partition replica assignment\n\n{current}\n",
             "Save this to use as the --reassignment-json-file option during rollback",
         ]
-        if throttle is not None:
+        if throttle is not None or log_dirs_throttle is not None:
             told.append(
                 "Warning: You must run Verify periodically, until the reassignment completes, to ensure the throttle "
                 "is removed. You can also alter the throttle by rerunning the Execute command passing a new value."
             )
-            told += await self._throttle(plan, throttle)
-        if plan.log_dirs:
-            raise BadInput(
-                "bootstrap-server needs to be provided in order to reassign replica to the specified log directory"
-            )
+            told += await self._throttle(plan, throttle, log_dirs_throttle)
+        if await self._start(plan):
+            return Outcome("\n".join([*told, "Successfully started reassignment of partitions."]), True)
+        return Outcome("\n".join([*told, f"Failed to reassign partitions {plans.listed(plan.partitions)}"]), False)
+
+    async def _start(self, plan: Plan) -> bool:
+        """Write the wish; before that and after it, ask the brokers for the log directories in the plan.
+
+        Before, so that a new copy is made in the right one; after, until every copy is there or on its way.
+        """
+        if not plan.log_dirs:
+            await self._write(plan.partitions)
+            return True
+        log_dirs = self._needs_brokers()
+        until = log_dirs.deadline()
+        await log_dirs.alter(plan.log_dirs, until)
         await self._write(plan.partitions)
-        return Outcome("\n".join([*told, "Successfully started reassignment of partitions."]), True)
+        return await log_dirs.alter_all(plan.log_dirs, until)
+
+    def _needs_brokers(self) -> LogDirs:
+        if self.log_dirs is None:
+            raise BadInput(
+                "bootstrap-server needs to be provided in order to reassign replica to the specified log directory; "
+                'this tool speaks with ZooKeeper only: write "any" for every log directory, or let Kafka\'s tool do it'
+            )
+        return self.log_dirs
 
     async def verify(self, plan_file: str) -> Outcome:
         """How far the reassignment in a plan has come; throttles go when all of it is done."""
@@ -120,8 +155,11 @@ class Tool:
                     f"ERROR: Assigned replicas ({there}) don't match the list of replicas for reassignment ({asked}) "
                     f"for partition {name(tp, self.generation)}"
                 )
+        moves = await self._needs_brokers().statuses(plan.log_dirs) if plan.log_dirs else []
+        told += [move.problem for move in moves if move.problem is not None]
         told += [f"Reassignment of partition {name(tp, self.generation)} {status}" for tp, status in statuses]
-        done_all = all(status is COMPLETED for _, status in statuses)
+        told += [f"Reassignment of replica {replica_name(move.replica)} {move.status}" for move in moves]
+        done_all = all(status is COMPLETED for _, status in statuses) and all(m.status is COMPLETED for m in moves)
         if done_all and await self._remove_throttles(tp.topic for tp in plan.partitions):
             told.append("Throttle was removed.")
         return Outcome("\n".join(told), done_all)
@@ -209,32 +247,36 @@ class Tool:
 
     # Throttles
 
-    async def _throttle(self, plan: Plan, rate: int) -> list[str]:
+    async def _throttle(self, plan: Plan, rate: int | None, log_dirs_rate: int | None) -> list[str]:
         """Throttle the brokers and what moves; 0.10 did the brokers first."""
         topics = dict.fromkeys(tp.topic for tp in plan.partitions)
         existing = await self.assignment(topics)
         told = [] if self.generation.marks_new_replicas else await self._limit(plan, rate)
-        for topic in topics:
+        for topic in topics if rate is not None else ():
             values = plans.throttled(topic, existing, plan.partitions)
             await change_config(self.zk, "topics", topic, dict(zip(REPLICAS, values, strict=True)))
         if self.generation.marks_new_replicas:
-            await self._limit(plan, rate)
-            told = [f"The inter-broker throttle limit was set to {rate} B/s"]
+            await self._limit(plan, rate, log_dirs_rate)
+            rates = (("inter-broker", rate), ("replica-alter-dir", log_dirs_rate))
+            told = [f"The {what} throttle limit was set to {to} B/s" for what, to in rates if to is not None]
         return told
 
-    async def _limit(self, plan: Plan, rate: int | None) -> list[str]:
-        """Set the rate of every broker that has, or is to have, a replica."""
-        if rate is None:
+    async def _limit(self, plan: Plan, rate: int | None, log_dirs_rate: int | None = None) -> list[str]:
+        """Set the rates of every broker that has, or is to have, a replica."""
+        rates = {key: str(rate) for key in RATES if rate is not None}
+        rates |= {LOG_DIRS_RATE: str(log_dirs_rate)} if log_dirs_rate is not None else {}
+        if not rates:
             return []
         existing = await self.assignment(tp.topic for tp in plan.partitions)
         for broker in dict.fromkeys(b for a in (existing, plan.partitions) for ids in a.values() for b in ids):
-            await change_config(self.zk, "brokers", str(broker), dict.fromkeys(RATES, str(rate)))
+            await change_config(self.zk, "brokers", str(broker), rates)
         return [] if self.generation.marks_new_replicas else [f"The throttle limit was set to {rate} B/s"]
 
     async def _remove_throttles(self, topics: Iterable[str]) -> bool:
         """Remove the rates of all brokers and the throttled replicas of these topics; whether there were any."""
         changed = False
-        entities = [("brokers", str(b), RATES) for b in await self.zk.broker_ids()]
+        entities: list[tuple[str, str, tuple[str, ...]]]
+        entities = [("brokers", str(b), (*RATES, LOG_DIRS_RATE)) for b in await self.zk.broker_ids()]
         entities += [("topics", topic, REPLICAS) for topic in dict.fromkeys(topics)]
         for kind, entity, keys in entities:
             if set(keys) & (await read_config(self.zk, kind, entity)).keys():

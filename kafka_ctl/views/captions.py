@@ -146,6 +146,15 @@ DOINGS = {
     "stop-replica": ("stops its copy of {0}", "stop their copies of {0}"),
     "caught-up": ("has caught up with the leader of {0}", "have caught up with the leaders of {0}"),
     "shrink-isr": ("takes who lags out of the ISR of {0}", "take who lags out of the ISR of {0}"),
+    "log-dir-wanted": (
+        "is to have its copy of {0} in a certain log directory",
+        "are to have their copies of {0} in certain log directories",
+    ),
+    "log-dir-copying": (
+        "fills a future copy of {0} in another log directory",
+        "fill future copies of {0} in other log directories",
+    ),
+    "log-dir-swapped": ("puts the future copy of {0} in its place", "put the future copies of {0} in their places"),
     "append": ("writes new records to {0}", "write new records to {0}"),
     "copy": ("copies the new records of {0}", "copy the new records of {0}"),
     "truncate": (
@@ -165,6 +174,8 @@ def _broker(records: Sequence[Record]) -> str:
     first, names = records[0], subjects(records)
     numbers = [r.broker if r.broker is not None else number_of(r.actor) for r in records]
     actor, many = brokers(numbers).capitalize(), len(set(numbers)) > 1
+    if first.error == "REPLICA_NOT_AVAILABLE":
+        return f"{actor} will make {'their copies' if many else 'its copy'} of {names} in the log directory named."
     if first.error or first.action == "ignored":
         why = brief(first.error or first.detail or "it is stale")
         why = {"STALE_CONTROLLER_EPOCH": "it is no newer than what is known"}.get(why, why)
