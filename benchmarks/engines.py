@@ -27,6 +27,8 @@ QUESTIONS = (
     "departures unavailability shutdown_vs_failure rolling_restarts failover_time request_amplification reassignments "
     "deletions isr_states isr_churn unclean_exposure leader_churn imbalance transition_counts compare"
 ).split()
+DERIVED = ("broker_churn", "homecoming", "unavailability_by")
+"""Not measured: they sum up what departures, imbalance and unavailability answer, which are."""
 
 Times = dict[str, tuple[float, float]]
 """By engine: seconds, and seconds of processor time."""

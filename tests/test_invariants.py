@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from kafka_ctl import BadInput, Lab
+from kafka_ctl import BadInput, Generation, Lab
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.invariants import INVARIANTS, Violation, page
@@ -166,6 +166,39 @@ def test_a_cancelled_reassignment_can_cost_the_last_copy_and_that_is_known() -> 
 
 
 # The page
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_a_broker_with_a_lost_disk_takes_no_replica_and_that_is_known(generation: str) -> None:
+    """Told that a replica is not new it refuses it, for a log of it may have been on the lost disk (KAFKA-10314)."""
+
+    def moved(kind: Generation) -> list[tuple[str, str | None]]:
+        with Lab(brokers=3, generation=kind) as lab:
+            lab.create_topic("orders", assignment={0: [1]})
+            lab.settle()
+            lab.fail_log_dir(3)
+            lab.reassign({("orders", 0): [3]})
+            lab.settle()
+            return [(v.invariant, v.known) for v in lab.violations if v.invariant == "I19"]
+
+    assert moved(Generation(generation)) == [("I19", "KAFKA-10314")]
+    assert moved(Generation("2.4").but(announces_new_replicas=True)) == []
+
+
+def test_a_topic_without_any_partition_left_owes_nobody_its_end() -> None:
+    """2.0 restores the assignment of a dying topic from its partitions' znodes; this one had none yet."""
+    with Lab(brokers=3, seed=20149) as lab:
+        lab.kill(3)
+        lab.create_topic("orders", assignment={0: [3]})
+        lab.settle()
+        lab.at_once(["add_partitions orders 2", "delete_topic orders"])
+        lab.settle()
+        assert lab.znodes()["/brokers/topics/orders"][0] == b'{"version":1,"partitions":{}}'
+        assert "/admin/delete_topics/orders" in lab.znodes()
+        assert lab.violations == ()
+        lab.start(3)
+        lab.settle()
+        assert "/brokers/topics/orders" not in lab.znodes()
 
 
 def test_the_page_is_fresh(tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ WITH gaps AS (
 ), moved AS (
     SELECT history, broker, sum(won) AS won, sum(lost) AS lost FROM changes GROUP BY history, broker
 )
-SELECT history, broker, departures, flaps, shortest_ms, coalesce(won, 0) AS won, coalesce(lost, 0) AS lost
+SELECT /*+ SHUFFLE_HASH(moved) */ history, broker, departures, flaps, shortest_ms,
+       coalesce(won, 0) AS won, coalesce(lost, 0) AS lost
 FROM gone LEFT JOIN moved USING (history, broker)
 """
 
@@ -56,15 +57,15 @@ WITH away AS (
     SELECT history, explode(from_json(get_json_object(detail, '$.new'), 'array<int>')), seq, time_ms
     FROM {records} WHERE kind = 'controller' AND action = 'brokers_changed'
 ), back AS (
-    SELECT a.*, back_ms FROM away a JOIN (
-        SELECT a.history, a.broker, a.cause_seq, min(time_ms) AS back_ms FROM away a JOIN seen s
+    SELECT /*+ SHUFFLE_HASH(first) */ a.*, back_ms FROM away a JOIN (
+        SELECT /*+ SHUFFLE_HASH(s) */ a.history, a.broker, a.cause_seq, min(time_ms) AS back_ms FROM away a JOIN seen s
         ON s.history = a.history AND s.broker = a.broker AND s.seq > a.cause_seq
            AND (a.next_seq IS NULL OR s.seq < a.next_seq)
         GROUP BY a.history, a.broker, a.cause_seq
-    ) USING (history, broker, cause_seq)
+    ) first USING (history, broker, cause_seq)
 )
-SELECT b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms, round(back_ms - b.at_ms, 4) AS away_ms,
-       coalesce(max(i.astray), 0) AS astray,
+SELECT /*+ SHUFFLE_HASH(i) */ b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms,
+       round(back_ms - b.at_ms, 4) AS away_ms, coalesce(max(i.astray), 0) AS astray,
        min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) AS home_ms,
        round(min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) - back_ms, 4) AS waited_ms
 FROM back b LEFT JOIN {imbalance} i

@@ -19,6 +19,8 @@ UNWATCHED = Breakable("change before the watch", True, "KAFKA-13407", "none of t
 """`/controller` changed again before whoever was told of the first change looked, so nobody was told of the second."""
 OVERTAKEN = Breakable("session renewed at start", True, "KAFKA-4229", "none of them acts")
 """0.10: who resigns for a new session does not notice that it has just been elected in it."""
+UNHOSTED = Breakable("failed log directory", True, "KAFKA-10314", "does not end")
+"""A broker that has lost a disk refuses a replica that it is not told is new, and nobody tells it again."""
 AWAY = Breakable("away at a deletion", True, "MetadataCache.scala, updateCache", "believes")
 """A broker that was not registered when a topic was deleted is never told to forget it."""
 
@@ -124,6 +126,7 @@ class WhatIsWishedHappens(Invariant):
         Breakable("fails_waiters_at_expiry", False, "KAFKA-6879", "not registered"),
         Breakable("restores_assignments", False, "KAFKA-6612", "is to be deleted"),
         Breakable("tolerates_missing_state", False, "KAFKA-6650", "is to be deleted"),
+        UNHOSTED,
     )
 
     def __init__(self, *args: object) -> None:
@@ -152,8 +155,9 @@ class WhatIsWishedHappens(Invariant):
             return
         if absent := sorted(live.keys() - self.facts.registered):
             self.broken(None, f"brokers {absent} are up but not registered", "registered")
-        for text, subject in (*self._leaderless(live), *self._undeleted(world, live), *self._unmoved(live)):
+        for text, subject in (*self._leaderless(live), *self._undeleted(world, live)):
             self.broken(None, text, subject)
+        self._check_moves(live)
 
     def _unnoticed(self) -> str | None:
         """Why nobody competes: what was watched had changed before it was looked at again; or who resigned had won."""
@@ -175,19 +179,26 @@ class WhatIsWishedHappens(Invariant):
         moving = {tp.topic for tp in self._moving()}
         for topic in self.facts.doomed:
             copies = self.facts.assignments.get(topic, {}).items()
-            whole = all(
+            # A topic whose assignment a restoration emptied says no more where its copies are.
+            whole = bool(copies) and all(
                 self._serves(live, id, TopicPartition(topic, n)) for n, assigned in copies for id in assigned.replicas
             )
             if whole and topic not in moving and world.config["delete.topic.enable"]:
                 yield f"topic {topic} is to be deleted and all its copies are there, but it is not", (topic, 0)
 
-    def _unmoved(self, live: dict[int, Broker]) -> Iterator[tuple[str, tuple[str, int]]]:
+    def _check_moves(self, live: dict[int, Broker]) -> None:
         for tp in self._moving():
             target, state = self.facts.target(tp), self.facts.states.get(tp)
             able = state is not None and self._serves(live, state.leader, tp)
             keeping_up = all(self._serves(live, id, tp) and tp not in live[id].replication.lagging for id in target)
             if able and keeping_up and tp.topic not in self.facts.doomed:
-                yield f"the reassignment of {tp} to {list(target)} does not end though all of them are alive", tp
+                text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
+                self.broken(None, text, tp, because=UNHOSTED.ticket if self._unhosted(live, tp) else None)
+
+    def _unhosted(self, live: dict[int, Broker], tp: TopicPartition) -> bool:
+        """Whether a broker that has lost a disk is not told that the replica is new, and so refuses to make it."""
+        joining = set(self.facts.target(tp)) - set(self.facts.states[tp].isr)
+        return any(live[id].disk.failed for id in joining)
 
     def _moving(self) -> list[TopicPartition]:
         moving = {
