@@ -201,6 +201,20 @@ def test_a_topic_without_any_partition_left_owes_nobody_its_end() -> None:
         assert "/brokers/topics/orders" not in lab.znodes()
 
 
+def test_a_dying_topic_whose_move_is_dropped_at_failover_waits_and_that_is_known() -> None:
+    """It moved, so it was not deleted; it dies, so it need not move; and nobody looks again until a broker starts."""
+    with Lab(brokers=3, seed=0) as lab:
+        lab.create_topic("orders", assignment={0: [2]})
+        lab.settle()
+        acting = lab.controller.id
+        lab.at_once(["reassign '{\"orders-0\":[2,3]}' through=zookeeper", "delete_topic orders"])
+        lab.kill(acting)
+        lab.settle()
+        assert broken(lab) == {("I19", "KafkaController.maybeTriggerPartitionReassignment")}
+        lab.start(acting)
+        lab.settle()
+
+
 def test_the_page_is_fresh(tmp_path: Path) -> None:
     assert page.check(ROOT / "docs") == []
     assert page.check(tmp_path) == ["invariants.md is missing"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,10 @@ OVERTAKEN = Breakable("session renewed at start", True, "KAFKA-4229", "none of t
 """0.10: who resigns for a new session does not notice that it has just been elected in it."""
 UNHOSTED = Breakable("failed log directory", True, "KAFKA-10314", "does not end")
 """A broker that has lost a disk refuses a replica that it is not told is new, and nobody tells it again."""
+DROPPED = Breakable(
+    "reassignment skipped at failover", True, "KafkaController.maybeTriggerPartitionReassignment", "is to be deleted"
+)
+"""A topic that could not be deleted because it moved: its reassignment is dropped, and nobody resumes the deletion."""
 AWAY = Breakable("away at a deletion", True, "MetadataCache.scala, updateCache", "believes")
 """A broker that was not registered when a topic was deleted is never told to forget it."""
 
@@ -127,6 +132,7 @@ class WhatIsWishedHappens(Invariant):
         Breakable("restores_assignments", False, "KAFKA-6612", "is to be deleted"),
         Breakable("tolerates_missing_state", False, "KAFKA-6650", "is to be deleted"),
         UNHOSTED,
+        DROPPED,
     )
 
     def __init__(self, *args: object) -> None:
@@ -134,6 +140,8 @@ class WhatIsWishedHappens(Invariant):
         self.vacated = self.failed = self.raced = False
         """The last controller resigned because it could not take over or, looking who is controller, found nobody;
         or in 0.10 because its session was new, and it did not look who had just been elected."""
+        self.skipped: set[str] = set()
+        """Topics of reassignments that this controller has skipped."""
 
     def said(self, record: Record) -> None:
         if record.action == "resigned":
@@ -143,6 +151,10 @@ class WhatIsWishedHappens(Invariant):
             self.raced = event == "RegisterBrokerAndReelect" and not self.generation.single_threaded
         elif record.action in ("election_failed", "ready"):
             self.failed = record.action == "election_failed"
+        elif record.action == "elected":
+            self.skipped.clear()
+        elif record.action == "reassignment_skipped":
+            self.skipped.add(json.loads(record.detail or "{}")["partition"].rpartition("-")[0])
 
     def rest(self, world: World) -> None:
         live = {broker.id: broker for broker in running(world)}
@@ -155,8 +167,9 @@ class WhatIsWishedHappens(Invariant):
             return
         if absent := sorted(live.keys() - self.facts.registered):
             self.broken(None, f"brokers {absent} are up but not registered", "registered")
-        for text, subject in (*self._leaderless(live), *self._undeleted(world, live)):
-            self.broken(None, text, subject)
+        for text, tp in self._leaderless(live):
+            self.broken(None, text, tp)
+        self._check_deletions(world, live)
         self._check_moves(live)
 
     def _unnoticed(self) -> str | None:
@@ -175,7 +188,7 @@ class WhatIsWishedHappens(Invariant):
             if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.doomed:
                 yield f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could", tp
 
-    def _undeleted(self, world: World, live: dict[int, Broker]) -> Iterator[tuple[str, tuple[str, int]]]:
+    def _check_deletions(self, world: World, live: dict[int, Broker]) -> None:
         moving = {tp.topic for tp in self._moving()}
         for topic in self.facts.doomed:
             copies = self.facts.assignments.get(topic, {}).items()
@@ -184,7 +197,8 @@ class WhatIsWishedHappens(Invariant):
                 self._serves(live, id, TopicPartition(topic, n)) for n, assigned in copies for id in assigned.replicas
             )
             if whole and topic not in moving and world.config["delete.topic.enable"]:
-                yield f"topic {topic} is to be deleted and all its copies are there, but it is not", (topic, 0)
+                text = f"topic {topic} is to be deleted and all its copies are there, but it is not"
+                self.broken(None, text, (topic, 0), because=DROPPED.ticket if topic in self.skipped else None)
 
     def _check_moves(self, live: dict[int, Broker]) -> None:
         for tp in self._moving():
