@@ -22,7 +22,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.mutants import MUTANTS, Mutant, mutant
 from kafka_ctl.lab.story import Command
 
-SEEDS, WALKS, MOST = 20, 100, 10_000
+SEEDS, WALKS, MOST = 20, 200, 10_000
 """Seeds, the most walks that are played for one of them, and the most steps of one command."""
 
 
@@ -49,7 +49,11 @@ def played(wanted: Walk, invariant: str, defect: str | None) -> tuple[Violation 
 
 
 def busy(generation: str, seed: int) -> Walk:
-    """The explorer's walk of a seed in a cluster that is in use: there are topics, and somebody produces often."""
+    """The explorer's walk of a seed in a cluster that is in use.
+
+    There are topics, somebody produces often, leaderships are rebalanced every 10 s, and `/controller` is deleted while
+    its owner is cut off from ZooKeeper, so that two believe to be it.
+    """
     wanted, rng = walk(generation, seed), Random(seed)
     brokers = len(wanted.opening.kwargs["brokers"])
     commands = [Command("create_topic", (topic,), {"partitions": 2, "replication_factor": brokers}) for topic in "ab"]
@@ -58,7 +62,11 @@ def busy(generation: str, seed: int) -> Walk:
         acks = rng.choice(({}, {}, {"acks": 1}))
         produce = Command("produce", (rng.choice("ab"), rng.randrange(2)), {**acks, "wait": False})
         commands += [produce, line] if rng.random() < 0.5 else [line]
-    return Walk(wanted.opening, tuple(commands))
+        if rng.random() < 0.03:
+            slow = Command("delay", (rng.randint(1, brokers), "zookeeper", round(rng.uniform(0.1, 2), 2)), {})
+            commands += [slow, Command("delete_controller", (), {}), Command("kill", (rng.randint(1, brokers),), {})]
+    config = {**wanted.opening.kwargs.get("config", {}), "leader.imbalance.check.interval.seconds": 10}
+    return Walk(wanted.opening._replace(kwargs={**wanted.opening.kwargs, "config": config}), tuple(commands))
 
 
 def caught(chosen: Mutant, seed: int) -> int | None:
