@@ -78,6 +78,7 @@ def running(
         ),
         *(f"--ServerApp.root_dir={root}", "--LabApp.news_url=None", "--log-level=WARN"),
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
+        "--ServerApp.kernel_websocket_connection_class=kafka_ctl.websocket.PromptWebsocketConnection",
         *(["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []),
         *arguments,
     ]

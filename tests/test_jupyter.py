@@ -12,14 +12,18 @@ import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import nbformat
 import pytest
 from browser import lab, needs_chromium, page, run_all
+from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
+from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 
 from kafka_ctl import jupyter
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.websocket import PromptWebsocketConnection
 
 
 def write_notebook(path: Path, *cells: str) -> None:
@@ -80,6 +84,14 @@ def test_a_lab_that_is_still_starting_ends_too(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
     with pytest.raises(ProcessLookupError):
         os.kill(started, 0)
+
+
+def test_what_the_kernel_says_is_not_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lab's own connection, which the server is told to use, sends small messages at once."""
+    monkeypatch.setattr(ZMQChannelsWebsocketConnection, "connect", lambda self: "connected")
+    handler = create_autospec(KernelWebsocketHandler, instance=True)
+    assert PromptWebsocketConnection(websocket_handler=handler).connect() == "connected"
+    handler.set_nodelay.assert_called_once_with(True)
 
 
 def test_a_missing_notebook_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -32,7 +32,7 @@ ORDER = """
     __init__
     installing
     bootstrap
-    environment gate jupyter notebooks demo reassign_cli explore_cli history_cli reference
+    environment gate websocket jupyter notebooks demo reassign_cli explore_cli history_cli reference
     differences
     cli
     __main__
