@@ -18,6 +18,11 @@ from typing import Any
 
 from kafka_ctl.bootstrap import ROOT
 
+QUESTIONS = (
+    "departures unavailability shutdown_vs_failure rolling_restarts failover_time request_amplification reassignments "
+    "deletions isr_states isr_churn unclean_exposure leader_churn imbalance transition_counts compare"
+).split()
+"""Those first that others build on."""
 TICKS = os.sysconf("SC_CLK_TCK")
 PAUSE = 0.1
 """Seconds between two looks at the memory."""

@@ -19,14 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import copies
-from benchmarks.engine import Engine
+from benchmarks.engine import QUESTIONS, Engine
 
 ENGINES = ("spark", "duckdb", "polars")
 CORES, RUNS = 2, 2
-QUESTIONS = (
-    "departures unavailability shutdown_vs_failure rolling_restarts failover_time request_amplification reassignments "
-    "deletions isr_states isr_churn unclean_exposure leader_churn imbalance transition_counts compare"
-).split()
 DERIVED = ("broker_churn", "homecoming", "unavailability_by")
 """Not measured: they sum up what departures, imbalance and unavailability answer, which are."""
 

@@ -19,8 +19,8 @@ from kafka_ctl.generation import GENERATIONS
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-TABLES = ("records", "rejected", "files")
-"""What `import` writes: a folder of Parquet files for each of these tables of the imported logs."""
+TABLES = ("files", "rejected", "records")
+"""What `import` writes, in this order: a folder of Parquet files for each of these tables of the imported logs."""
 
 
 @click.group()
@@ -114,7 +114,10 @@ def _records(source: str) -> DataFrame | Any:
     place = Place(source)
     if place.has(MANIFEST) or place.has(UNFINISHED):
         return load(spark(), source)
-    imported = Path(source, TABLES[0])
+    imported = Path(source, "records")
+    begun = any(Path(source, TABLES[0], mark).exists() for mark in ("_temporary", "_SUCCESS"))
+    if begun and not (imported / "_SUCCESS").exists():
+        raise BadInput(f"{source}: an import that did not come to its end; remove it and import again")
     if source.endswith(".parquet") or imported.is_dir():
         if not Path(source).exists():
             raise BadInput(f"{source}: no such file")

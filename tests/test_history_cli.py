@@ -73,6 +73,10 @@ def test_logs_are_read_kept_and_asked(run: Run, lab: Lab, tmp_path: Path) -> Non
     assert {(row["topic"], row["partition"]) for row in kept} == {("orders", "0"), ("orders", "1")}
     status, _, err = run("import", tmp_path / "logs", "--out", tmp_path / "mine")
     assert (status, err) == (2, f"kafka-ctl: {tmp_path / 'mine'} is there already; name a folder that is not\n")
+    (tmp_path / "mine/records/_SUCCESS").unlink()
+    status, _, err = run("ask", "leader_churn", tmp_path / "mine")
+    said = f"{tmp_path / 'mine'}: an import that did not come to its end; remove it and import again"
+    assert (status, err) == (2, f"kafka-ctl: {said}\n")
 
 
 def test_a_trace_in_a_file_is_asked(run: Run, lab: Lab, tmp_path: Path) -> None:

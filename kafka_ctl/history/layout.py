@@ -33,6 +33,11 @@ IN_FILES = pa.schema([field for field in SCHEMA if field.name != "kind"])
 """The columns of a file: `kind` is in the name of its folder."""
 RISING = ("seq", "time_ms", "cause")
 """Columns with hardly two values alike, for which a dictionary is a waste."""
+REMARKS = (
+    "checking_balance", "imbalance", "not_sending", "preferred_starting", "preferred_done",
+    "already_elected", "other_elected",
+)  # fmt: skip
+"""What controllers say in masses, and no question asks for."""
 
 
 def bucket_of(history: str, buckets: int) -> int:
@@ -179,7 +184,7 @@ def section_of(records: pa.Table) -> pa.Array:
     """The section of each record inside its kind: `isr` (who is in sync), `bulk` or `main`.
 
     `bulk` is what comes in masses: what brokers do with what they are told, the events that a controller works on,
-    the checks of its balance. Questions name the section as well as the kinds, so that they read less.
+    its `REMARKS`. Questions name the section as well as the kinds, so that they read less.
     """
     kind, action = records.column("kind"), records.column("action")
     about_partition = pc.is_valid(records.column("topic"))
@@ -191,8 +196,8 @@ def section_of(records: pa.Table) -> pa.Array:
     isr = pc.or_(told, one_of(action, "shrink-isr", "expand-isr"))
     done = pc.and_(one_of(kind, "broker"), about_partition)
     worked_on = pc.and_(one_of(kind, "event"), pc.invert(one_of(records.column("actor"), "admin")))
-    checks = one_of(action, "checking_balance", "imbalance")
-    bulk = pc.or_(pc.or_(done, worked_on), checks)
+    remarks = pc.and_(one_of(kind, "controller"), one_of(action, *REMARKS))
+    bulk = pc.or_(pc.or_(done, worked_on), remarks)
     return pc.if_else(isr, "isr", pc.if_else(bulk, "bulk", "main"))
 
 

@@ -55,6 +55,8 @@ SETTINGS = {
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
     "spark.sql.shuffle.partitions": "8",  # 200, mostly empty, cost more than a small question
     "spark.sql.legacy.bucketedTableScan.outputOrdering": "true",  # see `load`
+    # A question may need over 100 generated classes, the default; past it every task compiled all of them again.
+    "spark.sql.codegen.cache.maxEntries": "2000",
 }
 """Our defaults. They are weak: `spark-defaults.conf` and `PYSPARK_SUBMIT_ARGS` override them."""
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}

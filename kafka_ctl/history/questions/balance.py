@@ -11,7 +11,7 @@ WITH moves AS (
     SELECT history, topic, partition, seq, time_ms, target != 'NonExistentPartition' AS there,
            CASE WHEN target = 'OnlinePartition' THEN leader END AS leader,
            last_value(CASE WHEN size(replicas) > 0 THEN replicas[0] END) IGNORE NULLS OVER (
-               PARTITION BY history, topic, partition ORDER BY seq) AS preferred
+               PARTITION BY history, topic, partition ORDER BY seq {so_far}) AS preferred
     FROM {records} WHERE kind = 'partition' AND error IS NULL
 ), stands AS (
     SELECT *, CAST(NOT (leader <=> preferred) AS INT) AS astray FROM moves WHERE preferred IS NOT NULL
@@ -24,8 +24,9 @@ WITH moves AS (
     WHERE CASE WHEN c.n > 0 THEN there ELSE was_there END
 ), running AS (
     SELECT history, broker, time_ms AS at_ms, lead(time_ms) OVER w AS next_ms,
-           sum(n) OVER w AS preferred, sum(astray) OVER w AS astray
-    FROM changes WINDOW w AS (PARTITION BY history, broker ORDER BY seq)
+           sum(n) OVER up AS preferred, sum(astray) OVER up AS astray
+    FROM changes WINDOW w AS (PARTITION BY history, broker ORDER BY seq),
+                        up AS (PARTITION BY history, broker ORDER BY seq {so_far})
 )
 SELECT history, broker, at_ms, preferred, astray, CASE WHEN preferred > 0 THEN astray / preferred ELSE 0 END AS share
 FROM running WHERE next_ms IS NULL OR next_ms > at_ms  -- the last record of each moment

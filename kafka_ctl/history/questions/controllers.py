@@ -10,9 +10,10 @@ from kafka_ctl.history.questions.frames import Records, ask, frame, only
 _FAILOVER = """
 WITH said AS (
     SELECT history, actor, seq, time_ms, action, controller_epoch, broker FROM {main}
-    WHERE kind = 'controller' AND action NOT IN ('checking_balance', 'imbalance')
+    WHERE kind = 'controller' AND action NOT IN ({remarks})
 ), terms AS (
-    SELECT *, count_if(action = 'elected') OVER (PARTITION BY history, actor ORDER BY seq) AS term FROM said
+    SELECT *, count_if(action = 'elected') OVER (PARTITION BY history, actor ORDER BY seq {so_far}) AS term
+    FROM said
 ), offices AS (
     SELECT history, actor, term, min(seq) AS seq, max(broker) AS controller, max(controller_epoch) AS epoch,
            min(CASE WHEN action = 'elected' THEN time_ms END) AS elected_ms,
@@ -38,7 +39,7 @@ WITH said AS (
 ), counted AS (  -- the office is vacant when its holder resigns or leaves
     SELECT f, held, sum(n) OVER w AS partitions,
            last_value(CASE WHEN broker IS NULL OR broker = held THEN vacant END) IGNORE NULLS OVER w AS vacant_ms
-    FROM placed WINDOW w AS (PARTITION BY history ORDER BY seq)
+    FROM placed WINDOW w AS (PARTITION BY history ORDER BY seq {so_far})
 )
 SELECT f.history, f.controller, f.epoch, held AS previous, partitions, vacant_ms, f.elected_ms, f.ready_ms,
        round(f.elected_ms - vacant_ms, 4) AS detection_ms, round(f.context_ms - f.elected_ms, 4) AS taking_over_ms,

@@ -28,7 +28,7 @@ WITH said AS (
     FROM {{main}}
     WHERE kind IN ('controller', 'fault', 'broker') OR (kind = 'event' AND actor = 'admin' AND action = 'shutdown')
 ), known AS (
-    SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history ORDER BY seq) AS controller
+    SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history ORDER BY seq {{so_far}}) AS controller
     FROM said WHERE cause IS NOT NULL OR asks OR elected IS NOT NULL
 ), tries AS (  -- each attempt of a controlled shutdown is a record; the last one is the departure
     SELECT *, NOT asks

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.importlog import Logs
+from kafka_ctl.history.layout import REMARKS
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.trace import Trace
@@ -30,14 +31,20 @@ def frame(records: Records) -> DataFrame:
     return records
 
 
-def only(records: DataFrame, files: str) -> DataFrame:
+def only(records: DataFrame, files: str, others: str = "true") -> DataFrame:
     """Records for which a condition on `kind` and `section` holds, so that a dataset's other files are not read.
 
-    Records from elsewhere have no sections and stay as they are: a question does not rely on it.
+    Records from elsewhere have no sections: of these, the ones for which the condition `others` holds.
     """
-    return records.where(files) if "section" in records.columns else records
+    return records.where(files if "section" in records.columns else others)
 
 
 def ask(query: str, **tables: DataFrame) -> DataFrame:
-    """The answer to a query in SQL that names these tables in braces, as `{records}`."""
+    """The answer to a query in SQL that names these tables in braces, as `{records}`.
+
+    Two more names may stand there: `{so_far}`, the frame of a window that ends with its row (Spark's own default
+    looks behind it for rows of the same seq, and there are none), and `{remarks}`, the actions of `REMARKS`.
+    """
+    query = query.replace("{so_far}", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
+    query = query.replace("{remarks}", str(REMARKS)[1:-1])
     return next(iter(tables.values())).sparkSession.sql(query, **tables)  # type: ignore[arg-type]

@@ -6,29 +6,32 @@ from pyspark.sql import DataFrame
 
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
+_TOLD = """
+    kind = 'partition' OR (kind = 'request' AND action = 'LeaderAndIsr')
+    OR (kind IN ('broker', 'controller') AND action IN ('shrink-isr', 'expand-isr'))
+"""
 _STATES = """
 WITH told AS (
-    SELECT history, topic, partition, seq, time_ms, kind, isr, replicas, zk_version,
+    SELECT history, topic, partition, seq, time_ms, kind = 'broker' AS by_leader, isr, replicas, zk_version,
            coalesce(target = 'NonExistentPartition', false) AS gone,
            CAST(kind = 'partition' AND source = 'NonExistentPartition' AS INT) AS born
-    FROM {records}
-    WHERE topic IS NOT NULL AND error IS NULL AND (
-        kind = 'partition' OR (kind = 'request' AND action = 'LeaderAndIsr')
-        OR (kind IN ('broker', 'controller') AND action IN ('shrink-isr', 'expand-isr')))
+    FROM {told} WHERE topic IS NOT NULL AND error IS NULL
 ), lives AS (  -- a topic that is made anew begins at version 0 again
-    SELECT *, sum(born) OVER w * 4294967296 + zk_version AS version,
-           last_value(replicas) IGNORE NULLS OVER w AS assigned
-    FROM told WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
-), fresh AS (  -- requests may repeat what is known, and controllers may know less than leaders
+    SELECT *, sum(born) OVER up * 4294967296 + zk_version AS version, lag(zk_version) OVER w AS version_before,
+           last_value(replicas) IGNORE NULLS OVER up AS assigned
+    FROM told WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq),
+                     up AS (PARTITION BY history, topic, partition ORDER BY seq {so_far})
+), fresh AS (  -- requests may repeat what is known, often at once, and controllers may know less than leaders
     SELECT * FROM (
         SELECT *, gone OR (isr IS NOT NULL AND (version IS NULL OR version > coalesce(max(version) OVER (
                    PARTITION BY history, topic, partition ORDER BY seq
                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))) AS news FROM lives
+        WHERE gone OR born = 1 OR NOT coalesce(zk_version <= version_before, false)
     ) WHERE news
 ), ends AS (
     SELECT history, max(time_ms) AS end_ms FROM told GROUP BY history
 )
-SELECT /*+ SHUFFLE_HASH(ends) */ history, topic, partition, seq, time_ms AS at_ms, kind = 'broker' AS by_leader,
+SELECT /*+ SHUFFLE_HASH(ends) */ history, topic, partition, seq, time_ms AS at_ms, by_leader,
        CASE WHEN NOT gone THEN isr END AS isr, lag(CASE WHEN NOT gone THEN isr END) OVER w AS isr_before, assigned,
        coalesce(lead(time_ms) OVER w, end_ms) AS until_ms
 FROM fresh JOIN ends USING (history)
@@ -43,18 +46,21 @@ def isr_states(records: Records) -> DataFrame:
     record of this sort), `isr` (null once the topic is deleted), `isr_before`, `assigned` (the replicas then) and
     `by_leader` (the leader changed it; else a controller).
     """
-    return ask(_STATES, records=only(frame(records), "kind = 'partition' OR section = 'isr'"))
+    return ask(_STATES, told=only(frame(records), "kind = 'partition' OR section = 'isr'", _TOLD))
 
 
 _CHURN = """
-SELECT history, topic, partition,
-       count_if(size(array_except(isr_before, isr)) > 0) AS shrinks,
-       count_if(size(array_except(isr_before, isr)) > 0 AND by_leader) AS shrinks_by_leader,
-       count_if(size(array_except(isr, isr_before)) > 0) AS expansions,
-       min(size(isr)) AS smallest,
-       round(coalesce(sum(CASE WHEN size(isr) < size(assigned) THEN until_ms - at_ms END), 0), 4) AS under_ms,
-       round(coalesce(sum(CASE WHEN size(isr) = 1 AND size(assigned) > 1 THEN until_ms - at_ms END), 0), 4) AS single_ms
-FROM {states} WHERE isr IS NOT NULL GROUP BY history, topic, partition
+WITH known AS (
+    SELECT history, topic, partition, by_leader, size(isr) AS n, size(assigned) AS of, until_ms - at_ms AS lasts_ms,
+           CASE WHEN isr_before != isr THEN size(array_except(isr_before, isr)) > 0 END AS shrunk,
+           CASE WHEN isr_before != isr THEN size(array_except(isr, isr_before)) > 0 END AS grew
+    FROM {states} WHERE isr IS NOT NULL
+)
+SELECT history, topic, partition, count_if(shrunk) AS shrinks, count_if(shrunk AND by_leader) AS shrinks_by_leader,
+       count_if(grew) AS expansions, min(n) AS smallest,
+       round(coalesce(sum(CASE WHEN n < of THEN lasts_ms END), 0), 4) AS under_ms,
+       round(coalesce(sum(CASE WHEN n = 1 AND of > 1 THEN lasts_ms END), 0), 4) AS single_ms
+FROM known GROUP BY history, topic, partition
 """
 
 
@@ -72,7 +78,7 @@ def isr_churn(records: Records) -> DataFrame:
 _UNCLEAN = """
 WITH leavers AS (
     SELECT history, topic, partition, explode(array_except(isr_before, isr)) AS broker, seq, at_ms
-    FROM {states} WHERE isr IS NOT NULL
+    FROM {states} WHERE isr IS NOT NULL AND isr_before != isr
 ), line AS (
     SELECT history, topic, partition, broker, seq, at_ms AS left_ms, NULL AS e FROM leavers
     UNION ALL
@@ -80,7 +86,7 @@ WITH leavers AS (
     FROM {records} WHERE kind = 'election' AND target = 'unclean'
 ), met AS (
     SELECT *, last_value(left_ms) IGNORE NULLS OVER (
-        PARTITION BY history, topic, partition, broker ORDER BY seq) AS out_since_ms FROM line
+        PARTITION BY history, topic, partition, broker ORDER BY seq {so_far}) AS out_since_ms FROM line
 )
 SELECT history, topic, partition, e.at_ms, seq, broker AS leader,
        CAST(nullif(regexp_extract(e.detail, 'leader_before=([0-9]+)', 1), '') AS INT) AS leader_before, out_since_ms,

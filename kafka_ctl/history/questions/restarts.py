@@ -19,9 +19,9 @@ WITH moves AS (
     SELECT history, broker, began_seq AS seq, 0 AS won, struct(*) AS d FROM {departures}
     UNION ALL
     SELECT history, broker, seq, won, NULL FROM changes LATERAL VIEW stack(2, leader, 1, old, -1) AS broker, won
-    WHERE broker IS NOT NULL
+    WHERE broker IS NOT NULL AND NOT (leader <=> old)
 ), led AS (
-    SELECT history, d, sum(won) OVER (PARTITION BY history, broker ORDER BY seq) AS led FROM line
+    SELECT history, d, sum(won) OVER (PARTITION BY history, broker ORDER BY seq {so_far}) AS led FROM line
 ), hurt AS (
     SELECT history, cause_seq, count(*) AS intervals, count(end_ms) AS ended, max(outage_ms) AS longest_ms,
            sum(outage_ms) AS outage_ms
@@ -54,7 +54,7 @@ WITH line AS (
     SELECT *, coalesce(began_ms - lag(at_ms) OVER w > {gap}, false) AS first
     FROM {shutdowns} WINDOW w AS (PARTITION BY history ORDER BY cause_seq)
 ), numbered AS (
-    SELECT *, count_if(first) OVER (PARTITION BY history ORDER BY cause_seq) AS session FROM line
+    SELECT *, count_if(first) OVER (PARTITION BY history ORDER BY cause_seq {so_far}) AS session FROM line
 )
 SELECT history, min(began_ms) AS start_ms, max(at_ms) AS end_ms, round(max(at_ms) - min(began_ms), 4) AS duration_ms,
        transform(array_sort(collect_list(struct(cause_seq, broker))), left -> left.broker) AS brokers,

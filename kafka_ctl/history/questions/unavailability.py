@@ -30,7 +30,7 @@ WITH moves AS (
     WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
 ), epochs AS (
     SELECT history, controller_epoch, min(time_ms) AS epoch_ms
-    FROM {main} WHERE kind = 'controller' AND action NOT IN ('checking_balance', 'imbalance')
+    FROM {main} WHERE kind = 'controller' AND action NOT IN ({remarks})
     GROUP BY history, controller_epoch
 ), intervals AS (
     SELECT /*+ SHUFFLE_HASH(epochs) */ history, topic, partition, seq, new, led_ms,
@@ -48,8 +48,8 @@ WITH moves AS (
     FROM intervals
 ), blamed AS (
     SELECT history, broker AS leader, i.*,
-           CASE WHEN broker IS NOT NULL THEN
-               last_value(departure) IGNORE NULLS OVER (PARTITION BY history, broker ORDER BY seq) END AS known,
+           CASE WHEN broker IS NOT NULL THEN last_value(departure) IGNORE NULLS OVER (
+               PARTITION BY history, broker ORDER BY seq {so_far}) END AS known,
            i
     FROM line
 ), guilty AS (  -- logs may not tell of the last departure; one after which the broker led again is another story

@@ -1,0 +1,38 @@
+WITH said AS (
+    SELECT history, seq, time_ms, broker, detail, kind = 'event' AS asks,
+           CASE WHEN kind = 'fault' AND action = 'kill' THEN 'broker crash'
+                WHEN kind = 'fault' AND action = 'bounce' THEN 'quick restart'
+                WHEN kind = 'fault' AND action = 'expire_session' THEN 'session expiry'
+                WHEN kind = 'fault' AND action = 'pause' THEN 'pause'
+                WHEN kind = 'broker' AND action = 'controlled-shutdown' THEN 'controlled shutdown'
+                WHEN kind = 'broker' AND action = 'lost' THEN 'broker loss' END AS cause,
+           CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected
+    FROM records
+    WHERE section = 'main' AND (kind IN ('controller', 'fault', 'broker')
+                                OR (kind = 'event' AND actor = 'admin' AND action = 'shutdown'))
+), known AS (
+    SELECT *, last_value(elected IGNORE NULLS) OVER (PARTITION BY history ORDER BY seq) AS controller
+    FROM said WHERE cause IS NOT NULL OR asks OR elected IS NOT NULL
+), tries AS (
+    SELECT *, NOT asks
+           AND NOT (cause = 'controlled shutdown' AND coalesce(lead(cause) OVER its = cause, false)
+                    AND coalesce(lead(detail) OVER its NOT LIKE 'attempt=1 %', true))
+           AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)) AS leaves
+    FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, broker ORDER BY seq)
+), runs AS (
+    SELECT *, count(*) FILTER (leaves) OVER (PARTITION BY history, broker ORDER BY seq
+                                             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
+), told AS (
+    SELECT *, cause = 'controlled shutdown' AS orderly,
+           first_value(seq) OVER its AS first_seq, first_value(time_ms) OVER its AS first_ms
+    FROM runs WINDOW its AS (PARTITION BY history, broker, run ORDER BY seq)
+)
+SELECT history, broker,
+       CASE WHEN cause = 'broker crash' AND broker = controller THEN 'controller crash' ELSE cause END AS cause,
+       seq AS cause_seq, time_ms AS at_ms,
+       CASE WHEN orderly THEN first_seq ELSE seq END AS began_seq,
+       CASE WHEN orderly THEN first_ms ELSE time_ms END AS began_ms,
+       nullif(regexp_extract(detail, 'attempt=([0-9]+)', 1), '')::INT AS attempts,
+       CASE WHEN detail LIKE '%remaining=' THEN 0
+            WHEN detail LIKE '%remaining=%' THEN len(string_split(detail, ',')) END AS remaining
+FROM told WHERE leaves
