@@ -8,10 +8,15 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from kafka_ctl.generation import GENERATIONS
+
+if TYPE_CHECKING:
+    from kafka_ctl.explore.exhaustive import Search
+    from kafka_ctl.explore.search import Findings
 
 SECONDS = 60.0
 """How long a random search lasts when nothing else was asked for."""
@@ -44,11 +49,12 @@ def explore(
     kafka-ctl explore --generation 2.4 --seconds 60
     kafka-ctl explore --generation 0.10 --steps 1000000 --seed 5000
     kafka-ctl explore --generation 2.4 --exhaustive --brokers 3 --partitions 2 --depth 4
+    kafka-ctl explore --generation 2.0 --exhaustive --depth 50 --seconds 300
     """
     if exhaustive:
-        if steps is not None or mutant is not None:
-            raise click.UsageError("--steps and --mutant do not go with --exhaustive")
-        return _every_order(generation, brokers, partitions, depth, seconds, jobs)
+        if steps is not None:
+            raise click.UsageError("--steps does not go with --exhaustive")
+        return _every_order(generation, brokers, partitions, depth, seconds, jobs, mutant, out)
     seconds = SECONDS if seconds is None and steps is None else seconds
     return _at_random(generation, seed, seconds, steps, jobs, mutant, out)
 
@@ -62,8 +68,8 @@ def _at_random(
     mutant: str | None,
     out: Path,
 ) -> int:
-    from kafka_ctl.explore.report import story_text, summary, write_story
-    from kafka_ctl.explore.search import search, shortest
+    from kafka_ctl.explore.report import summary
+    from kafka_ctl.explore.search import search
 
     say = Progress()
     findings = search(
@@ -71,24 +77,36 @@ def _at_random(
         lambda f: say(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
     )  # fmt: skip
     click.echo(summary(findings))
-    for found in shortest(findings, lambda runs, lines: say(f"minimising: {lines} commands after {runs} runs")):
-        click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")
-    return int(bool(findings.unknown))
+    return _stories(findings, say, out)
 
 
 def _every_order(
-    generation: str, brokers: int, partitions: int, depth: int, seconds: float | None, jobs: int | None
-) -> int:
+    generation: str, brokers: int, partitions: int, depth: int, seconds: float | None, jobs: int | None,
+    mutant: str | None, out: Path,
+) -> int:  # fmt: skip
     from kafka_ctl.explore.exhaustive import exhaust
     from kafka_ctl.explore.report import account
 
     say = Progress()
-    seen = exhaust(
-        generation, brokers, partitions, depth, seconds, jobs,
-        lambda s: say(f"{s.scenarios} pairs of commands, {s.states:,} states, {s.paths:,} paths"),
-    )  # fmt: skip
-    click.echo(account(seen, depth))
-    return int(any(broken.known is None for _, _, _, broken in seen.broken.values()))
+
+    def tell(search: Search) -> None:
+        seen = search.rounds[-1].seen
+        deep = f"{search.rounds[-1].depth} choices deep: {seen.finished} of {search.rounds[-1].cases} pairs of commands"
+        say(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {len(search.unknown)} not declared")
+
+    search = exhaust(generation, brokers, partitions, depth, seconds, jobs, mutant, tell)
+    click.echo(account(search))
+    return _stories(search, say, out)
+
+
+def _stories(findings: Findings | Search, say: Progress, out: Path) -> int:
+    """Print and write the shortest story of everything that is not declared; the exit status."""
+    from kafka_ctl.explore.report import story_text, write_story
+    from kafka_ctl.explore.search import shortest
+
+    for found in shortest(findings, lambda runs, lines: say(f"minimising: {lines} commands after {runs} runs")):
+        click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")
+    return int(bool(findings.unknown))
 
 
 class Progress:

@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from kafka_ctl import cli
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.exhaustive import STARTS, Chooser, Seen, Task, exhaust, scenarios, try_all
-from kafka_ctl.explore.report import account
+from kafka_ctl.explore.exhaustive import STARTS, Round, Search, exhaust, scenarios
+from kafka_ctl.explore.report import account, story_text, write_story
+from kafka_ctl.explore.search import shortest
 from kafka_ctl.explore.state import digest
+from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, try_all
 from kafka_ctl.lab.clock import VirtualClock
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.loop import Timer
 from kafka_ctl.lab.mutants import mutant
+from kafka_ctl.lab.order import Order, lane
+from kafka_ctl.lab.together import TOOLS
+from kafka_ctl.zookeeper.memory_session import MemorySession
 
 
 @pytest.fixture
-def clock() -> Iterator[VirtualClock]:
-    clock = VirtualClock()
-    yield clock
-    clock.close()
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three commands: six pairs, and one pair of tools."""
+    starts = ("kill {other}", "delete_topic t", "add_partitions t {more}")
+    monkeypatch.setattr("kafka_ctl.explore.exhaustive.STARTS", starts)
 
 
 def orders(depth: int, events: int) -> list[str]:
     """The orders in which independent events come, tried as the search does it."""
     found, stack = [], [()]
     while stack:
-        choices: tuple[int, ...] = stack.pop()
+        path: tuple[int, ...] = stack.pop()
         clock, told = VirtualClock(), list[str]()
         for n in range(events):
             clock.later(n + 1.0, told.append, "abcdef"[n])
         clock.later(0.5, told.append, "!", background=True)
-        chooser = clock.loop.choose = Chooser(choices, depth, lambda place: False)
+        branches = clock.loop.choose = Branches(clock.loop, path, depth, lambda left: False)
         clock.settle()
-        found.append("".join(told))
-        taken = tuple(choice.taken for choice in chooser.made)
-        for place in range(len(chooser.made) - 1, len(choices) - 1, -1):
-            stack += [(*taken[:place], other) for other in range(chooser.made[place].of - 1, 0, -1)]  # type: ignore[misc]
+        found.append("".join(told).replace("!", ""))
+        taken = tuple(choice.taken for choice in branches.made)
+        for place in range(len(taken) - 1, len(path) - 1, -1):
+            stack += [(*taken[:place], other) for other in range(branches.made[place].of - 1, 0, -1)]  # type: ignore[misc]
         clock.close()
     return found
 
@@ -50,19 +56,26 @@ def test_every_order_is_tried_once() -> None:
 
 def test_nothing_overtakes_on_one_connection() -> None:
     """Of messages between one client and ZooKeeper only the first is a choice, in each direction."""
-    with Lab(brokers=2, settle=False) as lab:
-        clock = lab._world.clock
-        assert isinstance(clock, VirtualClock)
-        offered: list[list[str]] = []
+    behind = []
 
-        def first(pending: list) -> object:
-            names = [getattr(t.callback, "__qualname__", "") for t in pending]
-            offered.append(names)
-            return Chooser((), 0, lambda place: False)(pending)
+    class Last(Order):
+        def __call__(self, pending: list[Timer]) -> Timer | None:
+            chosen = super().__call__(pending)
+            assert chosen is not None
+            mine = [timer for timer in pending if lane(timer) == lane(chosen)]
+            assert lane(chosen) is None or chosen is mine[0]
+            behind.append(len(mine) - 1 if lane(chosen) else 0)
+            return chosen
 
-        clock.loop.choose = first  # type: ignore[assignment]
+        def number(self, ready: list[Timer]) -> int:
+            return len(ready) - 1
+
+    with Lab(brokers=3, settle=False) as lab:
+        loop = lab._memory("a test").clock.loop
+        order = loop.choose = Last(loop, ())
+        lab.create_topic("t", 3, 3)
         lab.settle()
-        assert max(map(len, offered)) > 2 and lab.controller is not None
+        assert max(of for _, of in order.made) > 2 and max(behind) > 0 and lab.controller is not None
 
 
 def test_a_state_is_known_again() -> None:
@@ -75,36 +88,120 @@ def test_a_state_is_known_again() -> None:
         assert digest(one) != digest(two)
 
 
+def test_only_what_counts_is_in_a_digest() -> None:
+    """The numbers of records and tasks do not count; whose message is on its way does."""
+    with Lab(seed=1) as one, Lab(seed=1) as two:
+        for lab in (one, two):
+            lab.kill(lab.controller.id)  # type: ignore[union-attr]
+        two.trace.add("nobody", "fault", "nothing")
+        for moment in range(300):
+            assert digest(one) == digest(two), moment
+            one.step()
+            two.step()
+    with Lab(seed=1) as one, Lab(seed=1) as two:
+        for lab, broker in ((one, 1), (two, 3)):
+            session = lab._world.brokers[broker].zk.session
+            assert isinstance(session, MemorySession)
+            session.state_changed("Nothing", None)
+        assert digest(one) != digest(two)
+
+
+def case(generation: str, *names: str) -> Case:
+    return next(c for c in scenarios(generation, 2, 1) if tuple(line.name for line in c.commands) == names)
+
+
 def test_a_pair_of_commands_in_every_order() -> None:
     """States that are met again are not gone into again."""
-    walk = next(w for w in scenarios("2.4", 2, 1) if [c.name for c in w.commands[-2:]] == ["kill", "delete_topic"])
-    seen = try_all(Task(walk, 3))
-    assert seen.complete and seen.paths > 5 and seen.states > 5 and not [k for k in seen.broken if k[2] is None]
-    assert try_all(Task(walk, 3)) == seen
-    short = try_all(Task(walk, 3, seconds=0.0))
-    assert not short.complete and short.paths == 0
+    pair = case("2.4", "kill", "delete_topic")._replace(depth=3)
+    seen = try_all(pair)
+    assert seen.finished == 1 and seen.paths > 5 and seen.states > 5 and not [k for k in seen.broken if k[2] is None]
+    assert try_all(pair) == seen
+    short = try_all(pair._replace(end=0.0))
+    assert not short.finished and short.paths == 0
 
 
-def test_a_defect_is_found_in_any_order() -> None:
-    walk = next(w for w in scenarios("2.4", 2, 1) if [c.name for c in w.commands[-2:]] == ["kill", "elect_preferred"])
-    with mutant("cache-never-updated"):
-        seen = try_all(Task(walk, 1))
-    assert any(name.startswith("I18 ") for name, _, known in seen.broken if known is None)
+def test_a_path_is_a_story() -> None:
+    """Every order can be told: its walk is the same run."""
+    told = []
+
+    class Noted(Lab):
+        def close(self) -> None:
+            if not self.closed:
+                told.append(self.trace.records[:])
+            super().close()
+
+    pair = case("2.0", "bounce", "expire_session")._replace(depth=4)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("kafka_ctl.explore.tree.Lab", Noted)
+        tree = Tree(pair)
+        for path in ((), (1,), (1, 0, 1)):
+            made = tree.go(path)
+            walk = pair._replace(path=tuple(choice.taken for choice in made)).walk
+            with Lab.replay(walk.story) as lab:
+                assert lab.story == walk.story
+                assert lab.trace.records[: len(told[-1])] == told[-1]
+    assert len({tuple(records) for records in told}) == 3
+
+
+def test_a_defect_is_found_and_told_as_a_story(few: None, tmp_path: Path) -> None:
+    """What is found is minimised and written as a story that breaks the same when it is opened."""
+    search = exhaust("2.4", depth=1, jobs=1, mutant="cache-never-updated")
+    found = next(f for f in shortest(search) if f.broken.name.startswith("I18 "))
+    assert len(found.walk.commands) < len(found.task.walk.commands)
+    path = write_story(found, tmp_path)
+    assert "first after " in path.read_text("utf-8") and "; with the mutant cache-never-updated\n" in story_text(found)
+    with mutant("cache-never-updated"), Lab.replay(path) as lab:
+        assert "I18" in [v.invariant for v in lab.violations if not v.known]
+    with Lab.replay(path) as lab:
+        assert not [v for v in lab.violations if not v.known]
+
+
+def test_a_defect_that_needs_an_order_is_told_with_it() -> None:
+    """In the order of time nothing is wrong; the story has the shortest order that shows it."""
+    pair = case("2.0", "delete_controller", "delete_topic")
+    with mutant("epoch-inherited") as defect:
+        seen = try_all(pair._replace(depth=2))
+        search = Search("2.0", 2, 1, [Round(2, 1, seen)])
+        found = next(f for f in shortest(search) if f.broken.name.startswith(f"{defect.invariant} "))
+        orders = [line for line in found.walk.commands if line.name == "order"]
+        assert [line.args for line in orders] == [([1],)]
+        with Lab.replay(found.walk.story) as lab:
+            assert defect.invariant in [v.invariant for v in lab.violations if not v.known]
+        with Lab.replay(found.walk.story.replace("order [1]\n", "")) as lab:
+            assert not lab.violations
 
 
 def test_what_was_seen_adds_up() -> None:
-    total, part = Seen(), Seen(1, 2, 3, 4, complete=False)
+    total, part = Seen(), Seen(1, 2, 3, 4)
     total.add(part)
     total.add(part)
-    assert (total.scenarios, total.paths, total.states, total.again, total.complete) == (2, 4, 6, 8, False)
-    assert "not every order, for the time was over: 6 states on 4 paths, 8 met again" in account(total, 3)
+    assert (total.finished, total.paths, total.states, total.again) == (2, 4, 6, 8)
+    search = Search("2.4", 2, 1, [Round(1, 2, total), Round(2, 2, part)], seconds=3.0)
+    assert account(search).splitlines() == [
+        "Kafka 2.4, 2 brokers, 1 partition: 3 s (3 states/s)",
+        "  every order, 1 choices deep: 2 pairs, 6 states on 4 paths, 8 met again",
+        "  not every order, for the time was over, 2 choices deep: 1 of 2 pairs of commands, 3 states on 2 paths, "
+        "4 met again",
+        "  nothing else was broken",
+    ]
+
+
+def test_a_bounded_search_says_how_deep_every_order_was_tried(few: None) -> None:
+    """One choice deep, then two, until the time is over; the deepest round that is complete counts."""
+    with pytest.MonkeyPatch.context() as patch:
+        clock = iter(range(10**6))
+        patch.setattr("time.monotonic", lambda: next(clock))
+        search = exhaust("2.4", depth=50, seconds=150, jobs=1)
+    assert [r.complete for r in search.rounds] == [True] * (len(search.rounds) - 1) + [False]
+    assert search.complete == search.rounds[-2] and search.rounds[-1].depth == len(search.rounds) > 1
 
 
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 def test_every_pair_is_a_scenario(generation: str) -> None:
     listed = list(scenarios(generation, 3, 2))
-    assert len(listed) == len(STARTS) * (len(STARTS) - 1)
-    assert len({w.story for w in listed}) == len(listed)
+    tools = [start for start in STARTS if start.split()[0] in TOOLS]
+    assert len(listed) == len(STARTS) * (len(STARTS) - 1) + len(tools) * (len(tools) - 1) // 2
+    assert len({c.walk.story for c in listed}) == len(listed)
 
 
 def test_what_is_too_large_is_refused() -> None:
@@ -112,9 +209,13 @@ def test_what_is_too_large_is_refused() -> None:
         exhaust("2.4", brokers=4)
 
 
-def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["explore", "--generation", "2.4", "--exhaustive", "--depth", "1", "--seconds", "2", "--jobs", "1"]
+def test_the_command(few: None, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    words = ["explore", "--generation", "2.4", "--exhaustive", "--depth", "1", "--jobs", "1", "--out", str(tmp_path)]
     assert cli.status(words) == 0
-    assert "110 pairs of commands, 1 choices deep, " in capsys.readouterr().out
-    assert cli.status([*words, "--mutant", "x"]) == 2
-    assert "do not go with --exhaustive" in capsys.readouterr().err
+    assert "  every order, 1 choices deep: 7 pairs, " in capsys.readouterr().out
+    assert cli.status([*words, "--mutant", "cache-never-updated"]) == 1
+    out = capsys.readouterr().out
+    assert "BROKEN I18 all-agree" in out and "\nlab brokers=[1,2] generation=2.4" in out
+    assert [path for path in tmp_path.iterdir() if f"# written to {path}" not in out] == []
+    assert cli.status([*words, "--steps", "3"]) == 2
+    assert "does not go with --exhaustive" in capsys.readouterr().err

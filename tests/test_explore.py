@@ -26,8 +26,8 @@ from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.together import TOOLS
 
-STEPS = 30_000
-"""How far each generation is searched here; `kafka-ctl explore` goes further."""
+STEPS = 240_000
+"""How far each generation is searched here, a minute for all; `kafka-ctl explore` goes further."""
 
 
 @pytest.fixture

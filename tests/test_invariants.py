@@ -11,7 +11,8 @@ import pytest
 from kafka_ctl import BadInput, Generation, Lab
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.lab.invariants import INVARIANTS, Violation, page
+from kafka_ctl.lab.invariants import INVARIANTS, Violation
+from kafka_ctl.lab.invariants.page import PAGE
 from kafka_ctl.lab.mutants import mutant
 
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
@@ -215,17 +216,33 @@ def test_a_dying_topic_whose_move_is_dropped_at_failover_waits_and_that_is_known
         lab.settle()
 
 
+def test_a_move_to_a_broker_that_was_told_in_an_earlier_life_waits_and_that_is_known() -> None:
+    """It was told of its new replica, bounced before anybody noticed, and waits; 2.4 tells it again."""
+
+    def moved(generation: str) -> set[tuple[str, str | None]]:
+        with Lab(brokers=3, generation=generation, seed=0, config=CLEAN) as lab:
+            lab.create_topic("orders", assignment={0: [2]})
+            lab.settle()
+            lab.reassign({("orders", 0): [1, 3]})
+            lab.bounce(1)
+            lab.settle()
+            return {(v.invariant, v.known) for v in lab.violations if v.invariant in ("I14", "I19")}
+
+    assert moved("2.0") == {("I14", "KAFKA-7235"), ("I19", "KAFKA-7235")}
+    assert moved("2.4") == set()
+
+
 def test_the_page_is_fresh(tmp_path: Path) -> None:
-    assert page.check(ROOT / "docs") == []
-    assert page.check(tmp_path) == ["invariants.md is missing"]
-    path = page.write(tmp_path)
-    assert page.check(tmp_path) == []
+    assert PAGE.check(ROOT / "docs") == []
+    assert PAGE.check(tmp_path) == ["invariants.md is missing"]
+    path = PAGE.write(tmp_path)
+    assert PAGE.check(tmp_path) == []
     path.write_text("something else", "utf-8")
-    assert page.check(tmp_path) == ["invariants.md is stale"]
+    assert PAGE.check(tmp_path) == ["invariants.md is stale"]
 
 
 def test_the_page_has_every_invariant_with_its_mutant_and_where_kafka_breaks_it() -> None:
-    text = page.page()
+    text = PAGE.text()
     assert text.count("\n- Its mutant: `") == len(INVARIANTS) == text.count("\n## I")
     assert "- Known to break where `fences_writes` is off (0.10, 2.0): KAFKA-6082" in text
     assert "- Known to break in every generation here: KAFKA-14140" in text

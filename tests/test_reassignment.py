@@ -6,10 +6,12 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from labs import settled
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.errors import BadInput, Refused
 from kafka_ctl.trace import Record
+from kafka_ctl.zookeeper.znodes import TopicZNode
 
 QUIET = {"auto.leader.rebalance.enable": False}
 ORDERS = ("orders", 0)
@@ -19,12 +21,7 @@ legacy = pytest.mark.parametrize("generation", ["0.10", "2.0"])
 
 def opened(generation: str | Generation, replicas: Sequence[int] = (1, 2, 3), brokers: int = 6) -> Lab:
     """Brokers, of which 1 is controller, and a topic of one partition."""
-    lab = Lab(brokers=brokers, generation=generation, seed=1, config=QUIET)
-    lab.create_topic("orders", assignment={0: list(replicas)})
-    lab.settle()
-    assert lab.controller is not None
-    assert lab.controller.id == 1
-    return lab
+    return settled(generation, {"orders": {0: list(replicas)}}, brokers, QUIET)
 
 
 def steps(records: Sequence[Record]) -> list[tuple[tuple[int, ...], int, tuple[int, ...]]]:
@@ -465,3 +462,20 @@ def write(lab: Lab, path: str, content: object) -> None:
         await zk.set_or_create(path, json.dumps(content).encode())
 
     lab._world.run(by_hand())
+
+
+@generations
+def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:
+    """The tool writes back what it has read: since 2.4 also what is being added and removed."""
+    with opened(generation, [1, 2], brokers=3) as lab:
+        lab.disconnect(1, 3)
+        lab.reassign({("orders", 0): [1, 3]})
+        lab.run_for(2)
+        before = TopicZNode.decode(lab.znodes()["/brokers/topics/orders"][0])
+        assert before[0].is_being_reassigned is (generation == "2.4") and before[0].replicas == (1, 3, 2)
+        lab.add_partitions("orders", 2)
+        after = TopicZNode.decode(lab.znodes()["/brokers/topics/orders"][0])
+        assert (sorted(after), after[0]) == ([0, 1], before[0])
+        lab.heal()
+        lab.settle()
+        assert lab.partition("orders", 0).replicas == (1, 3) and lab.violations == ()

@@ -6,6 +6,7 @@ import asyncio
 import itertools
 
 import pytest
+from labs import acting, settled
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.requests import ControlledShutdownRequest, Response
@@ -19,18 +20,7 @@ generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 def opened(generation: str | Generation, assignment: dict[int, list[int]], brokers: int = 3, **config: object) -> Lab:
     """Brokers, of which 1 is controller, and a topic."""
-    lab = Lab(brokers=brokers, generation=generation, seed=1, config=QUIET | config)
-    lab.create_topic("orders", assignment=assignment)
-    lab.settle()
-    assert lab.controller is not None
-    assert lab.controller.id == 1
-    return lab
-
-
-def acting(lab: Lab) -> Controller:
-    controller = lab._world.acting()
-    assert controller is not None
-    return controller
+    return settled(generation, {"orders": assignment}, brokers, QUIET | config)
 
 
 def ask(lab: Lab, request: ControlledShutdownRequest, receiver: int = 1) -> Response:
@@ -285,3 +275,21 @@ def test_2_2_and_later_tell_the_old_controllers_clients_to_look_again() -> None:
             if reply.done():
                 assert str(reply.exception()) == "Controller moved to another broker"
     assert answered == {"2.0": False, "2.4": True}
+
+
+@generations
+def test_who_is_killed_before_it_hears_is_dead(generation: str) -> None:
+    """Told to leave, and killed at the same moment: a process that is dead does not begin to leave."""
+    with opened(generation, {0: [2, 1]}) as lab:
+        lab.shutdown(2, wait=False)
+        lab.kill(2)
+        lab.settle()
+        assert lab.brokers[2].state == "down"
+        assert lab.violations == ()
+        assert [r.action for r in lab.trace if r.broker == 2 and r.action in ("shutdown", "kill")] == [
+            "shutdown",
+            "kill",
+        ]
+        lab.start(2)
+        lab.settle()
+        assert lab.partition("orders", 0).isr == (1, 2)

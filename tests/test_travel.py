@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from kafka_ctl.errors import BadInput, NotReached
+from kafka_ctl.errors import BadInput, NotReached, UnknownName
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import Lab
 
@@ -123,7 +124,7 @@ def test_steps_can_be_taken_back(lab: Lab) -> None:
 def test_only_what_happened_can_be_taken_back(lab: Lab) -> None:
     with pytest.raises(BadInput, match=r"back\(n=100000\): only \d+ moments have left records so far"):
         lab.back(100_000)
-    with pytest.raises(BadInput, match=r"back\(n=0\)"):
+    with pytest.raises(BadInput, match="a number of moments cannot be 0"):
         lab.back(0)
 
 
@@ -150,3 +151,36 @@ def test_a_long_run_is_rewound_by_one_command() -> None:
         assert len(lab.trace) > before > 5_000
         lab.back()
         assert len(lab.trace) <= before
+
+
+@pytest.mark.parametrize("odd", [-1, 1.5, "3", True, [1], {}, float("nan"), float("inf"), b"a"])
+def test_what_is_no_number_of_a_record_is_refused(lab: Lab, odd: Any) -> None:
+    """In one sentence that says what was given, whoever is asked."""
+    asked: list[Callable[[], object]] = [
+        lambda: Lab.replay(lab.story, until=odd), lambda: lab.fork(at=odd), lambda: lab.back(odd),
+        lambda: lab.fork(generation=odd), lambda: compare(lab, odd), lambda: Lab.replay(odd),
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises((BadInput, UnknownName)) as refused:
+            ask()
+        assert repr(odd) in str(refused.value) or str(odd) in str(refused.value)
+    if odd != {}:
+        with pytest.raises(BadInput, match="a config cannot be"):
+            lab.fork(config=odd)
+    assert not lab.closed
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        ("", "the story is empty; it begins with a line such as: lab"),
+        ("lab brokers=3 brokers=4\n", "line 1: brokers is given twice"),
+        ("lab\nuntil -5\n", "line 2: until -5: 'until' needs the number of a record"),
+        ("lab\nuntil true\n", "line 2: until true: 'until' needs the number of a record"),
+        ("lab\nlose 1 1\n", r"line 2: lose\(1, 1\): two different ends are needed"),
+        ("x" * 5000, r"cannot be read: File name too long$"),
+    ],
+)
+def test_a_story_that_is_none(story: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        Lab.replay(story)

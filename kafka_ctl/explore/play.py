@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, NotReached, Unavailable
@@ -51,7 +52,7 @@ def play(walk: Walk, wanted: object = None) -> Outcome:
         done: list[Command] = []
         more: list[Broken] = []
         for line in walk.commands:
-            trouble = _do(lab, line)
+            trouble = give(lab, line)
             if trouble is REFUSED:
                 continue
             done.append(line)
@@ -63,17 +64,22 @@ def play(walk: Walk, wanted: object = None) -> Outcome:
         return Outcome((*violated(lab), *more), tuple(done), len(lab.trace))
 
 
-def _do(lab: Lab, line: Command) -> Broken | str | None:
-    """Give one command; REFUSED when it cannot be done, what is wrong when an actor dies or nothing comes to rest."""
+def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> Broken | str | None:
+    """Give one command; REFUSED when it cannot be done, what is wrong when an actor dies or nothing comes to rest.
+
+    Where `stop()` becomes true, the command ends half-way.
+    """
     clock, records = lab._world.clock, lab.trace.records
     assert isinstance(clock, VirtualClock)
     most = len(records) + BUDGET
-    clock.halt = lambda: len(records) > most
+    clock.halt = lambda: len(records) > most or stop()
     try:
         lab.do(line)
     except BadInput:
         return REFUSED
     except Halted:
+        if stop():
+            return None
         return Broken(RESTLESS, f"one command has left {BUDGET} records, and more are to come", _known(lab))
     except NotReached as error:
         restless = line.name == "settle" and lab._world.healthy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from kafka_ctl.explore.exhaustive import Seen
+from kafka_ctl.explore.exhaustive import Round, Search
 from kafka_ctl.explore.search import Findings, Found
 
 
@@ -25,25 +25,34 @@ def summary(findings: Findings) -> str:
     return "\n".join(lines)
 
 
-def account(seen: Seen, depth: int) -> str:
+def account(search: Search) -> str:
     """How much an exhaustive search has seen, and what was broken on the way."""
-    whole = "every order" if seen.complete else "not every order, for the time was over"
-    speed = seen.states / max(seen.seconds, 1e-9)
-    lines = [
-        f"{seen.scenarios:,} pairs of commands, {depth} choices deep, {whole}: {seen.states:,} states on "
-        f"{seen.paths:,} paths, {seen.again:,} met again, in {seen.seconds:.0f} s ({speed:,.0f} states/s)"
-    ]
-    for times, walk, choices, broken in sorted(seen.broken.values(), key=lambda item: (item[3].known or "", -item[0])):
+    size = f"{search.brokers} brokers, {search.partitions} partition{'s' * (search.partitions > 1)}"
+    speed = search.states / max(search.seconds, 1e-9)
+    lines = [f"Kafka {search.generation}, {size}: {search.seconds:.0f} s ({speed:,.0f} states/s)"]
+    if search.complete is not None:
+        lines.append(f"  every order, {_counted(search.complete)}")
+    if search.rounds and not search.rounds[-1].complete:
+        lines.append(f"  not every order, for the time was over, {_counted(search.rounds[-1])}")
+    for times, case, broken in sorted(search.broken.values(), key=lambda item: (item[2].known or "", -item[0])):
         what = f"{broken.name}: {broken.known or broken.text}"
-        pair = " + ".join(map(str, walk.commands[-2:]))
-        order = ",".join(map(str, choices)) or "as usual"
-        lines.append(f"  {'known ' if broken.known else 'BROKEN'} {times:>7,} paths  {what}  ({pair}; order {order})")
+        lines.append(f"  {'known ' if broken.known else 'BROKEN'} {what}  ({case.where(times)})")
+    if not search.unknown:
+        lines.append("  nothing else was broken")
     return "\n".join(lines)
+
+
+def _counted(tried: Round) -> str:
+    seen = tried.seen
+    whole = f"{seen.finished} of {tried.cases} pairs of commands" if not tried.complete else f"{tried.cases} pairs"
+    return (
+        f"{tried.depth} choices deep: {whole}, {seen.states:,} states on {seen.paths:,} paths, {seen.again:,} met again"
+    )
 
 
 def story_text(found: Found) -> str:
     """The shortest walk as a story that says what it shows."""
-    where = f"in {found.times} walks, first with seed {found.task.seed}; minimised in {found.runs} runs"
+    where = f"{found.task.where(found.times)}; minimised in {found.runs} runs"
     where += f"; with the mutant {found.task.mutant}" if found.task.mutant else ""
     return f"# {found.broken.name}: {found.broken.text}\n# {where}\n\n{found.walk.story}"
 
@@ -51,7 +60,7 @@ def story_text(found: Found) -> str:
 def write_story(found: Found, folder: Path) -> Path:
     """Write it into a folder that is made if need be; returns the file."""
     generation = found.walk.opening.kwargs["generation"]
-    name = re.sub(r"[^\w.]+", "-", f"{found.broken.name} {generation} {found.task.seed}".lower())
+    name = re.sub(r"[^\w.]+", "-", f"{found.broken.name} {generation} {found.task.label}".lower())
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.txt"
     path.write_text(story_text(found), "utf-8")

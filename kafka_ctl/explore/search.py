@@ -15,12 +15,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.pool import Pool
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.explore.minimise import Minimiser
 from kafka_ctl.explore.play import Broken, play
 from kafka_ctl.explore.walk import LENGTH, Walk, walk
 from kafka_ctl.generation import Generation
+
+if TYPE_CHECKING:
+    from kafka_ctl.explore.exhaustive import Search
+    from kafka_ctl.explore.tree import Case
 
 MOST = 10
 """So many different violations are minimised; more are only counted."""
@@ -37,6 +41,15 @@ class Task(NamedTuple):
     @property
     def walk(self) -> Walk:
         return walk(self.generation, self.seed, self.length)
+
+    def where(self, times: int) -> str:
+        """Where something was found."""
+        return f"in {times} walks, first with seed {self.seed}"
+
+    @property
+    def label(self) -> str:
+        """The same in the name of a file."""
+        return str(self.seed)
 
 
 class Played(NamedTuple):
@@ -146,15 +159,17 @@ class Found(NamedTuple):
 
     broken: Broken
     times: int
-    task: Task
+    task: Task | Case
     walk: Walk
     runs: int
 
 
-def shortest(findings: Findings, told: Callable[[int, int], None] = lambda runs, lines: None) -> Iterator[Found]:
+def shortest(
+    findings: Findings | Search, told: Callable[[int, int], None] = lambda runs, lines: None
+) -> Iterator[Found]:
     """Minimise what was found and is not declared, the most frequent first."""
-    worst = sorted(findings.unknown.values(), key=lambda item: -item[0])
-    for times, task, broken in worst[:MOST]:
+    found: list[tuple[int, Task | Case, Broken]] = [*findings.unknown.values()]
+    for times, task, broken in sorted(found, key=lambda item: -item[0])[:MOST]:
         minimiser = Minimiser(broken, told)
         with defect(task.mutant):
             walk = minimiser.minimise(task.walk)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
+
+from kafka_ctl.brokers.requests import Response
+from kafka_ctl.lab.order import lane
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -18,8 +22,8 @@ if TYPE_CHECKING:
     from kafka_ctl.lab.loop import Timer
     from kafka_ctl.zookeeper.memory import MemoryStore
 
-UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|\d+\.\d+')
-"""Times and addresses."""
+UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|Task-\d+|\d+\.\d+')
+"""Times, addresses and the numbers of tasks."""
 RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "about", "fired", "since", "waited"))
 """What in a frame only tells which record of the trace comes before which."""
 
@@ -27,17 +31,22 @@ RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "ab
 def digest(lab: Lab) -> bytes:
     """16 bytes that tell this state from others."""
     world: Any = lab._world
-    parts = [*_stored(world.store)]
+    names = _names(world.store)
+    parts = [*_stored(world.store, names)]
     for broker in world.brokers.values():
         parts += _known(broker)
-    parts += sorted(map(_pending, world.clock.loop.pending))
+    parts += sorted(_pending(world.clock.loop.pending, names))
     parts += sorted(map(_standing, world.clock._tasks))
     return blake2b(UNSTABLE.sub("", "\n".join(parts)).encode(), digest_size=16).digest()
 
 
-def _stored(store: MemoryStore) -> Iterator[str]:
-    """Znodes, watches and sessions; a session is known by its client and whether it is the newest."""
-    names = {number: f"{s.actor}/{n}" for n, (number, s) in enumerate(sorted(store.sessions.items()))}
+def _names(store: MemoryStore) -> dict[int, str]:
+    """Sessions by their clients, and which of them began earlier."""
+    return {number: f"{s.actor}/{n}" for n, (number, s) in enumerate(sorted(store.sessions.items()))}
+
+
+def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
+    """Znodes, watches and sessions."""
     for path, (data, version, owner) in store.snapshot():
         yield f"{path} {data!r} {version} {names.get(owner)}"
     for watches in (store._data_watches, store._child_watches):
@@ -59,9 +68,16 @@ def _known(broker: Broker) -> Iterator[str]:
         yield f"{id} {[request for request, _, _ in channel.queue]}"
 
 
-def _pending(timer: Timer) -> str:
-    name = getattr(timer.callback, "__qualname__", "")
-    return f"{name} {timer.background} {[a for a in timer.args if not isinstance(a, (asyncio.Future, int))]}"
+def _pending(pending: list[Timer], names: dict[int, str]) -> Iterator[str]:
+    """What is on its way or to come, a message with its connection and place there."""
+    ahead: Counter[tuple[int, bool]] = Counter()
+    for timer in pending:
+        name = getattr(timer.callback, "__qualname__", "")
+        where = ""
+        if (own := lane(timer)) is not None:
+            where = f"{names.get(own[0], 'gone')} {ahead[own]}"
+            ahead[own] += 1
+        yield f"{where} {name} {[a for a in timer.args if not isinstance(a, (asyncio.Future, int))]}"
 
 
 def _standing(task: asyncio.Task) -> str:
@@ -69,8 +85,17 @@ def _standing(task: asyncio.Task) -> str:
     frames: list[str] = []
     awaited: Any = task.get_coro()
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
-        told = ((name, repr(value)) for name, value in frame.f_locals.items() if name not in RECORDS)
+        told = ((name, repr(_plain(value))) for name, value in frame.f_locals.items() if name not in RECORDS)
         plain = {name: text for name, text in told if "object at" not in text}
         frames.append(f"{frame.f_code.co_qualname}:{frame.f_lasti} {plain}")
         awaited = getattr(awaited, "cr_await", None)
     return " ".join(frames)
+
+
+def _plain(value: Any) -> Any:
+    """A variable's value: what became of what is awaited; an answer without the number of its record."""
+    if isinstance(value, asyncio.Future):
+        if not value.done() or value.cancelled():
+            return value._state
+        return value.exception() or _plain(value.result())
+    return value[0] if isinstance(value, tuple) and value and isinstance(value[0], Response) else value

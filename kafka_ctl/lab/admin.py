@@ -82,15 +82,17 @@ class Admin:
         (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
 
     async def add_partitions(self, topic: str, total: int) -> None:
-        """Write the topic's assignment with more partitions."""
+        """Write the topic's assignment, as it has just been read, with more partitions.
+
+        What the controller writes in between is lost. Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions
+        """
         zk = await self.zk()
         known = (await zk.assignments([topic])).get(topic)
         if known is None:
             raise UnknownName("topic", topic, await self.topics())
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
-        existing = {number: a.replicas for number, a in known.items()}
-        new = add_partitions(existing, total, registered)
-        data = znodes.TopicZNode.encode(existing | {n: tuple(r) for n, r in new.items()}, self.topic_version)
+        new = add_partitions({number: a.replicas for number, a in known.items()}, total, registered)
+        data = znodes.TopicZNode.encode({**known, **new}, self.topic_version)
         (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
 
     async def delete_topic(self, topic: str) -> None:

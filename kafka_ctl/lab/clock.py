@@ -157,7 +157,7 @@ class VirtualClock(Clock):
         """Let so many virtual seconds pass."""
         end = self.loop.now + seconds
         self.drive(lambda: False, end)
-        self.loop.now = end
+        self.loop.now = max(end, self.loop.now)
 
     def settle(self, limit: float = LIMIT) -> None:
         """Run until nothing but background timers is left; NotReached after `limit` virtual seconds."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from contextvars import Token
 from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
@@ -70,14 +71,22 @@ class Faults(Commands):
         """
         process = self._broker(broker, "shutdown", running=True)
 
+        def ask() -> Token:
+            return CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
+
         async def leave() -> ShutdownReport:
             process.adopt()
-            CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
+            ask()
             return await process.controlled_shutdown()
+
+        def told() -> None:
+            token = ask()
+            process.spawn(process.controlled_shutdown())
+            CAUSE.reset(token)
 
         if wait:
             return self._world.run(leave())
-        self._world.clock.call(lambda: self._world.clock.spawn(leave()))
+        self._world.clock.call(told)
         return None
 
     @command
@@ -202,7 +211,7 @@ class Faults(Commands):
         sender connects again and sends the same again.
         """
         process = self._broker(source, "lose", running=True)
-        to = self._end(target, "lose")
+        _, to = self._ends(source, target, "lose")
         session = process.zk.session
         if to != ZOOKEEPER:
             what = "answer" if applied else "request"

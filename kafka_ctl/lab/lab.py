@@ -25,6 +25,7 @@ from kafka_ctl.lab.description import Description, parse_description
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.identities import Identities
 from kafka_ctl.lab.invariants import Violation
+from kafka_ctl.lab.order import Ordering
 from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.producing import Producing
@@ -34,7 +35,7 @@ from kafka_ctl.lab.together import Together
 from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Travel, Pictures):
+class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run

@@ -61,8 +61,8 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.interrupted = False
         """Somebody wants to stop (Ctrl-C); done between two callbacks, so that no actor dies of it."""
         self.failures: list[BaseException] = []
-        self.choose: Callable[[list[Timer]], Timer] | None = None
-        """Picks the next of the foreground timers, whenever it is due; the earliest comes next where nobody picks."""
+        self.choose: Callable[[list[Timer]], Timer | None] | None = None
+        """Picks the next of the foreground timers, whenever it is due; the earliest of all comes next for None."""
         self.held: dict[int | None, list[tuple[Callable[..., Any], tuple, Context]]] = {}
         """By process that stands still: what it would have done meanwhile."""
 
@@ -142,8 +142,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             context.run(callback, *args)
 
     def _next_timer(self) -> Timer:
-        if self.choose is not None and (pending := self.pending):
-            chosen = self.choose(pending)
+        pending = self.pending if self.choose is not None else []
+        chosen = self.choose(pending) if self.choose is not None and pending else None
+        if chosen is not None:
             self._timers = [entry for entry in self._timers if entry[2] is not chosen]
             heapq.heapify(self._timers)
             return chosen

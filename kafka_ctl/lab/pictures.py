@@ -47,9 +47,10 @@ class Pictures:
 
         Raises BadInput when there is no such record.
         """
+        from kafka_ctl.views.ran import lines_of
         from kafka_ctl.views.why import why
 
-        return why(self.trace, seq, self.generation)
+        return why(self.trace, seq, self.generation, lines_of(self))
 
     def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
         """A player of the whole trace: step, rewind, jump, speed. Several views are kept in step.
@@ -59,8 +60,9 @@ class Pictures:
         """
         with needed_for("a player"):
             from kafka_ctl.views.player import player
+            from kafka_ctl.views.ran import lines_of
 
-        return player(self.trace, view, generation=self.generation.name, **options)
+        return player(self.trace, view, generation=self.generation.name, lines=lines_of(self), **options)
 
     def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
         """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
@@ -68,8 +70,9 @@ class Pictures:
         Raises BadInput for another ending, Unavailable when a tool is missing.
         """
         from kafka_ctl.views.export import export
+        from kafka_ctl.views.ran import lines_of
 
-        return export(self.trace, path, view, generation=self.generation.name, **options)
+        return export(self.trace, path, view, generation=self.generation.name, lines=lines_of(self), **options)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """In a notebook: the living cluster; where no widget can run, the cluster as it is now, and in words."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -124,6 +125,8 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         for word in words[1:]:
             name, equals, value = word.partition("=")
             if equals and name.isidentifier():
+                if name in kwargs:
+                    raise BadInput(f"line {number}: {name} is given twice")
                 kwargs[name] = _read(value)
             elif kwargs:
                 raise BadInput(f"line {number}: {word!r} comes after a named argument; name it too")
@@ -134,14 +137,17 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
 
 def read(text: str | Any) -> str:
     """A story given as text, or as the path of a file."""
+    if not isinstance(text, (str, os.PathLike)):
+        raise BadInput(f"a story cannot be {text!r}; it is a text, or the path of a file with one")
     given = str(text)
-    if "\n" in given or given.lstrip().startswith("lab"):
+    if "\n" in given or not given.strip() or given.lstrip().startswith("lab"):
         return given
     try:
         with open(given, encoding="utf-8") as file:
             return file.read()
     except (OSError, ValueError) as error:
-        raise BadInput(f"story {given[:200]!r} cannot be read: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise BadInput(f"story {given[:200]!r} cannot be read: {why}") from None
 
 
 def opening(line: Command) -> dict[str, Any]:

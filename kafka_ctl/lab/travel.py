@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import story
+from kafka_ctl.lab import checks, story
 from kafka_ctl.lab.clock import Halted, VirtualClock
 from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command
@@ -63,6 +63,7 @@ class Travel(Commands):
         then, unless that was its last command. Raises BadInput for a line that cannot be run, and when there is no
         record `until`.
         """
+        until = None if until is None else checks.whole("until", until)
         lines = list(story.parse(story.read(text)))
         if not lines:
             raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
@@ -163,14 +164,15 @@ class Travel(Commands):
         the fork then gets the same commands, and stops as long after the last of them as `at` is here.
         """
         self._memory("fork")
-        if at is not None and not 0 <= at < len(self.trace):
+        if at is not None and not checks.whole("at", at) < len(self.trace):
             raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
+        given = None if config is None else checks.mapping("a config", config)
         if generation is None and seed is None and config is None:
             return type(self).replay(self.story, until=at)
         opening = story.opening(Command(OPEN, (), self._opening()))
         opening |= {} if generation is None else {"generation": Generation(generation)}
         opening |= {} if seed is None else {"seed": seed}
-        opening |= {} if config is None else {"config": opening.get("config", {}) | dict(config)}
+        opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
         return type(self)._told(opening, self._parts_in_time(at))
 
     def _parts_in_time(self, at: int | None) -> list[Part]:
@@ -193,8 +195,7 @@ class Travel(Commands):
     def back(self, n: int = 1) -> None:
         """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them."""
         self._memory("back")
-        if not isinstance(n, int) or n < 1:
-            raise BadInput(f"back(n={n!r}): a number of moments, 1 or more")
+        checks.whole("a number of moments", n, 1)
         moments = [0]
 
         def note(size: int) -> None:
@@ -217,10 +218,14 @@ def _parts(lines: Iterable[Command], until: int | None = None) -> Iterator[Part]
         if line.name != UNTIL:
             part.append(line)
             continue
-        if not 1 <= len(line.args) <= 2 or line.kwargs or not all(isinstance(number, int) for number in line.args):
+        if not 1 <= len(line.args) <= 2 or line.kwargs or not all(map(_counts, line.args)):
             raise BadInput(f"line {line.line}: {line}: 'until' needs the number of a record")
         if until is not None and until <= line.args[0]:
             break
         yield part, (*line.args, 0)[:2]
         part = []
     yield part, None if until is None else (until, 0)
+
+
+def _counts(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0

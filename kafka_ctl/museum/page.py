@@ -1,18 +1,12 @@
-"""The page `docs/museum.md`: every exhibit with its words, its story and how to see it.
-
-`kafka-ctl docs` writes it and `kafka-ctl docs --check` fails when it is stale.
-"""
+"""The page `docs/museum.md`: every exhibit with its words, its story and how to see it."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from kafka_ctl.lab.invariants import INVARIANTS
 from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.museum.exhibits import EXHIBITS
 from kafka_ctl.museum.questions import Question
-
-NAME = "museum.md"
+from kafka_ctl.page import Page
 
 OPENING = """# The bug museum
 
@@ -43,19 +37,7 @@ def page() -> str:
     return "\n".join([OPENING, *(_exhibit(number, e) for number, e in enumerate(EXHIBITS, 1))])
 
 
-def write(folder: Path) -> Path:
-    """Write the page into this folder; returns the file."""
-    path = folder / NAME
-    path.write_text(page(), encoding="utf-8")
-    return path
-
-
-def check(folder: Path) -> list[str]:
-    """What is wrong with the page in this folder, one sentence each; empty when it is as it should be."""
-    path = folder / NAME
-    if not path.is_file():
-        return [f"{path.name} is missing"]
-    return [] if path.read_text(encoding="utf-8") == page() else [f"{path.name} is stale"]
+PAGE = Page("museum.md", page)
 
 
 def _exhibit(number: int, exhibit: Exhibit) -> str:

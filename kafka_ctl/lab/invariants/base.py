@@ -19,14 +19,21 @@ class Breakable(NamedTuple):
 
     `field` may also be a configuration key, `any` for every generation there is here, or what happened: `acks=1` where
     a producer asked for no more, `unclean election` where somebody led who was not in sync, `cancelled reassignment`
-    where that made a replica in sync be deleted, `smaller assignment` where an ISR is not as small yet. Where the
-    ticket explains only some of the violations, `part` is a part of their texts.
+    where that made a replica in sync be deleted, `smaller assignment` where an ISR is not as small yet, `overwritten
+    assignment` where a tool has undone what the controller wrote, and the like. Where the ticket explains only some of
+    the violations, `part` is a part of their texts.
     """
 
     field: str
     value: bool
     ticket: str
     part: str = ""
+
+
+SUPERSET = Breakable("smaller assignment", True, "KAFKA-9672")
+"""A reassignment ends in two steps: first the assignment gets smaller, then the ISR."""
+OVERWRITTEN = Breakable("overwritten assignment", True, "KAFKA-9038")
+"""A tool that adds partitions writes back what it had read of the others; the controller may have moved them since."""
 
 
 class Violation(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.lab.invariants.base import Breakable, Invariant
+from kafka_ctl.lab.invariants.base import OVERWRITTEN, SUPERSET, Breakable, Invariant
 from kafka_ctl.lab.invariants.facts import CONTROLLER
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
@@ -158,10 +158,6 @@ class EpochsNeverFall(Invariant):
             self.broken(record, f"{tp} fell from {before} to {after}", tp)
 
 
-SUPERSET = Breakable("smaller assignment", True, "KAFKA-9672")
-"""A reassignment ends in two steps: first the assignment gets smaller, then the ISR."""
-
-
 class IsrIsAssigned(Invariant):
     """An ISR is never empty and has none but assigned replicas."""
 
@@ -171,6 +167,7 @@ class IsrIsAssigned(Invariant):
         Breakable("resets_dead_leader", False, "KAFKA-708"),
         Breakable("keeps_last_isr_member", False, "KAFKA-5083"),
         SUPERSET,
+        OVERWRITTEN,
     )
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
@@ -182,8 +179,10 @@ class IsrIsAssigned(Invariant):
         strangers = [r for r in new.isr if r not in assignment.replicas]
         if strangers:
             shrinks = self.generation.incremental_reassignment and set(new.isr) <= set(old.isr if old else ())
+            undone = tp in self.facts.overwritten and {*strangers} <= {*self.facts.overwritten[tp].replicas}
+            known = OVERWRITTEN.ticket if undone else SUPERSET.ticket if shrinks else None
             text = f"{strangers} are in the ISR of {tp} but not assigned to it"
-            self.broken(record, text, tp, "strangers", because=SUPERSET.ticket if shrinks else None)
+            self.broken(record, text, tp, "strangers", because=known)
 
 
 class OnlyLegalMoves(Invariant):
@@ -244,7 +243,7 @@ class NothingIsDeletedUnasked(Invariant):
 
     id, name = "I16", "nothing-is-deleted-unasked"
     motive = "KAFKA-5310, KAFKA-7235"
-    breakable = (Breakable("forgets_on_resignation", False, "KAFKA-5310"),)
+    breakable = (Breakable("forgets_on_resignation", False, "KAFKA-5310"), OVERWRITTEN)
 
     def told(self, record: Record) -> None:
         if record.action != "StopReplica" or record.topic is None or record.partition is None:
@@ -252,7 +251,8 @@ class NothingIsDeletedUnasked(Invariant):
         tp = TopicPartition(record.topic, record.partition)
         if record.detail == "delete" and tp.topic not in self.facts.doomed and record.broker in self.facts.target(tp):
             text = f"broker {record.broker} is told to delete {tp}, which it is to keep"
-            self.broken(record, text, tp, record.broker)
+            undone = tp in self.facts.overwritten and record.broker not in self.facts.overwritten[tp].target
+            self.broken(record, text, tp, record.broker, because=OVERWRITTEN.ticket if undone else None)
 
 
 class EventsInOrder(Invariant):

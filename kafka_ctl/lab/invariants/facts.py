@@ -36,6 +36,8 @@ class Facts:
         self.records, self.logs = records, Logs()
         self.states: dict[TopicPartition, LeaderAndIsr] = {}
         self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
+        self.overwritten: dict[TopicPartition, ReplicaAssignment] = {}
+        """What a controller had written to a topic's znode, where somebody else has changed it since."""
         self.wishes: dict[TopicPartition, tuple[int, ...]] = {}
         """What `/admin/reassign_partitions` asks for."""
         self.doomed: dict[str, None] = {}
@@ -104,7 +106,7 @@ class Facts:
         if path.startswith(TOPIC) and "/" not in path[len(TOPIC) :]:
             topic = path[len(TOPIC) :]
             known = None if gone else _decoded(lambda data: TopicZNode.decode(data, topic), record)
-            self.assignments[topic] = known or {}
+            self._assigned(record, topic, known or {})
             if gone:
                 del self.assignments[topic]
         elif path == REASSIGN:
@@ -121,6 +123,18 @@ class Facts:
             self.registered.pop(broker, None)
             if not gone:
                 self.registered[broker] = record.seq
+
+    def _assigned(self, record: Record, topic: str, new: dict[int, ReplicaAssignment]) -> None:
+        """A topic's znode was written."""
+        before = self.assignments.get(topic, {})
+        self.assignments[topic] = new
+        ours = self.author(record).startswith("controller-")
+        for partition in [*before, *new]:
+            tp = TopicPartition(topic, partition)
+            if ours:
+                self.overwritten.pop(tp, None)
+            elif partition in before and before[partition] != new.get(partition):
+                self.overwritten.setdefault(tp, before[partition])
 
 
 def _decoded(decode: Callable[[bytes], Any], record: Record) -> Any:

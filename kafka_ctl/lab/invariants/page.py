@@ -1,17 +1,11 @@
-"""The page `docs/invariants.md`: what must always be true, where a real Kafka breaks it, and what proves the check.
-
-`kafka-ctl docs` writes it and `kafka-ctl docs --check` fails when it is stale.
-"""
+"""The page `docs/invariants.md`: what must always be true, where a real Kafka breaks it, and what proves the check."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab.invariants import INVARIANTS, Breakable, Invariant
 from kafka_ctl.lab.mutants import MUTANTS
-
-NAME = "invariants.md"
+from kafka_ctl.page import Page
 
 OPENING = """# What must always be true
 
@@ -44,19 +38,7 @@ def page() -> str:
     return "\n".join([OPENING, *map(_invariant, INVARIANTS)])
 
 
-def write(folder: Path) -> Path:
-    """Write the page into this folder; returns the file."""
-    path = folder / NAME
-    path.write_text(page(), encoding="utf-8")
-    return path
-
-
-def check(folder: Path) -> list[str]:
-    """What is wrong with the page in this folder, one sentence each; empty when it is as it should be."""
-    path = folder / NAME
-    if not path.is_file():
-        return [f"{path.name} is missing"]
-    return [] if path.read_text(encoding="utf-8") == page() else [f"{path.name} is stale"]
+PAGE = Page("invariants.md", page)
 
 
 def _invariant(invariant: type[Invariant]) -> str:

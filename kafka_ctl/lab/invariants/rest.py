@@ -22,6 +22,8 @@ OVERTAKEN = Breakable("session renewed at start", True, "KAFKA-4229", "none of t
 """0.10: who resigns for a new session does not notice that it has just been elected in it."""
 UNHOSTED = Breakable("failed log directory", True, "KAFKA-10314", "does not end")
 """A broker that has lost a disk refuses a replica that it is not told is new, and nobody tells it again."""
+UNTOLD = Breakable("told in an earlier life", True, "KAFKA-7235", "does not end")
+"""What a broker was told went to an earlier life of it: it came back faster than anybody noticed."""
 DROPPED = Breakable(
     "reassignment skipped at failover", True, "KafkaController.maybeTriggerPartitionReassignment", "is to be deleted"
 )
@@ -132,6 +134,7 @@ class WhatIsWishedHappens(Invariant):
         Breakable("restores_assignments", False, "KAFKA-6612", "is to be deleted"),
         Breakable("tolerates_missing_state", False, "KAFKA-6650", "is to be deleted"),
         UNHOSTED,
+        UNTOLD,
         DROPPED,
     )
 
@@ -207,12 +210,17 @@ class WhatIsWishedHappens(Invariant):
             keeping_up = all(self._serves(live, id, tp) and tp not in live[id].replication.lagging for id in target)
             if able and keeping_up and tp.topic not in self.facts.doomed:
                 text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
-                self.broken(None, text, tp, because=UNHOSTED.ticket if self._unhosted(live, tp) else None)
+                self.broken(None, text, tp, because=self._why_not(live, tp))
 
-    def _unhosted(self, live: dict[int, Broker], tp: TopicPartition) -> bool:
-        """Whether a broker that has lost a disk is not told that the replica is new, and so refuses to make it."""
+    def _why_not(self, live: dict[int, Broker], tp: TopicPartition) -> str | None:
+        """The ticket that tells why a replica does not join: its broker has lost a disk, or has not been told."""
         joining = set(self.facts.target(tp)) - set(self.facts.states[tp].isr)
-        return any(live[id].disk.failed for id in joining)
+        if any(live[id].disk.failed for id in joining):
+            return UNHOSTED.ticket
+        heads = tuple(f"broker {id} knows " for id in joining)
+        untold = [v for v in self.checker.violations if v.invariant == "I14" and v.text.startswith(heads)]
+        earlier = {v.known for v in untold if f" of {tp};" in v.text}
+        return UNTOLD.ticket if UNTOLD.ticket in earlier else None
 
     def _moving(self) -> list[TopicPartition]:
         moving = {
