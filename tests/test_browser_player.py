@@ -258,7 +258,7 @@ def test_pictures_for_slides(tmp_path: Path) -> None:
     image = pytest.importorskip("PIL.Image")
     strip = image.open(export(failover(), tmp_path / "film.png", ("cluster", "timeline"), limit=4))
     assert strip.format == "PNG" and strip.width > 1000 and len(strip.convert("RGB").getcolors(1_000_000)) > 20
-    moving = image.open(export(failover(), tmp_path / "film.gif", limit=4))
+    moving = image.open(export(failover(), tmp_path / "film.gif", ("cluster", "timeline"), limit=4))
     assert (moving.format, moving.n_frames) == ("GIF", 5)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from filmed import every_kind, failover, sixty
 
@@ -137,6 +135,19 @@ def test_requests_travel_from_the_controller() -> None:
     assert [token.label for token in sent.picture.tokens] == ["LeaderAndIsr"] * 3
 
 
+@pytest.mark.parametrize("view", ["partition", "replica"])
+def test_what_moves_leaves_its_arrow_in_sight(view: str) -> None:
+    """Its label stands where the name of its move was, beside the arrow."""
+    made = film(failover(), view)
+    arrows = {part.line: part.texts[0] for name, part in made.scene.parts.items() if name.startswith("move:")}
+    moved = [token for frame in made.frames for token in frame.picture.tokens]
+    assert len(moved) >= 4
+    for token in moved:
+        name = arrows[token.line]
+        assert token.place == (name.x, name.y - 6)
+        assert token.label.startswith(f"{name.text}: ")
+
+
 def test_machines_count_their_members_and_show_what_is_legal() -> None:
     made = film(failover(), "partition")
     online = next(f for f in made.frames if "New → Online" in f.caption)
@@ -182,14 +193,9 @@ def test_many_partitions_are_counted() -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_two_hundred_frames_are_ready_in_two_seconds(view: str) -> None:
-    """With five brokers and sixty partitions; of processor time, which others on the machine do not change."""
-    trace = sixty()
-    film(failover(), view)  # Graphviz compiles at first use
-    begin = time.process_time()
-    made = film(trace, view)
-    assert time.process_time() - begin < 2
-    assert view in ("partition", "replica") or len(made) > 200
+def test_every_step_of_sixty_partitions_has_a_frame(view: str) -> None:
+    """How long two hundred of them take is measured by `python -m benchmarks views`."""
+    assert view in ("partition", "replica") or len(film(sixty(), view)) > 200
 
 
 def test_wrong_calls_are_told() -> None:

@@ -11,18 +11,22 @@ import pytest
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import KafkaCtlError
-from kafka_ctl.views.actions import ACTIONS, command, menu
+from kafka_ctl.lab.lab import COMMANDS
+from kafka_ctl.views.actions import ACTIONS, NOT_CLICKED, command, menu
 from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.growing import KEPT, Growing
 from kafka_ctl.views.live import Live
 from kafka_ctl.views.script import script
 from kafka_ctl.views.steps import newsworthy
 
+PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
 GIVEN = {"topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
          "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y", "records": "2", "acks": "1",
-         "broker": "9", "way": "only what it hears", "when": "after it is applied"}  # fmt: skip
+         "broker": "9", "directory": "/d1", "broker_id": "", "topics": "orders", "brokers": "1, 2, 3",
+         "commands": "delete_topic orders\nadd_partitions orders 9", "plan": PLAN, "throttle": "1000",
+         "way": "only what it hears", "when": "after it is applied"}  # fmt: skip
 
-REFUSED = ("start", "delete_znode", "start_zookeeper")
+REFUSED = ("start", "set_broker_id", "set_meta", "delete_znode", "start_zookeeper")
 """What a lab in which all is well has no use for."""
 
 
@@ -160,10 +164,18 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
     """Each action, with its fields filled in, is either carried out or refused in a sentence."""
     offered = menu(lab)
-    assert {action.do for actions in ACTIONS.values() for action in actions if hasattr(lab, action.do)} - {
-        "cancel_reassignment"
-    } == {action["do"] for actions in offered.values() for action in actions}
-    things = {"broker": "broker:1", "partition": "partition:orders-0", "zookeeper": "zookeeper", "": "", "time": ""}
+    only_in_24 = {"cancel_reassignment", "list_reassignments"}
+    assert {action.do for actions in ACTIONS.values() for action in actions} - only_in_24 == {
+        action["do"] for actions in offered.values() for action in actions
+    }
+    things = {
+        "tool": "tool",
+        "broker": "broker:1",
+        "partition": "partition:orders-0",
+        "zookeeper": "zookeeper",
+        "": "",
+        "time": "",
+    }
     for kind, actions in offered.items():
         for action in actions:
             wanted = command(things[kind], action["do"], GIVEN)
@@ -173,6 +185,51 @@ def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
                 refused = pytest.raises(KafkaCtlError) if action["do"] in REFUSED else contextlib.nullcontext()
                 with refused:
                     getattr(fresh, wanted.name)(*wanted.args, **wanted.kwargs)
+
+
+def test_every_command_is_a_click_away() -> None:
+    """Whoever adds a command to the lab adds it to a menu, or says why not; no menu has what the lab has not."""
+    assert {action.do for actions in ACTIONS.values() for action in actions} == set(COMMANDS) - NOT_CLICKED.keys()
+
+
+def test_the_reassignment_tool_is_clicked(lab: Lab) -> None:
+    """What it proposes is the plan that is offered next; its words are shown; a copy goes to another disk."""
+    live = lab.live()
+    assert json.loads(live.now["plan"])["partitions"][3] == {
+        "topic": "orders", "partition": 3, "replicas": list(lab.partition("orders", 3).replicas),
+        "log_dirs": ["any"] * 3,
+    }  # fmt: skip
+    told = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2")
+    assert "replication factor" in told["text"] and told["refused"]
+    told = act(live, "tool", "generate_reassignment", topics="orders", brokers="1, 2, 3")
+    assert told["text"] == f'lab.generate_reassignment(["orders"], [1, 2, 3]) → {live.now["plan"]}'
+    told = act(live, "tool", "execute_reassignment", plan=live.now["plan"], throttle="1000")
+    assert told["text"].endswith("Successfully started reassignment of partitions.")
+    act(live, "time", "settle")
+    told = act(live, "tool", "verify_reassignment", plan=live.now["plan"])
+    assert "Reassignment of partition orders-0 completed successfully" in told["text"]
+    first = lab.partition("orders", 0).replicas
+    given = {"replicas": ", ".join(map(str, first)), "broker": "2", "directory": "/d1"}
+    before = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
+    act(live, "partition:orders-0", "execute_reassignment", **given)
+    act(live, "time", "settle")
+    after = {(at.partition, at.broker): at.path for at in lab.log_dirs()}
+    assert after == before | {(0, 2): "/d1"}
+    names: dict[str, Any] = {"Lab": Lab}
+    exec("\n".join(script(lab)), names)
+    assert names["lab"].trace.records == lab.trace.records
+
+
+def test_a_broker_that_is_down_gets_another_identity(lab: Lab) -> None:
+    live = lab.live()
+    assert act(live, "broker:1", "set_broker_id", broker_id="5")["refused"]
+    act(live, "broker:1", "kill")
+    assert act(live, "broker:1", "set_broker_id", broker_id="")["text"] == "lab.set_broker_id(1, None)"
+    told = act(live, "broker:1", "set_meta", directory="/d1", broker_id="", cluster="")
+    assert told["text"] == 'lab.set_meta(1, "/d1", None)'
+    told = act(live, "broker:1", "set_meta", directory="/d0", broker_id="1", cluster="other")
+    assert told["text"] == 'lab.set_meta(1, "/d0", 1, "other")'
+    assert act(live, "", "add_broker", broker="", rack="r")["text"] == 'lab.add_broker(None, rack="r")'
 
 
 def test_a_choice_becomes_an_argument(lab: Lab) -> None:
@@ -208,7 +265,7 @@ def test_a_why_is_answered(lab: Lab) -> None:
     live.receive({"do": "why", "frame": frame})
     told = messages[-1]
     assert told["do"] == "why" and told["frame"] == frame
-    assert told["why"]["rule"] and any(ran for _, _, ran in told["why"]["source"]["lines"])
+    assert told["why"]["rule"] and any(ran for _, _, ran in told["why"]["sources"][0]["lines"])
 
 
 def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab) -> None:

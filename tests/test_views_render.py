@@ -17,10 +17,10 @@ from kafka_ctl.views import raster
 from kafka_ctl.views.animated import animated
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.export import export, page
-from kafka_ctl.views.frames import VIEWS, Film, film
+from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
-from kafka_ctl.views.still import filmstrip, filmstrips, key_frames, still
+from kafka_ctl.views.still import CAPTION, filmstrip, filmstrips, key_frames, still
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -157,6 +157,23 @@ def test_export_writes_what_the_ending_says(ending: str, tmp_path: Path) -> None
     assert text.startswith({"svg": "<svg", "html": "<!doctype html>"}[ending])
 
 
+def test_several_views_are_one_picture_in_step(tmp_path: Path) -> None:
+    """Below one another in the animated SVG, under their titles; no two rules have one name."""
+    path = export(failover(), tmp_path / "film.svg", ("cluster", "timeline"), limit=12)
+    root = ElementTree.parse(path).getroot()
+    inner = root.findall(f"{SVG}svg")
+    views = "cluster", "timeline"
+    films = [film(failover(), view, limit=12, wants=wants_of(views)) for view in views]
+    assert [svg.get("viewBox") for svg in inner] == [
+        f"0 0 {one.scene.width:g} {one.scene.height + CAPTION + 4:g}" for one in films
+    ]
+    assert float(inner[1].get("y", 0)) > float(inner[0].get("height", 0))
+    rules = re.findall(r"@keyframes (\S+?)\{", path.read_text(encoding="utf-8"))
+    assert len(rules) == len(set(rules)) > 10
+    assert [film.title for film in films] == ["The cluster", "Who led when"]
+    assert all(f">{one.title}</text>" in path.read_text(encoding="utf-8") for one in films)
+
+
 def test_a_page_of_a_lab_has_every_answer(tmp_path: Path) -> None:
     """For every step with records, and each source once."""
     with Lab(brokers=3, seed=7, generation="2.4") as lab:
@@ -166,7 +183,7 @@ def test_a_page_of_a_lab_has_every_answer(tmp_path: Path) -> None:
     line = next(line for line in text.splitlines() if line.startswith("const film = "))
     data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
     assert [why is not None for why in data["whys"]] == [bool(frame["seqs"]) for frame in data["frames"]]
-    used = {why["source"] for why in data["whys"] if why and why["source"] is not None}
+    used = {source for why in data["whys"] if why for source in why["sources"]}
     assert used == set(range(len(data["sources"])))
     assert any("OnlinePartition" in line for frame in data["frames"] for line in frame["log"])
 

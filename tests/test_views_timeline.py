@@ -6,7 +6,9 @@ from itertools import pairwise
 
 from filmed import failover
 
+from kafka_ctl import Lab
 from kafka_ctl.trace import Record
+from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import film
 from kafka_ctl.views.timeline import Span, spans
 
@@ -66,3 +68,23 @@ def test_an_event_waits_is_worked_on_and_is_gone() -> None:
     for frame in made.frames:
         busy = [n for n, k in made.looks(frame.index).items() if n.startswith("event:") and "active" in k.styles]
         assert len(busy) <= 3, "each of three controllers works on one event at a time"
+
+
+def test_a_deleted_topic_is_missed_by_nobody() -> None:
+    """Its row ends with it, and a controller that comes later knows nothing of it."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("a", partitions=2, replication_factor=3)
+        lab.settle()
+        lab.delete_topic("a")
+        lab.settle()
+        deleted = lab.now * 1000
+        lab.create_topic("b", assignment={0: [1, 2]})
+        lab.kill(lab.controller.id)
+        lab.settle()
+        records = lab.trace.records
+    led = spans(records, records[-1].time_ms)[1]
+    assert all(span.end <= deleted for key, found in led.items() if key[0] == "a" for span in found)
+    assert led["b", 0][-1].end == records[-1].time_ms
+    model = Model().apply_all(records)
+    assert {seen.state for (topic, _), seen in model.partitions.items() if topic == "a"} == {"NonExistentPartition"}
+    assert {state for (topic, _, _), state in model.replicas.items() if topic == "a"} == {"NonExistentReplica"}

@@ -1,11 +1,13 @@
 """What can be done to the things in a picture: each action is one call of the lab, made from what a click gives.
 
 A thing has the id of its part in the picture: `broker:2`, `partition:orders-0`, `zookeeper`; the whole cluster has
-the empty one. An action whose method the lab does not have is not offered.
+the empty one, and `tool` is Kafka's reassignment tool, which stands beside the picture. What a lab cannot do is not
+offered.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,8 +20,9 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Field(NamedTuple):
-    """Something to fill in; `kind` is `number`, `text`, `choice` (of what `default` lists, with `|` between), or
-    `partition` and `replicas`, which have suggestions."""
+    """Something to fill in; `kind` is `number`, `text`, `optional` (may be left empty), `lines`, `choice` (of what
+    `default` lists, with `|` between), or `partition`, `replicas`, `topic`, `brokers`, `plan`, which have suggestions.
+    """
 
     name: str
     label: str
@@ -67,12 +70,22 @@ def _end(given: Given) -> int | str:
     return text if text == "zookeeper" else _number(given, "other")
 
 
-def _replicas(given: Given) -> list[int]:
-    words = given.get("replicas", "").replace(",", " ").split()
+def _replicas(given: Given, name: str = "replicas") -> list[int]:
+    words = given.get(name, "").replace(",", " ").split()
     plain = [digits(word) for word in words]
     if not plain or None in plain:
-        raise BadInput(f"the replicas {given.get('replicas', '')!r} cannot be read; write broker ids such as 2, 3, 1")
+        raise BadInput(f"the {name} {given.get(name, '')!r} cannot be read; write broker ids such as 2, 3, 1")
     return [broker for broker in plain if broker is not None]
+
+
+def _maybe(given: Given, name: str) -> int | None:
+    """A number that may be left out."""
+    return _number(given, name) if given.get(name, "").strip() else None
+
+
+def _some(given: Given, *names: str) -> dict[str, Any]:
+    """The numbers that were not left out."""
+    return {name: value for name in names if (value := _maybe(given, name)) is not None}
 
 
 def _choice(given: Given, field: Field) -> str:
@@ -115,11 +128,42 @@ def _create(thing: str, given: Given) -> Call:
     return (given.get("topic", "").strip(),), numbers
 
 
+def _join(thing: str, given: Given) -> Call:
+    rack = given.get("rack", "").strip()
+    return (_maybe(given, "broker"),), {"rack": rack} if rack else {}
+
+
+def _meta(thing: str, given: Given) -> Call:
+    cluster = given.get("cluster", "").strip()
+    who = int(thing), _choice(given, DISK), _maybe(given, "broker_id")
+    return (*who, cluster) if cluster else who, {}
+
+
+def _propose(thing: str, given: Given) -> Call:
+    spread = {} if _choice(given, RACKS) == "over racks" else {"rack_aware": False}
+    return (given.get("topics", "").replace(",", " ").split(), _replicas(given, "brokers")), spread
+
+
+def _execute(thing: str, given: Given) -> Call:
+    return (given.get("plan", ""),), _some(given, "throttle", "replica_alter_log_dirs_throttle")
+
+
+def _lay(thing: str, given: Given) -> Call:
+    """A plan that leaves the replicas where they are, and moves one of them to another log directory."""
+    (topic, number), broker, replicas = _partition(thing), _number(given, "broker"), _replicas(given)
+    dirs = [_choice(given, DISK) if replica == broker else "any" for replica in replicas]
+    entry = {"topic": topic, "partition": number, "replicas": replicas, "log_dirs": dirs}
+    return (json.dumps({"version": 1, "partitions": [entry]}, separators=(",", ":")),), {}
+
+
 OTHER = Field("other", "Broker, or zookeeper", "text", "zookeeper")
 SECONDS = Field("seconds", "Seconds", "number", "20")
 WAY = Field("way", "Lost is", "choice", "both ways|only what it sends|only what it hears")
 WHEN = Field("when", "Breaks", "choice", "before it arrives|after it is applied")
 ACKS = Field("acks", "Acks", "choice", "all|1|0")
+DISK = Field("directory", "Log directory", "choice", "/d0|/d1")
+RACKS = Field("racks", "Spread", "choice", "over racks|without regard to racks")
+PLAN = Field("plan", "Plan", "plan")
 BROKER = (
     Action("kill", "Kill", "its process dies; ZooKeeper notices when the session times out", _one, when="up"),
     Action("start", "Start", "its process comes up and registers", _one, when="down"),
@@ -141,6 +185,11 @@ BROKER = (
     Action("slow", "Slow fetches…", "its copies follow so much later, and leave the ISR when that is too late",
            lambda thing, given: ((int(thing), _seconds(given)), {}), (SECONDS,), "up"),
     Action("catch_up", "Catch up", "its copies keep up again", _one, when="up"),
+    Action("set_broker_id", "Change broker.id…", "another id in its configuration, or none",
+           lambda thing, given: ((int(thing), _maybe(given, "broker_id")), {}),
+           (Field("broker_id", "broker.id", "optional"),), "down"),
+    Action("set_meta", "Change meta.properties…", "what a disk says of its owner; no id removes the file", _meta,
+           (DISK, Field("broker_id", "broker.id", "optional"), Field("cluster", "cluster.id", "optional")), "down"),
 )  # fmt: skip
 PARTITION = (
     Action("produce", "Produce…", "a producer sends so many records to its leader", _produce,
@@ -148,6 +197,8 @@ PARTITION = (
     Action("reassign", "Reassign…", "give it other replicas; the first is preferred as leader",
            lambda thing, given: (({_partition(thing): _replicas(given)},), {}),
            (Field("replicas", "Replicas", "replicas"),)),
+    Action("execute_reassignment", "To another disk…", "a copy moves between the log directories of its broker", _lay,
+           (Field("replicas", "Replicas", "replicas"), Field("broker", "Copy on broker", "number", "1"), DISK)),
     Action("cancel_reassignment", "Cancel reassignment", "back to the replicas it had",
            lambda thing, given: (([_partition(thing)],), {})),
     Action("elect_preferred", "Elect preferred", "its first replica leads again",
@@ -173,9 +224,23 @@ CLUSTER = (
            (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
             Field("replication_factor", "Copies", "number", "3"))),
     Action("elect_preferred", "Elect all preferred", "every partition is led by its first replica again", _none),
-    Action("add_broker", "Add broker…", "one more joins the cluster",
-           lambda thing, given: ((_number(given, "broker"),), {}), (Field("broker", "Its id", "number", ""),)),
+    Action("add_broker", "Add broker…", "one more joins the cluster; without an id it is given one", _join,
+           (Field("broker", "Its id", "optional"), Field("rack", "Rack", "optional"))),
+    Action("at_once", "Tools at once…", "several administrators at the same moment, one command a line",
+           lambda thing, given: (([line for line in given.get("commands", "").splitlines() if line.strip()],), {}),
+           (Field("commands", "Commands", "lines", "delete_topic orders\nadd_partitions orders 9"),)),
     Action("heal", "Heal", "pauses, cuts and delays end, and followers keep up", _none),
+)  # fmt: skip
+TOOL = (
+    Action("generate_reassignment", "Propose…", "--generate: where topics could lie instead", _propose,
+           (Field("topics", "Topics", "topic"), Field("brokers", "On brokers", "brokers"), RACKS)),
+    Action("execute_reassignment", "Execute…", "--execute: start to move as the plan says", _execute,
+           (PLAN, Field("throttle", "Throttle, bytes/s", "optional"),
+            Field("replica_alter_log_dirs_throttle", "Between disks, bytes/s", "optional"))),
+    Action("verify_reassignment", "Verify…", "--verify: how far it is; throttles go when it is done",
+           lambda thing, given: ((given.get("plan", ""),), {}), (PLAN,)),
+    Action("list_reassignments", "List", "--list: what is moving", _none),
+    Action("cancel_reassignment", "Cancel all", "everything that moves goes back to the replicas it had", _none),
 )  # fmt: skip
 TIME = (
     Action("step", "Step", "on to the next moment in which something happens", _none),
@@ -183,10 +248,12 @@ TIME = (
     Action("run_for", "For…", "so many seconds pass", lambda thing, given: ((_seconds(given),), {}), (SECONDS,)),
     Action("run_until_violation", "Until a rule breaks", "on until a rule is broken, or all is quiet", _none),
 )
-ACTIONS = {"broker": BROKER, "partition": PARTITION, "zookeeper": ZOOKEEPER, "": CLUSTER, "time": TIME}
+ACTIONS = {"broker": BROKER, "partition": PARTITION, "zookeeper": ZOOKEEPER, "": CLUSTER, "tool": TOOL, "time": TIME}
 """Kind of thing -> what can be done to it; `time` has what lets time pass."""
 
 
+NOT_CLICKED = {"order": "its numbers come from kafka-ctl explore; nobody sees which events are pending"}
+"""Commands that are only called, each with the reason."""
 MEMORY_ONLY = {"step", "run_until_violation", "pause", "stop_zookeeper", "start_zookeeper"}
 """What needs virtual time, or a ZooKeeper that is only simulated."""
 
@@ -195,12 +262,12 @@ def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
     """The actions this lab has, as data for the browser."""
     hidden = set() if lab.zookeeper == "memory" else MEMORY_ONLY
     if not lab.generation.incremental_reassignment:
-        hidden = {*hidden, "cancel_reassignment"}
+        hidden = {*hidden, "cancel_reassignment", "list_reassignments"}
     return {
         kind: [
             {"do": a.do, "label": a.label, "hint": a.hint, "when": a.when, "fields": [f._asdict() for f in a.fields]}
             for a in actions
-            if hasattr(lab, a.do) and a.do not in hidden
+            if hasattr(lab, a.do) and a.do not in hidden and (a.call is not _lay or lab.generation.marks_new_replicas)
         ]
         for kind, actions in ACTIONS.items()
     }

@@ -5,22 +5,32 @@ CSS keyframes only: no script, so it also plays inside `<img>`, where scripts ne
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, Look
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, point_at, svg_head
-from kafka_ctl.views.still import CAPTION, caption_svg, part_svg, token_svg
+from kafka_ctl.views.still import CAPTION, caption_svg, part_svg, stacked, token_svg
 
 FADE = 0.35
 """Seconds a change takes."""
 
 
-def animated(film: Film, seconds: float | None = None, theme: str = "light") -> str:
-    """The film as one SVG, again and again: `seconds` a frame, by default 2.4 and less in long films."""
-    seconds = seconds or max(1.2, min(2.4, 150 / len(film)))
-    movie = _Movie(film, seconds, theme)
+def animated(films: Film | Sequence[Film], seconds: float | None = None, theme: str = "light") -> str:
+    """Films as one SVG that plays again and again, several of them below one another and in step.
+
+    `seconds` a frame are by default 2.4, and less in long films.
+    """
+    together = [films] if isinstance(films, Film) else list(films)
+    wait = seconds or max(1.2, min(2.4, 150 / len(together[0])))
+    return stacked(together, [_playing(film, wait, theme, chr(ord("k") + n)) for n, film in enumerate(together)], theme)
+
+
+def _playing(film: Film, seconds: float, theme: str, names: str) -> str:
+    """One film as SVG; `names` begins the names of its keyframes."""
+    movie = _Movie(film, seconds, theme, names)
     scene, (x, y) = film.scene, film.scene.offset
     height = scene.height + CAPTION + 4
     loose = "".join(movie.part(part) for part in scene.parts.values() if not part.pinned)
@@ -40,8 +50,8 @@ def animated(film: Film, seconds: float | None = None, theme: str = "light") -> 
 class _Movie:
     """Collects the keyframes while the parts are drawn; equal spans of time share one rule."""
 
-    def __init__(self, film: Film, seconds: float, theme: str) -> None:
-        self.film, self.theme = film, theme
+    def __init__(self, film: Film, seconds: float, theme: str, prefix: str) -> None:
+        self.film, self.theme, self.prefix = film, theme, prefix
         self.count = len(film)
         self.total = seconds * self.count
         self.fade = FADE / self.total * 100
@@ -55,7 +65,7 @@ class _Movie:
         """The class of an animation; `resting` is what holds without it."""
         key = keyframes + resting
         if key not in self.names:
-            name = self.names[key] = f"k{len(self.names)}"
+            name = self.names[key] = f"{self.prefix}{len(self.names)}"
             self.rules.append(
                 f"@keyframes {name}{{{keyframes}}}.{name}{{{resting}animation:{name} {self.total:g}s linear infinite}}"
             )
@@ -126,14 +136,14 @@ class _Movie:
         drawn = []
         for frame in self.film.frames:
             for token in frame.picture.tokens:
-                rest = point_at(token.line, token.rest)
-                way = self._way(frame.index, [point_at(token.line, token.rest * i / 6) for i in range(7)], rest)
+                way = [*(point_at(token.line, token.rest * i / 6) for i in range(6)), token.place]
+                moved = self._way(frame.index, way)
                 wire, _, pill = token_svg(token, self.theme).partition("/>")
-                drawn.append(f'<g class="{self.only(frame)}">{wire}/><g class="{way}">{pill}</g></g>')
+                drawn.append(f'<g class="{self.only(frame)}">{wire}/><g class="{moved}">{pill}</g></g>')
         return "".join(drawn)
 
-    def _way(self, index: int, points: list[tuple[float, float]], rest: tuple[float, float]) -> str:
-        begin, length = self.at(index), self.at(0.35)
+    def _way(self, index: int, points: list[tuple[float, float]]) -> str:
+        begin, length, rest = self.at(index), self.at(0.35), points[-1]
         steps = [(begin + length * i / 6, x - rest[0], y - rest[1]) for i, (x, y) in enumerate(points)]
         first = f"0%,{begin:.4g}%{{transform:translate({steps[0][1]:.1f}px,{steps[0][2]:.1f}px)}}"
         rows = "".join(f"{p:.4g}%{{transform:translate({x:.1f}px,{y:.1f}px)}}" for p, x, y in steps[1:])

@@ -11,7 +11,8 @@ from kafka_ctl.lab.kafkalog import KafkaLines
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.payload import payload
-from kafka_ctl.views.why import why_data
+from kafka_ctl.views.ran import Lines
+from kafka_ctl.views.why import whys
 
 
 def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
@@ -26,17 +27,16 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str
     return payload(films, [(seq, line) for seq, line in lines if seq >= start]) | {"asks": True}
 
 
-def answered(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
+def answered(
+    films: Sequence[Film], records: Sequence[Record], options: dict[str, Any], lines: Lines | None = None
+) -> dict[str, Any]:
     """The same with all answers in it, for a page that nobody stands behind: `whys` by frame, `sources` once each."""
     told = with_log(films, records, options)
     if not told.get("asks") or not isinstance(records, Trace):
         return told
     sources: dict[str, int] = {}
-    whys: list[dict[str, Any] | None] = []
-    for frame in films[0].frames:
-        answer = why_data(records, frame.seqs, Generation(options["generation"])) if frame.seqs else None
-        if answer and answer["source"]:
-            text = json.dumps(answer["source"])
-            answer["source"] = sources.setdefault(text, len(sources))
-        whys.append(answer)
-    return told | {"whys": whys, "sources": [json.loads(text) for text in sources]}
+    steps = [frame.seqs for frame in films[0].frames]
+    answers = whys(records, steps, Generation(options["generation"]), lines)
+    for answer in filter(None, answers):
+        answer["sources"] = [sources.setdefault(json.dumps(one), len(sources)) for one in answer["sources"]]
+    return told | {"whys": answers, "sources": [json.loads(text) for text in sources]}

@@ -156,8 +156,8 @@ def _dressed(part: Part) -> Part:
         one, two, three = part.texts
         texts = (
             one._replace(size=14, bold=True, y=box.y + 18),
-            two._replace(size=11, y=box.y + 33),
-            three._replace(size=10, y=box.y + 46),
+            two._replace(size=11.5, y=box.y + 33),
+            three._replace(size=11.5, y=box.y + 46),
         )
         return replace(part, texts=texts, styles="bare", of=f"broker:{rest}")
     if kind == "znode":

@@ -61,7 +61,7 @@ class Layout:
             "digraph cluster {",
             "  graph [rankdir=TB newrank=true compound=true splines=line",
             f'         nodesep={GAP} ranksep=0.09 fontname="{FONT}"];',
-            f'  node [shape=box style=rounded fixedsize=true fontname="{FONT}" fontsize=11];',
+            f'  node [shape=box style=rounded fixedsize=true fontname="{FONT}" fontsize=11.5];',
             "  edge [arrowhead=none];",
             "  subgraph cluster_zookeeper {",
             '    id="zookeeper" label="ZooKeeper" labeljust=l fontsize=12 margin=10;',

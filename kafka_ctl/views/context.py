@@ -50,4 +50,6 @@ def _listed(things: Iterable[object]) -> str:
 
 
 def _counted(states: Iterable[str]) -> str:
-    return _listed(f"{short(state)} {count}" for state, count in sorted(Counter(states).items()))
+    return _listed(
+        f"{short(state)} {count}" for state, count in sorted(Counter(states).items()) if short(state) != "NonExistent"
+    )

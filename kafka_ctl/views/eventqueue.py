@@ -16,7 +16,7 @@ from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten
 from kafka_ctl.views.standing import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
 
-NAME, SLOT, GAP, ROW, HEAD = 150.0, 170.0, 10.0, 52.0, 30.0
+NAME, SLOT, GAP, ROW, HEAD = 140.0, 170.0, 6.0, 52.0, 30.0
 """Pixels of a controller's name, of a place in the queue, between places, of a row, and above the rows."""
 PLACES = 5
 """The place of work and the first waiting places; further events wait out of sight."""
@@ -47,11 +47,11 @@ class EventQueueView:
 
     def scene(self) -> Scene:
         """Names, places and every event that ever waits."""
-        width = NAME + PLACES * (SLOT + GAP)
+        width = NAME + PLACES * (SLOT + GAP) + 8
         scene = Scene(width, HEAD + ROW * len(self.brokers) + 20 + LINE * len(CONTEXT))
         for place in range(PLACES):
             words = "at work" if place == 0 else "next" if place == 1 else f"{place}."
-            text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, words, 11)
+            text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, words, 12)
             scene.add(Part(f"head:{place}", Box(0, 0, width, HEAD), (), (text,), "note"))
         for broker in self.brokers:
             scene.add(*self._row(broker))
@@ -67,8 +67,8 @@ class EventQueueView:
 
     def _row(self, broker: int) -> list[Part]:
         top = HEAD + ROW * (self.brokers.index(broker))
-        texts = (Text(12, top + 16, f"Broker {broker}", 13, "start", bold=True), Text(12, top + 31, "x", 10.5, "start"))
-        row = box(4, top - 4, NAME + PLACES * (SLOT + GAP) - 8, ROW - 6, 8)
+        texts = (Text(12, top + 16, f"Broker {broker}", 13, "start", bold=True), Text(12, top + 31, "x", 11.5, "start"))
+        row = box(4, top - 4, NAME + PLACES * (SLOT + GAP), ROW - 6, 8)
         parts = [Part(f"broker:{broker}", Box(4, top - 4, NAME, ROW - 6), (row,), texts, "frame")]
         for place in range(PLACES):
             x = NAME + place * (SLOT + GAP)
@@ -124,11 +124,11 @@ class EventQueueView:
 def _label(words: str) -> tuple[Text, ...]:
     """An event's name, in two lines where one is too short: LeaderAndIsr / ResponseReceived 3."""
     if len(words) <= 23:
-        return (Text(SLOT / 2, 21, words, 11.5),)
+        return (Text(SLOT / 2, 21, words, 12),)
     breaks = [place for place in range(1, len(words)) if words[place].isupper()] or [len(words) // 2]
     at = min(breaks, key=lambda place: abs(place - len(words) / 2))
     return tuple(
-        Text(SLOT / 2, 14 + 13 * row, shorten(half, 28), 10.5) for row, half in enumerate((words[:at], words[at:]))
+        Text(SLOT / 2, 14 + 13 * row, shorten(half, 25), 11.5) for row, half in enumerate((words[:at], words[at:]))
     )
 
 

@@ -31,8 +31,8 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
 
     `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
-    Chromium, through Playwright. Of several views, `.svg` and `.gif` show the first. Options are those of `film` in
-    `views/frames.py`. Raises BadInput for another ending, Unavailable when a tool is missing.
+    Chromium, through Playwright. Several views keep step; in pictures they stand below one another. Options are those
+    of `film` in `views/frames.py`. Raises BadInput for another ending, Unavailable when a tool is missing.
     """
     path = Path(path)
     if path.suffix not in KINDS:
@@ -40,11 +40,12 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     views = (view,) if isinstance(view, str) else tuple(view)
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
+    lines = options.pop("lines", None)
     films = [film(records, name, **options) for name in views]
     if path.suffix == ".svg":
-        path.write_text(animated(films[0]), encoding="utf-8")
+        path.write_text(animated(films), encoding="utf-8")
     elif path.suffix == ".html":
-        path.write_text(page(films, answered(films, records, options)), encoding="utf-8")
+        path.write_text(page(films, answered(films, records, options, lines)), encoding="utf-8")
     else:
         from kafka_ctl.views.raster import gif, png
 

@@ -84,9 +84,7 @@ class Model:
         return self
 
     def broker(self, number: int) -> BrokerSeen:
-        if number not in self.brokers:
-            self.brokers[number] = BrokerSeen(number)
-        return self.brokers[number]
+        return self.brokers.get(number) or self.brokers.setdefault(number, BrokerSeen(number))
 
     def partition(self, topic: str, partition: int) -> PartitionSeen:
         return self.partitions.setdefault((topic, partition), PartitionSeen())
@@ -120,7 +118,10 @@ class Model:
                 broker.rack = _text(loads(record.detail).get("rack"))
         elif found := _STATE.search(path):
             self._state(found[1], int(found[2]), record, gone)
-        elif (found := _TOPIC.search(path)) and not gone:
+        elif (found := _TOPIC.search(path)) and gone:
+            for key in [key for key in self.partitions if key[0] == found[1]]:
+                self.partitions[key].replicas = ()
+        elif found:
             for number, replicas in sorted(_mapping(loads(record.detail).get("partitions")).items()):
                 if (plain := digits(str(number))) is not None:
                     self.partition(found[1], plain).replicas = ids(replicas)
@@ -183,7 +184,7 @@ class Model:
 
         Kafka 2.0.1: controller/PartitionStateMachine.scala, initializePartitionState
         """
-        for seen in self.partitions.values():
+        for seen in filter(lambda seen: seen.replicas, self.partitions.values()):
             led = seen.leader is not None and seen.leader in self.brokers and self.brokers[seen.leader].registered
             online = "OnlinePartition" if led else "OfflinePartition"
             seen.state = "NewPartition" if seen.leader is None else online

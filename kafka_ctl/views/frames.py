@@ -18,7 +18,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.fold import Model
-from kafka_ctl.views.scene import Point, Scene
+from kafka_ctl.views.scene import Point, Scene, point_at
 from kafka_ctl.views.steps import Step, steps
 from kafka_ctl.views.union import union
 
@@ -40,6 +40,13 @@ class Token(NamedTuple):
     styles: str = "parcel"
     rest: float = 0.75
     """The share of the way where it stands in a still picture."""
+    beside: Point | None = None
+    """Where it stands instead, if it would hide a line as short as itself."""
+
+    @property
+    def place(self) -> Point:
+        """Where it stands in a still picture."""
+        return self.beside or point_at(self.line, self.rest)
 
 
 class Picture(NamedTuple):

@@ -19,13 +19,13 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
     top = scene.height - scene.offset[1] + 6
     left = 8.0 - scene.offset[0]
     for style, glyph, text in _REPLICAS:
-        width = 34 + len(text) * 6.4
+        width = 30 + len(text) * 6.5
         scene.add(
             Part(
                 f"legend:{style}",
                 Box(left, top, width, 18),
                 (box(left, top, width, 18, 5),),
-                (Text(left + 20, top + 12.5, text, 10, "start"),),
+                (Text(left + 20, top + 12.5, text, 11.5, "start"),),
                 f"plate {style}",
                 (left + 11, top + 9, 0.9),
                 glyph,
@@ -38,12 +38,12 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
                 f"legend:{style}",
                 Box(left, top, 20, 18),
                 (),
-                (Text(left + 20, top + 12.5, text, 10, "start"),),
+                (Text(left + 20, top + 12.5, text, 11.5, "start"),),
                 f"{style} note",
                 (left + 9, top + 9, 0.8),
                 glyph,
             )
         )
-        left += 30 + len(text) * 6.4
+        left += 26 + len(text) * 6.3
     scene.height += 32
     scene.width = max(scene.width, left + scene.offset[0] + 8)

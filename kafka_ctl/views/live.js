@@ -110,7 +110,7 @@ class Live extends Player {
   }
 
   // The things, and what can be done to them.
-  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
+  things() { return [["", "The cluster"], ["zookeeper", "ZooKeeper"], ["tool", "Reassignment tool"], ...Object.keys(this.now.brokers).map((b) => ["broker:" + b, "Broker " + b]),
     ...Object.keys(this.now.partitions).map((p) => ["partition:" + p, "Partition " + p])]; }
   thing() {
     const name = this.model.get("selected").replace(/^znode:.*/, "zookeeper").replace(/^(head|session|count):(\d+).*/, "broker:$2");
@@ -155,15 +155,22 @@ class Live extends Player {
       return made;
     });
   }
+  // What a field begins with.
+  suggested({ kind, default: given }, name) {
+    const { partitions, brokers, plan } = this.now, first = Object.keys(partitions)[0] ?? "";
+    return { replicas: partitions[name], partition: first, topic: first.replace(/-\d+$/, ""), brokers: Object.keys(brokers).join(", "), plan }[kind] ?? given;
+  }
   // Asks for what an action needs, and then acts.
   fillIn(thing, action) {
     this.closeMenu();
     const name = thing.slice(thing.indexOf(":") + 1), inputs = {};
     const fields = action.fields.map((field) => {
-      const value = field.kind === "replicas" ? this.now.partitions[name] : field.kind === "partition" ? Object.keys(this.now.partitions)[0] ?? "" : field.default;
+      const value = this.suggested(field, name), long = ["plan", "lines"].includes(field.kind);
       const input = field.kind === "choice"
         ? html("select", { name: field.name }, ...value.split("|").map((option) => html("option", {}, option)))
-        : html("input", { name: field.name, value, type: field.kind === "number" ? "number" : "text", step: "any", required: "" });
+        : long ? html("textarea", { name: field.name, rows: 4, cols: 60, required: "", spellcheck: "false" }, value)
+        : html("input", { name: field.name, value, type: field.kind === "number" ? "number" : "text", step: "any",
+          ...(field.kind === "optional" ? { placeholder: "none" } : { required: "" }) });
       inputs[field.name] = input;
       return html("label", {}, field.label + " ", input);
     });
@@ -179,7 +186,7 @@ class Live extends Player {
     };
     this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
       if (event.key === "Escape") cancel.click();
-      if (event.key !== "Enter" || event.target === cancel) return;
+      if (event.key !== "Enter" || event.target === cancel || event.target.matches("textarea")) return;
       event.preventDefault(); event.stopPropagation();
       this.form.requestSubmit();
     };

@@ -11,9 +11,11 @@ from typing import Any
 
 import traitlets
 
+from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.lab import story
 from kafka_ctl.lab.comparison import compare
+from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.views.actions import command, menu
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
@@ -21,6 +23,8 @@ from kafka_ctl.views.growing import Growing
 from kafka_ctl.views.player import HERE, Widget
 from kafka_ctl.views.script import REFUSED, UNTIL, call, script
 
+PLANNED = 12
+"""The most partitions in a plan that is offered for editing."""
 ESM = "".join((HERE / name).read_text(encoding="utf-8") for name in ("player.js", "live.js"))
 
 
@@ -42,6 +46,8 @@ class Live(Widget):
         self.lab, self.name = lab, name
         self.growing = Growing(lab.trace, lab.generation.name)
         self.other: Live | None = None
+        self.plan = ""
+        """The plan that the reassignment tool has proposed or begun last."""
         self.changed = lambda: None
         """Called after every change: a fork tells the widget that it stands beside."""
         whole = self.growing.whole(["cluster"])
@@ -79,7 +85,7 @@ class Live(Widget):
         if asked == "fork":
             return self._fork(content.get("frame"))
         if asked == "why":
-            self.send({"do": "why", "frame": content["frame"], "why": self._why(content["frame"])})
+            self._explain(content["frame"])
         elif asked == "close":
             self._close_fork()
         return {}
@@ -88,6 +94,10 @@ class Live(Widget):
         if not callable(getattr(self.lab, wanted.name, None)):
             raise BadInput(f"this lab cannot {wanted.name}")
         answer = getattr(self.lab, wanted.name)(*wanted.args, **wanted.kwargs)
+        if wanted.name == "generate_reassignment":
+            answer = self.plan = write_plan(answer, self.lab.generation)
+        elif wanted.name == "execute_reassignment":
+            self.plan = wanted.args[0]
         return {"text": call(wanted, self.name) + ("" if answer is None else f" → {answer}")}
 
     def _undo(self) -> dict[str, Any]:
@@ -120,10 +130,14 @@ class Live(Widget):
             self.other.close()
         self.other, self.beside = None, ""
 
-    def _why(self, frame: int) -> dict[str, Any]:
-        from kafka_ctl.views.why import why_data
+    def _explain(self, frame: int) -> None:
+        """Answer "why?", and once more when it is known which lines ran: that takes the story told again."""
+        from kafka_ctl.views.ran import lines_of
+        from kafka_ctl.views.why import answers
 
-        return why_data(self.lab.trace, self.growing.frames[frame]["seqs"], self.lab.generation)
+        seqs = self.growing.frames[frame]["seqs"]
+        for answer in answers(self.lab.trace, seqs, self.lab.generation, lines_of(self.lab)):
+            self.send({"do": "why", "frame": frame, "why": answer})
 
     # What the browser is told
 
@@ -194,6 +208,7 @@ class Live(Widget):
                 for (topic, number), seen in sorted(model.partitions.items())
                 if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
             },
+            "plan": printable(self.plan or self._present_plan()),
             "undo": lab.zookeeper == "memory" and bool(lab.commands),
             "travels": lab.zookeeper == "memory",
             "compared": printable(str(compare(lab, self.other.lab))) if self.other else "",
@@ -201,6 +216,12 @@ class Live(Widget):
         if hasattr(lab, "violations") and lab.zookeeper == "memory":
             now["violations"] = self._violations()
         return now
+
+    def _present_plan(self) -> str:
+        """Where the first partitions lie, as a plan to begin with."""
+        known = self.growing.union.now.partitions.items()
+        seen = {TopicPartition(*tp): found.replicas for tp, found in sorted(known) if found.replicas}
+        return write_plan(dict(list(seen.items())[:PLANNED]), self.lab.generation)
 
     def _violations(self) -> list[dict[str, Any]]:
         """The rules that are broken, each with the frame that shows it first."""

@@ -23,20 +23,30 @@ from kafka_ctl.views.scene import Part, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
 
 LIGHT = THEMES["light"]
+COLUMNS = (("NonExistentReplica", "ReplicaDeletionSuccessful"), ("NewReplica", "ReplicaDeletionStarted"),
+           ("OnlineReplica", "OfflineReplica"))  # fmt: skip
+"""States that stand below one another where there is room: so the seven of a replica are a circle, not a long line."""
+PORTS = {("OnlineReplica", "OnlineReplica"): " tailport=s headport=s"}
+"""Where a move begins and ends that would be in the way of others."""
+ASIDE = {
+    ("OnlineReplica", "OfflineReplica"): -16.0,
+    ("OfflineReplica", "OnlineReplica"): 22.0,
+    ("ReplicaDeletionSuccessful", "NonExistentReplica"): -14.0,
+}
+"""Pixels by which the name of a move within a column stands beside its line."""
 
 
 def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
     """A table as coloured DOT; `roomy` leaves space inside the states for counts and names."""
-    apart, long = (0.5, 1.05 if len(table.states) < 6 else 0.75) if roomy else (0.35, 0.5)
-    wide = 1.95 if len(table.states) < 6 else 2.25
-    size = f"width={wide} height=0.86 fixedsize=true" if roomy else "width=1.25 height=0.45"
+    apart, long = (0.75, 1.15) if roomy else (0.35, 0.5)
+    size = "width=2.25 height=0.95 fixedsize=true" if roomy else "width=1.25 height=0.45"
     lines = [
         f'digraph "{table.name}" {{',
         f'  graph [rankdir=LR pad=0.15 nodesep={apart} ranksep={long} fontname="{FONT}"];',
         f'  node [shape=box style="rounded,filled" fillcolor="{LIGHT["panel"]}" color="{LIGHT["line"]}"',
         f'        penwidth=1.2 fontname="{FONT}" fontsize=13 {size}];',
         f'  edge [color="{LIGHT["line"]}" fontcolor="{LIGHT["dim"]}" fontname="{FONT}"',
-        "        fontsize=11 arrowsize=0.8];",
+        f"        fontsize={12 if roomy else 11} arrowsize=0.8];",
     ]
     for state in table.states:
         ends = " peripheries=2" if state == table.initial and not roomy else ""
@@ -45,9 +55,12 @@ def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
         lines.append(f'  "{state}" [id={quote_id(f"state:{state}")} label={quote(label)}{colours}{ends}];')
     for move in table.rows:
         label, move_id = quote(move.action.replace("_", " ")), f"move:{move.source}>{move.target}"
-        lines.append(
-            f'  "{move.source}" -> "{move.target}" [id={quote_id(move_id)} label={label} tooltip={quote(move.effect)}];'
-        )
+        ports = PORTS.get((move.source, move.target), "") if roomy else ""
+        told = f"label={label} tooltip={quote(move.effect)}{ports}"
+        lines.append(f'  "{move.source}" -> "{move.target}" [id={quote_id(move_id)} {told}];')
+    for column in COLUMNS if roomy else ():
+        if set(column) <= set(table.states):
+            lines.append("  { rank=same; " + "; ".join(f'"{state}"' for state in column) + " }")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -103,13 +116,15 @@ class MachineView:
             box = part.box
             one, two, three = part.texts
             texts = (
-                one._replace(bold=True, size=14, y=box.y + 20),
-                two._replace(size=15, y=box.y + 38),
-                three._replace(size=10, y=box.y + 53),
+                one._replace(bold=True, size=14 if len(one.text) < 16 else 13, y=box.y + 21),
+                two._replace(size=15, y=box.y + 41),
+                three._replace(size=12, y=box.y + 58),
             )
             return replace(part, texts=texts, title=name)
         source, _, target = name.partition(">")
-        return replace(part, title=f"{source} → {target}: {self.table.find('', source, target).effect}")
+        aside = ASIDE.get((source, target), 0.0)
+        names = tuple(text._replace(x=text.x + aside) for text in part.texts)
+        return replace(part, texts=names, title=f"{source} → {target}: {self.table.find('', source, target).effect}")
 
     def picture(self, model: Model, step: Step | None) -> Picture:
         states = self.states(model)
@@ -155,8 +170,10 @@ class MachineView:
         found = []
         for move, names in groups.items():
             if part := self.scene().parts.get(move):
-                subject = names[0] if len(set(names)) == 1 else f"{len(names)} {self.kind}s"
-                found.append(Token(part.line, shorten(f"{part.texts[0].text}: {subject}", 30), rest=0.5))
+                subject = names[0] if len(set(names)) == 1 else str(len(names))
+                name = part.texts[0]  # it takes the place of this name, so that the arrow is seen
+                label = shorten(f"{name.text}: {subject}", 24)
+                found.append(Token(part.line, label, rest=0.5, beside=(name.x, name.y - 6)))
         return found
 
     @staticmethod

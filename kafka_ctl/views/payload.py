@@ -11,7 +11,7 @@ from typing import Any
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, Look, Token
 from kafka_ctl.views.palette import GLYPHS
-from kafka_ctl.views.scene import Part, glyph_svg, point_at, shape_svg, svg_head, text_svg
+from kafka_ctl.views.scene import Part, glyph_svg, shape_svg, svg_head, text_svg
 from kafka_ctl.views.still import pill_width
 
 Logs = Iterable[tuple[int, object]]
@@ -85,7 +85,7 @@ def _row(index: int, look: Look, before: Look) -> list[Any]:
 
 
 def _token(token: Token) -> list[Any]:
-    x, y = point_at(token.line, token.rest)
+    x, y = token.place
     return [
         token.line,
         printable(token.label),

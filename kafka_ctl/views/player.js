@@ -10,6 +10,7 @@ const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", cont
   replica: "replica move", election: "election", request: "request", response: "error answer", broker: "broker action",
   fault: "fault", violation: "broken rule" };
 const MARKED = ["fault", "election", "controller", "violation"];
+const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -43,7 +44,11 @@ class Stage {
     const parsed = new DOMParser().parseFromString(view.svg, "image/svg+xml").documentElement;
     this.svg = document.importNode(parsed, true);
     this.svg.querySelectorAll("script").forEach((element) => element.remove());
-    this.svg.style.setProperty("--wide", this.svg.getAttribute("width") + "px");
+    const [wide, high] = ["width", "height"].map((side) => +this.svg.getAttribute(side));
+    const least = Math.min(11.5, ...[...this.svg.querySelectorAll("text")].map((text) => +text.getAttribute("font-size")));
+    this.needs = wide * LEGIBLE / least;   // pixels below which somebody could not read it
+    this.wide = wide > 2 * high;
+    for (const [name, value] of Object.entries({ wide: wide + "px", least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
     this.parts = new Map();
     this.svg.querySelectorAll("[data-id]").forEach((part) => this.parts.set(part.dataset.id, part));
     this.travel = this.svg.querySelector(".travel");
@@ -87,7 +92,7 @@ class Stage {
     const group = svg("g", { class: "part " + classes(styles), "data-id": "token" });
     const wire = svg("path", { class: "wire", d: line });
     const pill = svg("g", { class: "pill " + classes(styles) });
-    const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.6, "font-size": 10.5 });
+    const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.9, "font-size": 11.5 });
     text.textContent = label;
     pill.append(svg("rect", { class: "body", x: -width / 2, y: -9, width, height: 18, rx: 9 }), text);
     pill.style.transform = `translate(${x}px,${y}px)`;
@@ -137,7 +142,9 @@ class Player {
     el.append(this.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
     this.watchTheme();
+    this.sizes = new ResizeObserver(() => this.spread());
     this.load();
+    this.sizes.observe(this.root);
     for (const [event, action] of [["change:film", () => this.load()], ["change:index", () => this.show()],
       ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
       ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()],
@@ -199,9 +206,13 @@ class Player {
   opened() {
     const open = this.open_views;
     for (const [name, stage] of this.stages) stage.box.hidden = !open.includes(name);
-    const wide = ({ svg }) => svg.getAttribute("width") > 2 * svg.getAttribute("height");
-    this.scene.classList.toggle("wide", open.some((name) => this.stages.has(name) && wide(this.stages.get(name))));
+    this.spread();
     this.follow();
+  }
+  // The log stands below where a picture is flat, or would be too small beside it.
+  spread() {
+    const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth * 0.7;
+    this.scene.classList.toggle("wide", seen.some((stage) => stage.wide || stage.needs > room));
   }
   controls() {
     const bar = html("div", { class: "bar" });
@@ -271,7 +282,7 @@ class Player {
     this.set("playing", playing);
   }
   key(event) {
-    if (event.target.matches("input, select") || event.altKey || event.ctrlKey || event.metaKey) return;
+    if (event.target.matches("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
     const faster = (by) => this.set("speed", SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(this.model.get("speed")) + by))]);
     const keys = { ArrowLeft: () => this.go(this.index - 1), ArrowRight: () => this.go(this.index + 1), Home: () => this.go(0),
       End: () => this.go(this.last), "+": () => faster(1), "-": () => faster(-1), l: () => this.looping.click(),
@@ -287,6 +298,7 @@ class Player {
     const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
     this.root.classList.toggle("jumping", !near || this.calm.matches);
     for (const stage of this.stages.values()) stage.show(index, forward && !this.calm.matches ? 650 / this.model.get("speed") : 0);
+    if (this.shown !== index) this.shut = null;
     this.shown = index;
     this.root.dataset.step = index;
     this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
@@ -297,7 +309,7 @@ class Player {
     }
     if (this.film.asks && frame.seqs.length) {
       const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": "Why this step?" }, "why?");
-      why.onclick = () => this.model.send({ do: "why", frame: index });
+      why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
     }
     this.words.textContent = frame.words;
@@ -326,7 +338,8 @@ class Player {
   follow() {
     requestAnimationFrame(() => { if (this.here) this.log.scrollTop = this.here.offsetTop - 24; });
   }
-  told(message) { if (message.do === "why" && message.frame === this.index) this.explain(message.why); }
+  // The answer comes twice, the second time with the lines that ran; who has shut it by then is left in peace.
+  told(message) { if (message.do === "why" && message.frame === this.index && this.shut !== this.index) this.explain(message.why); }
   // What `views/why.py` found out: rule, inputs, alternatives, causes and source.
   explain(why) {
     this.why.hidden = !why;
@@ -340,13 +353,17 @@ class Player {
     }
     if (why.causes.length) parts.push(html("h5", {}, "How it came to that"), html("ol", { class: "chain" }, ...why.causes.map((text) => html("li", {}, text))));
     const beside = [html("div", { class: "facts" }, ...parts)];
-    if (why.source) {
-      const code = html("pre", { class: "source", tabindex: "0", "aria-label": "source" });
-      why.source.lines.forEach(([number, text, ran]) => code.append(html("span", { class: ran ? "ran" : "" }, `${ran ? "▸" : " "}${String(number).padStart(4)}  ${text}`)));
-      beside.push(html("div", { class: "code" }, html("h5", {}, why.source.name), code));
+    const codes = why.sources.flatMap(({ name, lines }) => {
+      const code = html("pre", { class: "source", tabindex: "0", "aria-label": "Source of " + name });
+      lines.forEach(([number, text, ran]) => code.append(html("span", { class: ran ? "ran" : "" }, `${ran ? "▸" : " "}${String(number).padStart(4)}  ${text}`)));
+      return [html("h5", {}, name), code];
+    });
+    if (codes.length) {
+      const known = why.lines || (why.sources.some(({ lines }) => lines.some(([, , ran]) => ran)) ? "▸ marks the lines that ran." : "");
+      beside.push(html("div", { class: "code" }, ...codes, html("p", { class: "known" }, known)));
     }
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
-    shut.onclick = () => { this.explain(null); this.root.focus(); };
+    shut.onclick = () => { this.shut = this.index; this.explain(null); this.root.focus(); };
     this.why.replaceChildren(shut, html("h4", {}, why.title), html("div", { class: "answer" }, ...beside));
     this.why.scrollIntoView({ block: "nearest" });
   }
@@ -389,7 +406,7 @@ class Player {
     const asked = this.model.get("theme"), lab = document.body.dataset.jpThemeLight;
     this.root.dataset.theme = asked !== "auto" ? asked : lab ? (lab === "false" ? "dark" : "light") : this.dark.matches ? "dark" : "light";
   }
-  close() { clearTimeout(this.timer); this.watcher.disconnect(); this.dark.onchange = null; }
+  close() { clearTimeout(this.timer); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; }
 }
 
 function render({ model, el }) {

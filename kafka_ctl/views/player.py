@@ -23,8 +23,9 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
+from kafka_ctl.views.ran import Lines
 from kafka_ctl.views.still import filmstrips
-from kafka_ctl.views.why import why_data
+from kafka_ctl.views.why import answers
 
 HERE = Path(__file__).parent
 
@@ -88,11 +89,13 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     """A player of these records.
 
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
-    keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...) and `index`,
-    `speed`, `loop`, `theme`. Raises UnknownName for another view, BadInput for an empty trace.
+    keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
+    `theme`, and `lines` (what finds the lines that ran, see `views/ran.py`). Raises UnknownName for another
+    view, BadInput for an empty trace.
     """
     names = ("index", "speed", "loop", "theme", "playing")
     own: dict[str, Any] = {name: options.pop(name) for name in names if name in options}
+    lines: Lines | None = options.pop("lines", None)
     views = (view,) if isinstance(view, str) else tuple(view)
     if not views:
         raise BadInput("a player needs a view")
@@ -102,15 +105,16 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     told = with_log(films, records, options)
     made = Player(films, told, **own)
     if isinstance(records, Trace) and told.get("asks"):
-        _answering(made, records, Generation(options["generation"]))
+        _answering(made, records, Generation(options["generation"]), lines)
     return made
 
 
-def _answering(made: Player, trace: Trace, generation: Generation) -> None:
+def _answering(made: Player, trace: Trace, generation: Generation, lines: Lines | None) -> None:
     """Let the player of a lab's trace answer "why?"."""
 
     def answer(_: Any, asked: Any, buffers: Any) -> None:
         if asked.get("do") == "why" and (seqs := made.films[0].frames[asked["frame"]].seqs):
-            made.send({**asked, "why": why_data(trace, seqs, generation)})
+            for found in answers(trace, seqs, generation, lines):
+                made.send({**asked, "why": found})
 
     made.on_msg(answer)

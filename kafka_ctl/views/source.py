@@ -1,4 +1,4 @@
-"""The source of what decided: a function of this package with the lines that ran, or that apply."""
+"""The source of what decided: a function of this package with the lines that ran."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
+from kafka_ctl.errors import KafkaCtlError
+
 T = TypeVar("T")
 PACKAGE = Path(__file__).parents[1]
 
 
 class Line(NamedTuple):
-    """One line of a file; `ran` if it was executed or is the one that applies."""
+    """One line of a file; `ran` if it is known to have been executed."""
 
     number: int
     text: str
@@ -32,8 +34,8 @@ class Source(NamedTuple):
         return "\n".join([self.name, *rows])
 
 
-def watched(function: Callable[..., T], *args: Any) -> tuple[T, set[int]]:
-    """Call a function; its result, and the numbers of the lines of its module that ran."""
+def watched(function: Callable[..., T], *args: Any) -> tuple[T | None, set[int]]:
+    """Call a function; its result (None if it refused), and the numbers of the lines of its module that ran."""
     ran: set[int] = set()
     file = function.__code__.co_filename
 
@@ -48,23 +50,24 @@ def watched(function: Callable[..., T], *args: Any) -> tuple[T, set[int]]:
     sys.settrace(trace)
     try:
         return function(*args), ran
+    except KafkaCtlError:
+        return None, ran
     finally:
         sys.settrace(before)
 
 
-def source(*functions: Callable[..., Any], ran: Iterable[int] = (), holding: str = "") -> Source:
-    """The text of these functions without their docstrings; marked are the lines that ran or that hold a text."""
-    told, lines = set(ran), list[Line]()
-    for function in functions:
-        code: CodeType = inspect.unwrap(function).__code__
-        text, first = inspect.getsourcelines(code)
-        hidden = _docstring(text)
-        for place, line in enumerate(text):
-            if place not in hidden:
-                marked = first + place in told or bool(holding and holding in line)
-                lines.append(Line(first + place, line.rstrip("\n"), marked))
-    name = Path(inspect.unwrap(functions[0]).__code__.co_filename).relative_to(PACKAGE.parent)
-    return Source(f"{functions[0].__qualname__} in {name.as_posix()}", tuple(lines))
+def source(code: CodeType, ran: Iterable[int] = ()) -> Source:
+    """The text of a function without its docstring; marked are the lines that ran."""
+    told = set(ran)
+    text, first = inspect.getsourcelines(code)
+    hidden = _docstring(text)
+    lines = [
+        Line(first + place, line.rstrip("\n"), first + place in told)
+        for place, line in enumerate(text)
+        if place not in hidden
+    ]
+    file = Path(code.co_filename).relative_to(PACKAGE.parent)
+    return Source(f"{code.co_qualname} in {file.as_posix()}", tuple(lines))
 
 
 def _docstring(text: list[str]) -> range:

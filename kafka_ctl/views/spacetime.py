@@ -100,7 +100,7 @@ class SpaceTimeView:
     def _row(self, row: int, step: Step) -> Iterator[Part]:
         y = self._y(row)
         if row == 0 or step.time_ms != self.steps[row - 1].time_ms:
-            time = Text(LEFT - 14, y + 4, f"{step.time_ms / 1000:.4f} s", 10.5, "end")
+            time = Text(LEFT - 14, y + 4, f"{step.time_ms / 1000:.4f} s", 11.5, "end")
             yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
         seen: set[tuple[str, str, str]] = set()
         labelled: set[str] = set()
@@ -126,7 +126,7 @@ class SpaceTimeView:
             Shape("body", "path", (("d", f"M{x0:g},{y - 5:g}L{end - 6 * way:g},{tip:g}"),)),
             Shape("head", "path", (("d", f"M{end:g},{tip:g}l{-9 * way},-4.5v9Z"),)),
         )
-        text = (Text(x0 + way * 10, y - 9, shorten(words, 46), 10.5, "start" if way > 0 else "end"),) if words else ()
+        text = (Text(x0 + way * 10, y - 9, shorten(words, 46), 11.5, "start" if way > 0 else "end"),) if words else ()
         return Part(
             name,
             Box(min(x0, x1), y - 8, abs(x1 - x0), 16),
@@ -144,7 +144,7 @@ class SpaceTimeView:
         left = not after and number > 1 and len(words) > FITS and before not in dotted
         room = 46 if left or (after and after not in dotted) else FITS
         aside = 16 if "crown" in style else 11
-        text = Text(x - aside if left else x + aside, y + 4, shorten(words, room), 10.5, "end" if left else "start")
+        text = Text(x - aside if left else x + aside, y + 4, shorten(words, room), 11.5, "end" if left else "start")
         sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
         size = 1.2 if sign != "crown" else 0.9
         return Part(

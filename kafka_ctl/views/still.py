@@ -14,7 +14,7 @@ from html import escape
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, Look, Token
 from kafka_ctl.views.palette import THEMES, inline
-from kafka_ctl.views.scene import Part, Point, glyph_svg, point_at, shape_svg, svg_head, text_svg
+from kafka_ctl.views.scene import Part, Point, glyph_svg, shape_svg, svg_head, text_svg
 
 CAPTION = 46
 HEAD = 34.0
@@ -104,18 +104,18 @@ def texts_svg(part: Part, look: Look | None, attributes: str = "") -> list[str]:
 
 def token_svg(token: Token, theme: str) -> str:
     """Something under way: its line and, at its place of rest, a label in a pill."""
-    x, y = point_at(token.line, token.rest)
+    x, y = token.place
     width = pill_width(token.label)
     return (
         f'<path d="{token.line}"{inline(token.styles, "wire", theme)}/>'
         f'<rect x="{x - width / 2:.1f}" y="{y - 9:.1f}" width="{width:.1f}" height="18" rx="9"'
-        f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.6:.1f}" text-anchor="middle" '
-        f'font-size="10.5"{inline(token.styles, "label", theme)}>{escape(printable(token.label))}</text>'
+        f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.9:.1f}" text-anchor="middle" '
+        f'font-size="11.5"{inline(token.styles, "label", theme)}>{escape(printable(token.label))}</text>'
     )
 
 
 def pill_width(label: str) -> float:
-    return 16 + 6.2 * len(label)
+    return 16 + 6.8 * len(label)
 
 
 def key_frames(film: Film, most: int = 6) -> list[Frame]:
@@ -159,17 +159,21 @@ def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str 
 
 def filmstrips(films: Sequence[Film], theme: str = "light") -> str:
     """The filmstrips of several films below one another, each under its title; of one film just its own."""
-    strips = [filmstrip(film, theme=theme) for film in films]
-    if len(strips) == 1:
-        return strips[0]
-    sizes = [tuple(map(float, SIZE.findall(strip)[0])) for strip in strips]
+    return stacked(films, [filmstrip(film, theme=theme) for film in films], theme)
+
+
+def stacked(films: Sequence[Film], pictures: Sequence[str], theme: str = "light") -> str:
+    """Pictures of several films below one another, each under the film's title; of one film just its own."""
+    if len(pictures) == 1:
+        return pictures[0]
+    sizes = [tuple(map(float, SIZE.findall(picture)[0])) for picture in pictures]
     width, height = max(w for w, _ in sizes), sum(h + HEAD for _, h in sizes)
     alt = f"{', '.join(film.title for film in films)}: the same steps in {len(films)} pictures."
     out = [svg_head(width, height, f' role="img" aria-label="{escape(printable(alt))}"')]
     out.append(f'<rect width="{width:g}" height="{height:g}" fill="{THEMES[theme]["panel"]}"/>')
     top = 0.0
-    for film, strip, (_, high) in zip(films, strips, sizes, strict=True):
+    for film, picture, (_, high) in zip(films, pictures, sizes, strict=True):
         title = f'<text x="14" y="{top + 26:g}" font-size="18" font-weight="700" fill="{THEMES[theme]["ink"]}">'
-        out += [f"{title}{escape(film.title)}</text>", strip.replace("<svg ", f'<svg y="{top + HEAD:g}" ', 1)]
+        out += [f"{title}{escape(film.title)}</text>", picture.replace("<svg ", f'<svg y="{top + HEAD:g}" ', 1)]
         top += high + HEAD
     return "".join(out) + "</svg>\n"

@@ -21,6 +21,9 @@ LEFT, WIDTH, ROW, HEAD, MOST = 130.0, 860.0, 24.0, 14.0, 30
 MARGIN = 0.03
 """What is drawn after the last record, as a share of the whole: who leads in the end can be seen."""
 
+GONE = -2
+"""Instead of a leader: the topic has been deleted, and nobody is missed."""
+
 Key = tuple[str, int]
 
 
@@ -81,7 +84,7 @@ class TimelineView:
                 "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
             )
             words = "nobody" if span.leader is None else str(span.leader)
-            label = (Text(x + 6, top + 15, words, 10.5, "start"),) if width > 7.5 * len(words) + 8 else ()
+            label = (Text(x + 6, top + 15, words, 11.5, "start"),) if width > 8 * len(words) + 8 else ()
             seconds = f"{(span.end - span.begin) / 1000:.3f} s"
             yield Part(
                 f"span:{row}:{number}",
@@ -100,7 +103,7 @@ class TimelineView:
         while (seconds := first + tick * step) * 1000 <= self.end:
             x = self.x(seconds * 1000)
             line = Shape("body", "path", (("d", f"M{x:.1f},{top:g}v5"),))
-            yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (Text(x, top + 18, f"{seconds:g} s", 10),), "wire")
+            yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (Text(x, top + 18, f"{seconds:g} s", 11.5),), "wire")
             tick += 1
 
     def picture(self, model: Model, step: Step | None) -> Picture:
@@ -139,11 +142,13 @@ def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, 
                 seen = model.partition(*key)
                 if seen.leader is not None:
                     _extend(led.setdefault(key, []), record.time_ms, seen.leader if model.leads(seen) else None)
+                elif key in led and not seen.replicas:
+                    _extend(led[key], record.time_ms, GONE)
     for found in (ruled, *led.values()):
         if found:
             found[-1] = found[-1]._replace(end=end)
     return [s for s in ruled if s.end > s.begin], {
-        key: [s for s in found if s.end > s.begin] for key, found in led.items()
+        key: [s for s in found if s.end > s.begin and s.leader != GONE] for key, found in led.items()
     }
 
 

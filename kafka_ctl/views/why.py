@@ -1,23 +1,36 @@
 """Why did that happen? The rule that applied, its inputs, what it decided, what it would have decided otherwise.
 
 Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
-"otherwise", so the answer cannot differ from what the controller does.
+"otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by telling the lab's
+story again (`ran.py`); a trace without a story shows the function without marks, and says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.replica_logs import ReplicaLogs
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.partitions import PartitionStateMachine
+from kafka_ctl.controller.queue import EventQueue
+from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.commands import Commands
+from kafka_ctl.lab.invariants.base import Invariant
+from kafka_ctl.lab.invariants.checker import Checker
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.source import Source
+from kafka_ctl.views.ran import Call, Lines, Run, code_of
+from kafka_ctl.views.source import Source, source
 from kafka_ctl.views.whyelection import election
 from kafka_ctl.views.whyrules import broker, controller, partition, refused_write, replica, violation
+from kafka_ctl.views.whysteps import refused_command, response
 
 CHAIN = 12
 """The most causes that are told, the latest ones."""
@@ -31,7 +44,9 @@ class Why(NamedTuple):
     inputs: tuple[tuple[str, str], ...]
     decided: str
     otherwise: tuple[tuple[str, str], ...] = ()
-    source: Source | None = None
+    sources: tuple[Source, ...] = ()
+    lines: str = ""
+    """Why no line is marked, if none is."""
     causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -39,14 +54,16 @@ class Why(NamedTuple):
         lines += [f"  {name:<13} {text}" for name, text in (*self.inputs, ("decided", self.decided))]
         lines += [f"  otherwise     {what}: {then}" for what, then in self.otherwise]
         lines += [f"  cause {n:<7} {text}" for n, text in enumerate(self.causes, 1)]
-        return "\n".join(lines + ([f"\n{self.source}"] if self.source else []))
+        lines += [f"  lines         {self.lines}"] if self.lines else []
+        return "\n".join(lines + [f"\n{source}" for source in self.sources])
 
     def _repr_html_(self) -> str:
         rows = [("rule", self.rule), *self.inputs, ("decided", self.decided)]
         rows += [(f"otherwise: {what}", then) for what, then in self.otherwise]
         rows += [(f"cause {n}", text) for n, text in enumerate(self.causes, 1)]
+        rows += [("lines", self.lines)] if self.lines else []
         body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
-        code = f"<pre>{escape(str(self.source))}</pre>" if self.source else ""
+        code = "".join(f"<pre>{escape(str(source))}</pre>" for source in self.sources)
         return f"<b>{escape(self.title)}</b><table>{body}</table>{code}"
 
 
@@ -58,37 +75,114 @@ RULES: dict[str, Callable[[Trace, Record, Generation], dict[str, Any] | None]] =
     "controller": controller,
     "zk": refused_write,
     "violation": violation,
+    "event": refused_command,
+    "response": response,
 }
 """Kind of record -> what finds the rule behind it; None when it has none of its own."""
 
 
-def why(trace: Trace, seq: int, generation: str | Generation = "2.0") -> Why:
-    """Why the record `seq` of this trace came about; BadInput when there is no such record."""
+UNKNOWN = "Not known: only the story of a lab on virtual time can be told again to see which lines run."
+LOOKING = "The story is told again, to see which lines ran …"
+_WRITE: tuple[Callable[..., Any], ...] = (
+    PartitionStateMachine._moved, PartitionStateMachine._failed, PartitionStateMachine._record_election,
+    ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.say, Broker.record, Trace.about,
+    Commands._record_fault, EventQueue.record, ReplicaLogs._record, Checker.report, Invariant.broken,
+)  # fmt: skip
+RECORDERS = frozenset(map(code_of, _WRITE))
+"""Functions that only write a record down; what decided is their caller."""
+MACHINES = ("partitions.py", "replicas.py")
+
+
+def why(trace: Trace, seq: int, generation: str | Generation = "2.0", lines: Lines | None = None) -> Why:
+    """Why the record `seq` of this trace came about; BadInput when there is no such record.
+
+    `lines` finds out which lines ran, see `lines_of` in `views/ran.py`; without it none is marked but an election's.
+    """
     if not isinstance(seq, int) or not 0 <= seq < len(trace):
         raise BadInput(f"why({seq!r}): the trace has records 0 to {len(trace) - 1}")
+    found = _rule(trace, seq, Generation(generation))
+    by, at = found.get("by", ()), found.get("at", seq)
+    return _answer(trace, seq, found, lines([at], by).get(at) if lines else None)
+
+
+def _rule(trace: Trace, seq: int, generation: Generation) -> dict[str, Any]:
+    """The rule behind a record; where it has none of its own, what it follows from."""
     record = trace[seq]
-    chain = [caption([cause]) for cause in trace.causes(seq)[:-1]]
-    causes = tuple(dict.fromkeys(chain))[-CHAIN:]
     find = RULES.get(record.kind)
-    found = find(trace, record, Generation(generation)) if find else None
+    found = find(trace, record, generation) if find else None
     if found is None:
-        first = f"it follows from: {causes[-1]}" if causes else "nobody in the cluster caused it: it was asked for"
+        chain = trace.causes(seq)[:-1]
+        first = (
+            f"it follows from: {caption([chain[-1]])}" if chain else "nobody in the cluster caused it: it was asked for"
+        )
         found = {"rule": first, "inputs": (), "decided": caption([record])}
-    return Why(title=caption([record]), causes=causes, **found)
+    return found
 
 
-def why_data(trace: Trace, seqs: Sequence[int], generation: Generation) -> dict[str, Any]:
-    """The answer for the frame with these records, as data for the browser; of several the one that says most."""
-    ranked = sorted(seqs, key=lambda seq: (_rank(trace[seq]), seq))
-    answer = why(trace, ranked[0], generation)
-    title = answer.title + (f" (One of {len(seqs)}.)" if len(seqs) > 1 else "")
-    told = {"title": printable(title), "rule": printable(answer.rule), "decided": printable(answer.decided)}
+def _answer(trace: Trace, seq: int, found: dict[str, Any], run: Run | None) -> Why:
+    """The answer from a rule, and from the calls behind the record if they are known."""
+    record = trace[seq]
+    causes = tuple(dict.fromkeys(caption([cause]) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
+    by, marks = found.pop("by", ()), found.pop("ran", ())
+    found.pop("at", None)
+    if run is not None:
+        sources = tuple(source(call.code, call.ran) for call in _deciding(run, by))
+    else:  # what a real ZooKeeper refused, no function of ours did
+        sources = tuple(source(code_of(one), marks) for one in by if record.kind != "zk")
+    unmarked = UNKNOWN if run is None and not marks else ""
+    return Why(title=caption([record]), causes=causes, sources=sources, lines=unmarked, **found)
+
+
+def _deciding(run: Run, by: Sequence[Callable[..., Any]]) -> list[Call]:
+    """The functions to be shown: those the rule names, or else who made the record; of a move also who wanted it."""
+    acting = [call for call in run.stack if call.code not in RECORDERS]
+    shown = run.of(by) or acting[:1]
+    if acting and Path(acting[0].code.co_filename).name in MACHINES:
+        wanted = (call for call in acting if Path(call.code.co_filename).name not in MACHINES)
+        shown += [call for call in list(wanted)[:1] if call not in shown]
+    return shown
+
+
+def answers(trace: Trace, seqs: Sequence[int], generation: Generation, lines: Lines | None) -> Iterator[dict[str, Any]]:
+    """The answer for the frame with these records, as data for the browser: at once, and then with the lines that ran.
+
+    Of several records the one is explained that says most.
+    """
+    seq = most_telling(trace, seqs)
+    if lines is not None:
+        yield as_data(why(trace, seq, generation)._replace(lines=LOOKING), len(seqs))
+    yield as_data(why(trace, seq, generation, lines), len(seqs))
+
+
+def whys(
+    trace: Trace, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
+) -> list[dict[str, Any] | None]:
+    """The answers for many frames, None for one without records; the story is told again only once for all."""
+    seqs = [most_telling(trace, step) if step else None for step in steps]
+    rules = {seq: _rule(trace, seq, generation) for seq in seqs if seq is not None}
+    at = {seq: rule.get("at", seq) for seq, rule in rules.items()}
+    by = [one for rule in rules.values() for one in rule.get("by", ())]
+    runs = lines(at.values(), by) if lines else {}
+    told = {seq: _answer(trace, seq, rule, runs.get(at[seq])) for seq, rule in rules.items()}
+    return [None if seq is None else as_data(told[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)]
+
+
+def as_data(answer: Why, among: int = 1) -> dict[str, Any]:
+    """An answer as data for the browser; `among` is how many records its step has."""
+    title = answer.title + (f" (One of {among}.)" if among > 1 else "")
+    told = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
     pairs = {name: [[printable(a), printable(b)] for a, b in getattr(answer, name)] for name in ("inputs", "otherwise")}
-    code = answer.source and {"name": answer.source.name, "lines": [list(line) for line in answer.source.lines]}
-    return {**told, **pairs, "causes": [printable(text) for text in answer.causes], "source": code}
+    code = [{"name": one.name, "lines": [list(line) for line in one.lines]} for one in answer.sources]
+    plain = {name: printable(text) for name, text in told.items()}
+    return {**plain, **pairs, "causes": [printable(text) for text in answer.causes], "sources": code}
 
 
-def _rank(record: Record) -> int:
-    """What is most worth asking about in a step: what was refused, what was elected, what moved."""
+def most_telling(trace: Trace, seqs: Sequence[int]) -> int:
+    """Of a step's records the one that is most worth asking about: what was refused, was elected, moved."""
     order = ("violation", "election", "partition", "replica", "controller", "broker", "zk")
-    return (0 if record.error else 10) + (order.index(record.kind) if record.kind in order else len(order))
+
+    def rank(seq: int) -> tuple[int, int]:
+        kind = trace[seq].kind
+        return (0 if trace[seq].error else 10) + (order.index(kind) if kind in order else len(order)), seq
+
+    return min(seqs, key=rank)

@@ -10,8 +10,9 @@ from kafka_ctl.election import Election
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.views.fold import ids, loads
+from kafka_ctl.views.known import numbers
 from kafka_ctl.views.phrases import ring
-from kafka_ctl.views.source import source, watched
+from kafka_ctl.views.source import watched
 
 RULES = {
     "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
@@ -30,13 +31,18 @@ class Inputs:
         told = dict(word.split("=", 1) for word in (record.detail or "").split() if "=" in word)
         self.strategy = str(record.action)
         self.assigned = record.replicas or ()
-        self.isr, self.live = _numbers(told.get("isr_before", "")), _numbers(told.get("live", ""))
+        self.isr, self.live = numbers(told.get("isr_before", "")), numbers(told.get("live", ""))
         self.leader = told.get("leader_before", "-1")
         gone = set(self.isr) - set(record.isr if record.isr is not None else self.live)
         leaves = self.strategy == "controlled-shutdown"
-        self.leaving = tuple(sorted({*gone, *_numbers(self.leader)} - set(self.live))) if leaves else ()
+        self.leaving = tuple(sorted({*gone, *numbers(self.leader)} - set(self.live))) if leaves else ()
         self.unclean = record.target == "unclean"
         self.target = _target(trace, record) if self.strategy == "reassign" else self.assigned
+
+    @property
+    def hopeless(self) -> bool:
+        """Nobody assigned is live: then no record tells whether an unclean election was allowed."""
+        return self.strategy == "offline" and not set(self.assigned) & set(self.live)
 
     def call(self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None) -> tuple[Any, ...]:
         """The function of `election.py` and its arguments."""
@@ -69,7 +75,8 @@ def election(trace: Trace, record: Record, generation: Generation) -> dict[str, 
         "inputs": _told(inputs),
         "decided": said(decided),
         "otherwise": tuple(_otherwise(inputs, decided)),
-        "source": source(function, rules._first, ran=ran),
+        "by": (function, rules._first),
+        "ran": () if inputs.hopeless else ran,
     }
 
 
@@ -91,7 +98,7 @@ def _told(inputs: Inputs) -> tuple[tuple[str, str], ...]:
     if inputs.strategy == "offline":
         fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
         asked = "not asked for: somebody in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
-        rows.append(("Unclean", asked))
+        rows.append(("Unclean", "of no use: nobody assigned is live" if inputs.hopeless else asked))
     return tuple(rows)
 
 
@@ -114,10 +121,6 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
             other = inputs.decide(strategy)
             found.append((f"were the occasion {name}", said(other) if other != decided else "the same"))
     return found
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    return tuple(int(word) for word in text.split(",") if word.isdecimal())
 
 
 def _target(trace: Trace, record: Record) -> tuple[int, ...]:

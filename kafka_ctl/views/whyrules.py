@@ -15,11 +15,28 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.known import known
 from kafka_ctl.views.phrases import ring
-from kafka_ctl.views.source import source
+from kafka_ctl.views.source import watched
 from kafka_ctl.views.whyelection import election
+from kafka_ctl.views.whysteps import note
+from kafka_ctl.zookeeper.tree import Tree
+from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
 Found = dict[str, Any] | None
+READS = ("get", "exists", "children")
+OTHERWISE = {
+    "BADVERSION": ("had nobody written in between", "the write would have succeeded"),
+    "NODEEXISTS": ("had it come first", "the znode would be its own"),
+    "NONODE": ("had it existed", "the write would have succeeded"),
+}
+"""ZooKeeper's refusal -> on what condition it would have been none."""
+FENCE = (
+    "Every write of a controller is bound to the version of /controller_epoch that it was elected with (KAFKA-6082).",
+    "the write is fenced off; another controller has been elected since, so this one resigns",
+    ("were it still the controller", "the write would have succeeded"),
+)
+"""Rule, outcome and alternative of a write that came from a controller of yesterday."""
 
 
 def partition(trace: Trace, record: Record, generation: Generation) -> Found:
@@ -27,28 +44,27 @@ def partition(trace: Trace, record: Record, generation: Generation) -> Found:
     table = PARTITION[generation]
     if not {record.source, record.target} <= set(table.states):
         return None
+    vote = _election_of(trace, record)
     if record.error:
-        vote = _election_of(trace, record)
-        if record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None:
-            return election(trace, vote, generation)
-        return _refused(table, record)
-    if record.action == "elect":
-        vote = _election_of(trace, record)
-        return election(trace, vote, generation) if vote is not None else None
-    if record.action == "initialize":
-        machine = source(PartitionStateMachine._initialize, holding="LeaderAndIsr(live[0], live")
-        inputs = (("Assigned", ring(record.replicas)), ("Live", ring(record.isr)))
-        dead = [b for b in record.replicas or () if b not in (record.isr or ())]
-        late = f"; {ring(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
-        first = (record.replicas or (None,))[0]
-        otherwise = ((f"had broker {record.leader} been dead", "the next live replica would lead"),)
-        led = "the preferred one" if record.leader == first else f"broker {first} is preferred, but dead"
-        decided = f"broker {record.leader} leads ({led}), ISR {ring(record.isr)}{late}"
-        return _move(table, record) | {
-            "rule": "Nothing has been written yet: the first live assigned replica leads, all live ones are in sync.",
-            "inputs": inputs, "decided": decided, "otherwise": otherwise, "source": machine,
-        }  # fmt: skip
-    return _move(table, record) | {"source": source(PartitionStateMachine._move, holding="self._moved(tp")}
+        in_vain = record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None
+        if not in_vain:
+            return _refused(trace, table, record)
+    if record.action != "initialize":
+        if vote is not None and (found := election(trace, vote, generation)) is not None:
+            return found | {"at": vote.seq}
+        return _move(trace, table, record)
+    inputs = (("Assigned", ring(record.replicas)), ("Live", ring(record.isr)))
+    dead = [b for b in record.replicas or () if b not in (record.isr or ())]
+    late = f"; {ring(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
+    first = (record.replicas or (None,))[0]
+    led = "the preferred one" if record.leader == first else f"broker {first} is preferred, but dead"
+    return {
+        "rule": "Nothing has been written yet: the first live assigned replica leads, all live ones are in sync.",
+        "inputs": inputs,
+        "decided": f"broker {record.leader} leads ({led}), ISR {ring(record.isr)}{late}",
+        "otherwise": ((f"had broker {record.leader} been dead", "the next live replica would lead"),),
+        "by": (PartitionStateMachine._initialize,),
+    }
 
 
 def replica(trace: Trace, record: Record, generation: Generation) -> Found:
@@ -57,42 +73,42 @@ def replica(trace: Trace, record: Record, generation: Generation) -> Found:
     if not {record.source, record.target} <= set(table.states):
         return None
     if record.error:
-        return _refused(table, record)
-    method = getattr(ReplicaStateMachine, f"_{record.action}", ReplicaStateMachine._move)
-    if record.action == "create":
-        method = ReplicaStateMachine._start_following
-    return _move(table, record) | {"source": source(method, holding="self._moved(")}
+        return _refused(trace, table, record)
+    name = "_start_following" if record.action == "create" else f"_{record.action}"
+    return _move(trace, table, record) | {"by": (getattr(ReplicaStateMachine, name, ReplicaStateMachine._move),)}
 
 
-def _move(table: TransitionTable, record: Record) -> dict[str, Any]:
-    """What the table says of a legal move."""
+def _move(trace: Trace, table: TransitionTable, record: Record) -> dict[str, Any]:
+    """What the table says of a legal move, and what the controller knew."""
     row = table.find("", record.source or "", record.target or "")
     others = [short(state) for state in table.following(record.source or "") if state != record.target]
     legal = ", ".join(others) or "nothing else"
     return {
         "rule": f"{short(row.source)} → {short(row.target)} is a legal move ({row.action}): {row.effect}.",
-        "inputs": (("State", short(row.source)), ("Asked for", short(row.target))),
+        "inputs": (("State", short(row.source)), ("Asked for", short(row.target)), *known(trace, record)),
         "decided": f"it is {short(row.target)}",
         "otherwise": (("also legal from here", legal),),
     }
 
 
-def _refused(table: TransitionTable, record: Record) -> dict[str, Any]:
+def _refused(trace: Trace, table: TransitionTable, record: Record) -> dict[str, Any]:
     """A move that was not made: illegal, or legal and impossible."""
     start, wanted = record.source or "", record.target or ""
-    inputs = (("State", short(start)), ("Asked for", short(wanted)))
-    legal = table.allows(start, wanted)
-    entered = ", ".join(map(short, table.previous(wanted))) or "nowhere"
-    rule = f"The table has no row {short(start)} → {short(wanted)}: {short(wanted)} is entered from {entered}."
-    if legal:
-        rule = f"The move is legal, but it could not be carried out: {record.detail or record.error}"
-    machine = PartitionStateMachine if table.name == "partition" else ReplicaStateMachine
-    code = source(machine._failed, holding="error=") if legal else source(TransitionTable.find, holding="raise")
     following = ", ".join(short(state) for state in table.following(start)) or "nothing"
-    return {
-        "rule": rule, "inputs": inputs, "decided": f"refused: it stays {short(start)}",
-        "otherwise": (("legal from here", following),), "source": code,
-    }  # fmt: skip
+    found = {
+        "inputs": (("State", short(start)), ("Asked for", short(wanted)), *known(trace, record)),
+        "decided": f"refused: it stays {short(start)}",
+        "otherwise": (("legal from here", following),),
+    }
+    if table.allows(start, wanted):
+        return found | {
+            "rule": f"The move is legal, but it could not be carried out: {record.detail or record.error}",
+            "otherwise": (("without that", f"it would be {short(wanted)}"),),
+        }
+    entered = ", ".join(map(short, table.previous(wanted))) or "nowhere"
+    ran = watched(table.find, "", start, wanted)[1]
+    rule = f"The table has no row {short(start)} → {short(wanted)}: {short(wanted)} is entered from {entered}."
+    return found | {"rule": rule, "by": (TransitionTable.find,), "ran": ran}
 
 
 def broker(trace: Trace, record: Record, generation: Generation) -> Found:
@@ -109,8 +125,7 @@ def broker(trace: Trace, record: Record, generation: Generation) -> Found:
             inputs = (("Assigned", ring(record.replicas)), ("Broker", str(record.broker)))
         decided, method = "this partition's part of the request is ignored", ReplicaManager._problem
         otherwise = (("with a higher leader epoch", "it would have led or followed as told"),)
-        return {"rule": rule, "inputs": inputs, "decided": decided, "otherwise": otherwise,
-                "source": source(method, holding="error, detail")}  # fmt: skip
+        return {"rule": rule, "inputs": inputs, "decided": decided, "otherwise": otherwise, "by": (method,)}
     kind = "broker" if "broker_epoch" in told else "controller"
     given = told.get("broker_epoch", str(record.controller_epoch))
     return {
@@ -119,12 +134,12 @@ def broker(trace: Trace, record: Record, generation: Generation) -> Found:
         "decided": "the whole request is refused: it comes from a controller that has been replaced"
         if kind == "controller" else "the whole request is refused: it was meant for an earlier life of this broker",
         "otherwise": ((f"with {kind} epoch {told.get('latest', '?')} or more", "it would have been obeyed"),),
-        "source": source(ReplicaManager._stale, holding=f"request.{kind}_epoch <"),
+        "by": (ReplicaManager._stale,),
     }  # fmt: skip
 
 
 def controller(trace: Trace, record: Record, generation: Generation) -> Found:
-    """Who became controller, and who came too late."""
+    """Who became controller, who came too late, and what it decides in office."""
     told = {
         "elected": "it is the controller: /controller did not exist, and its own create came first",
         "already_elected": "it stands by and watches /controller",
@@ -132,13 +147,13 @@ def controller(trace: Trace, record: Record, generation: Generation) -> Found:
         "elected_and_resigned": "it stands by: who was elected is gone again",
     }
     if record.action not in told:
-        return None
+        return note(trace, record, generation)
     return {
         "rule": "Who creates the ephemeral znode /controller is the controller; it is theirs until their session ends.",
         "inputs": (("Broker", str(record.broker if record.broker is not None else record.actor)),),
         "decided": told[record.action],
         "otherwise": (("had another broker come first", "that one would be the controller"),),
-        "source": source(leadership._elect, holding=f'"{record.action}"'),
+        "by": (leadership._elect,),
     }  # fmt: skip
 
 
@@ -150,13 +165,19 @@ def refused_write(trace: Trace, record: Record, generation: Generation) -> Found
         "NODEEXISTS": ("A znode is created once: the second create fails.", "somebody else came first"),
         "NONODE": ("What does not exist cannot be written or deleted.", "it is gone, or was never there"),
     }  # fmt: skip
-    if record.error not in rules:
+    if record.error not in rules or record.action in READS:
         return None
     rule, decided = rules[record.error]
+    otherwise = OTHERWISE[record.error]
+    if record.action == "multi" and record.path == ControllerEpochZNode.path() and record.error == "BADVERSION":
+        rule, decided, otherwise = FENCE
     inputs = [("Path", record.path or ""), ("Operation", record.action)]
     if record.zk_version is not None:
         inputs.append(("Version", str(record.zk_version)))
-    return {"rule": rule, "inputs": tuple(inputs), "decided": f"{record.error}: {decided}"}
+    return {
+        "rule": rule, "inputs": tuple(inputs), "decided": f"{record.error}: {decided}", "otherwise": (otherwise,),
+        "by": (Tree.problem,),
+    }  # fmt: skip
 
 
 def violation(trace: Trace, record: Record, generation: Generation) -> Found:
@@ -171,14 +192,14 @@ def violation(trace: Trace, record: Record, generation: Generation) -> Found:
         "inputs": (("Invariant", invariant.id), ("Known as", record.error or "nothing that Kafka does")),
         "decided": (record.detail or "it is broken").removeprefix(f"{invariant.id}: "),
         "otherwise": tuple((f"with {way.field}={not way.value}", "Kafka would have kept to it") for way in ways),
-        "source": source(*checks, holding="self.broken("),
+        "by": tuple(checks),
     }
 
 
 def _election_of(trace: Trace, record: Record) -> Record | None:
-    """The last election for the partition before this record, by the same controller."""
+    """The election for the partition that this record follows from, if there was one."""
     same = (record.topic, record.partition, record.actor)
     for r in reversed(trace.records[: record.seq]):
-        if r.kind == "election" and (r.topic, r.partition, r.actor) == same:
-            return r
+        if (r.topic, r.partition, r.actor) == same and r.kind in ("election", "partition"):
+            return r if r.kind == "election" else None
     return None

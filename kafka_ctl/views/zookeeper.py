@@ -79,9 +79,9 @@ class ZooKeeperView:
         """The union of all trees as DOT."""
         lines = [
             "digraph zookeeper {",
-            f'  graph [rankdir=LR ordering=out pad=0.1 nodesep=0.12 ranksep=0.45 fontname="{FONT}"];',
-            "  node [shape=box style=rounded fixedsize=true width=2.05 height=0.46",
-            f'        fontname="{FONT}" fontsize=11];',
+            f'  graph [rankdir=LR ordering=out pad=0.1 nodesep=0.12 ranksep=0.3 fontname="{FONT}"];',
+            "  node [shape=box style=rounded fixedsize=true width=2.3 height=0.48",
+            f'        fontname="{FONT}" fontsize=12];',
             "  edge [arrowhead=none];",
         ]
         number = {name: f"z{i}" for i, name in enumerate(self.nodes)}
@@ -186,7 +186,7 @@ def _dressed(part: Part) -> Part:
         return part
     box: Box = part.box
     one, two = part.texts
-    texts = (one._replace(bold=True, y=box.y + 14), two._replace(size=10, y=box.y + 27))
+    texts = (one._replace(bold=True, y=box.y + 14), two._replace(size=11.5, y=box.y + 28))
     return replace(part, texts=texts, title=name, of=f"broker:{name}" if kind == "session" else "")
 
 
