@@ -210,10 +210,10 @@ def diagrams(check: bool) -> int:
 def docs(check: bool) -> int:
     """Write what is generated of docs/ anew: commands and the lab, what differs, what must be true, famous bugs."""
     from kafka_ctl import differences, reference
-    from kafka_ctl.lab.invariants import page as invariants_page
-    from kafka_ctl.museum import page as museum_page
+    from kafka_ctl.lab.invariants import page as invariants
+    from kafka_ctl.museum import page as museum
 
-    folder, pages = ROOT / "docs", (reference, differences, invariants_page, museum_page)
+    folder, pages = ROOT / "docs", [module.PAGE for module in (reference, differences, invariants, museum)]
     if check:
         return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
     for page in pages:

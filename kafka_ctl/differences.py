@@ -1,20 +1,15 @@
-"""The page `docs/generations.md`: what distinguishes the generations, side by side, from the fields of `Generation`.
-
-`kafka-ctl docs` writes it and `kafka-ctl docs --check` fails when it is stale.
-"""
+"""The page `docs/generations.md`: what distinguishes the generations, side by side, from the fields of `Generation`."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from kafka_ctl.generation import DEFECTS, DIFFERENCES, GENERATIONS, Generation
+from kafka_ctl.page import Page
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.reference import table
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import Tables, short
-
-NAME = "generations.md"
 
 AREAS = {
     "Threads, sessions and who is controller": """
@@ -76,19 +71,7 @@ def page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write(folder: Path) -> Path:
-    """Write the page into this folder; returns the file."""
-    path = folder / NAME
-    path.write_text(page(), encoding="utf-8")
-    return path
-
-
-def check(folder: Path) -> list[str]:
-    """What is wrong with the page in this folder, one sentence each; empty when it is as it should be."""
-    path = folder / NAME
-    if not path.is_file():
-        return [f"{path.name} is missing"]
-    return [] if path.read_text(encoding="utf-8") == page() else [f"{path.name} is stale"]
+PAGE = Page("generations.md", page)
 
 
 def _row(field: Any) -> tuple[str, ...]:

@@ -172,7 +172,7 @@ class Generation:
 
     def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:
         base = name.name if isinstance(name, Generation) else name
-        if base not in GENERATIONS:
+        if not isinstance(base, str) or base not in GENERATIONS:
             raise UnknownName("generation", base, GENERATIONS)
         values = {f.name: f.metadata["values"][base] for f in FIELDS}
         if isinstance(name, Generation):

@@ -1,7 +1,4 @@
-"""The reference, `docs/reference.md`, generated from what it describes, so that it cannot say anything else.
-
-`kafka-ctl docs` writes it and `kafka-ctl docs --check` fails when it is stale.
-"""
+"""The reference, `docs/reference.md`, generated from what it describes, so that it cannot say anything else."""
 
 from __future__ import annotations
 
@@ -11,7 +8,6 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import Field, fields
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import click
@@ -21,12 +17,12 @@ from kafka_ctl import errors
 from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.page import Page
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import Tables
 from kafka_ctl.views.frames import VIEWS
 
-NAME = "reference.md"
 Rows = Iterable[Sequence[object]]
 
 
@@ -47,19 +43,7 @@ def reference() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def write(folder: Path) -> Path:
-    """Write the page into this folder; returns the file."""
-    path = folder / NAME
-    path.write_text(reference(), encoding="utf-8")
-    return path
-
-
-def check(folder: Path) -> list[str]:
-    """What is wrong with the page in this folder, one sentence each; empty when it is as it should be."""
-    path = folder / NAME
-    if not path.is_file():
-        return [f"{path.name} is missing"]
-    return [] if path.read_text(encoding="utf-8") == reference() else [f"{path.name} is stale"]
+PAGE = Page("reference.md", reference)
 
 
 def table(head: Sequence[str], rows: Rows) -> str:

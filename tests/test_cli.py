@@ -9,7 +9,9 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -193,18 +195,25 @@ def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatc
     assert (told.status, told.err) == (1, "kafka-ctl: Java is needed for 4000 and None; get one\n")
 
 
-@pytest.mark.parametrize(("command", "module"), [("diagrams", "views.diagrams"), ("docs", "reference")])
+@pytest.mark.parametrize(
+    ("command", "place", "stand_in"),
+    [
+        ("diagrams", "views.diagrams.check", lambda check: check),
+        ("docs", "reference.PAGE", lambda check: SimpleNamespace(check=check)),
+    ],
+)
 def test_checks_end_with_1_when_something_is_stale(
-    run: Runner, monkeypatch: pytest.MonkeyPatch, command: str, module: str
+    run: Runner, monkeypatch: pytest.MonkeyPatch, command: str, place: str, stand_in: Callable
 ) -> None:
     """One line for each problem, with the cure; 0 when there is none."""
-    monkeypatch.setattr(f"kafka_ctl.{module}.check", lambda folder: ["a is stale", "b is missing"])
+    problems = ["a is stale", "b is missing"]
+    monkeypatch.setattr(f"kafka_ctl.{place}", stand_in(lambda folder: problems))
     told = run(command, "--check")
     assert (told.status, told.err) == (
         1, f"kafka-ctl: a is stale; `kafka-ctl {command}` makes it anew\n"
            f"kafka-ctl: b is missing; `kafka-ctl {command}` makes it anew\n",
     )  # fmt: skip
-    monkeypatch.setattr(f"kafka_ctl.{module}.check", lambda folder: [])
+    problems.clear()
     assert run(command, "--check").status == 0
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from labs import acting
 from machines import requests
 
 from kafka_ctl import Lab
-from kafka_ctl.controller.controller import Controller
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import (
@@ -30,12 +30,6 @@ def lab() -> Iterator[Lab]:
         assert opened.controller is not None
         assert opened.controller.id == 2
         yield opened
-
-
-def acting(lab: Lab) -> Controller:
-    controller = lab._world.acting()
-    assert controller is not None
-    return controller
 
 
 def write(lab: Lab, op: Create | Set | Delete) -> None:

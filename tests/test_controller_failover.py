@@ -6,28 +6,19 @@ import asyncio
 import json
 
 import pytest
+from labs import acting, settled
 
 from kafka_ctl import Lab
 from kafka_ctl.controller import events
-from kafka_ctl.controller.controller import Controller
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
-
-def acting(lab: Lab) -> Controller:
-    controller = lab._world.acting()
-    assert controller is not None
-    return controller
+QUIET = {"auto.leader.rebalance.enable": False}
 
 
-def opened(**options: object) -> Lab:
+def opened() -> Lab:
     """Three brokers and two partitions; broker 2 is controller."""
-    lab = Lab(brokers=3, seed=7, config={"auto.leader.rebalance.enable": False}, **options)  # type: ignore[arg-type]
-    lab.create_topic("orders", assignment={0: [1, 2, 3], 1: [2, 3, 1]})
-    lab.settle()
-    assert lab.controller is not None
-    assert lab.controller.id == 2
-    return lab
+    return settled("2.0", {"orders": {0: [1, 2, 3], 1: [2, 3, 1]}}, 3, QUIET, seed=7, controller=2)
 
 
 def told(lab: Lab, since: int, actor: str) -> list[str]:

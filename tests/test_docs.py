@@ -12,11 +12,11 @@ import click
 import pytest
 
 import kafka_ctl
-from kafka_ctl import reference
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.cli import SECTIONS, VIEWS, app
 from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.reference import PAGE
 from kafka_ctl.views import frames
 
 DOCS = ROOT / "docs"
@@ -25,21 +25,21 @@ STORIES = sorted((ROOT / "tests/traces").glob("*.txt"))
 
 
 def page() -> str:
-    return (DOCS / reference.NAME).read_text("utf-8")
+    return (DOCS / PAGE.name).read_text("utf-8")
 
 
 def test_the_reference_is_fresh() -> None:
     """`kafka-ctl docs` would change nothing."""
-    assert reference.check(DOCS) == []
+    assert PAGE.check(DOCS) == []
 
 
 def test_a_stale_or_missing_reference_is_said(tmp_path: Path) -> None:
     """And written anew on demand."""
-    assert reference.check(tmp_path) == ["reference.md is missing"]
-    path = reference.write(tmp_path)
-    assert reference.check(tmp_path) == []
+    assert PAGE.check(tmp_path) == ["reference.md is missing"]
+    path = PAGE.write(tmp_path)
+    assert PAGE.check(tmp_path) == []
     path.write_text(path.read_text("utf-8").replace("Ask for a topic", "Make a topic"), "utf-8")
-    assert reference.check(tmp_path) == ["reference.md is stale"]
+    assert PAGE.check(tmp_path) == ["reference.md is stale"]
 
 
 @pytest.mark.parametrize("name", kafka_ctl.__all__)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from labs import acting, settled
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.controller.controller import Controller
@@ -20,18 +21,7 @@ generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 def opened(generation: str | Generation, brokers: int = 4, **config: object) -> Lab:
     """Brokers, of which 1 is controller, and a topic on 2 and 3."""
-    lab = Lab(brokers=brokers, generation=generation, seed=1, config=SETTINGS | config)
-    lab.create_topic("orders", assignment={0: [2, 3], 1: [3, 2]})
-    lab.settle()
-    assert lab.controller is not None
-    assert lab.controller.id == 1
-    return lab
-
-
-def acting(lab: Lab) -> Controller:
-    controller = lab._world.acting()
-    assert controller is not None
-    return controller
+    return settled(generation, {"orders": {0: [2, 3], 1: [3, 2]}}, brokers, SETTINGS | config)
 
 
 def told(lab: Lab, since: int, broker: int) -> list[str]:

@@ -14,8 +14,9 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import DEFECTS, FIELDS, Generation
 from kafka_ctl.lab.invariants import INVARIANTS
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, page, tale
+from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, tale
 from kafka_ctl.museum.exhibit import STORIES
+from kafka_ctl.museum.page import PAGE
 
 TALES = Path(__file__).parent / "tales"
 TICKETS = {field.name: field.metadata["ticket"] for field in FIELDS}
@@ -183,12 +184,12 @@ def test_the_check_ends_with_1_when_an_exhibit_fails(
 
 
 def test_the_page_is_fresh() -> None:
-    assert page.check(ROOT / "docs") == []
+    assert PAGE.check(ROOT / "docs") == []
 
 
 def test_a_stale_or_missing_page_is_said(tmp_path: Path) -> None:
-    assert page.check(tmp_path) == ["museum.md is missing"]
-    path = page.write(tmp_path)
-    assert page.check(tmp_path) == []
+    assert PAGE.check(tmp_path) == ["museum.md is missing"]
+    path = PAGE.write(tmp_path)
+    assert PAGE.check(tmp_path) == []
     path.write_text(path.read_text("utf-8") + "more\n", "utf-8")
-    assert page.check(tmp_path) == ["museum.md is stale"]
+    assert PAGE.check(tmp_path) == ["museum.md is stale"]

@@ -22,7 +22,7 @@ NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".i
 ORDER = """
     errors
     cluster table assignment scala
-    partition replica election generation trace describe java
+    partition replica election generation trace describe java page
     lab.clock lab.costs lab.loop
     zookeeper
     brokers reassign
@@ -43,7 +43,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 """
 
 CORE = """
-    errors cluster table partition replica election assignment generation trace describe scala
+    errors cluster table partition replica election assignment generation trace describe scala page
     controller brokers reassign lab museum explore zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -293,10 +294,8 @@ def test_a_session_outlives_a_restart_of_the_server(server: EmbeddedServer) -> N
     world.run(a.session.children("/", watch=True))
     server.kill()
     world.clock.wait(lambda: a.states == ["Disconnected"], 20)
-    asked = time.monotonic()
-    with pytest.raises(errors.ConnectionLoss):
+    with pytest.raises(errors.ConnectionLoss):  # at once: it does not wait until there is a server again
         world.run(a.session.send([Get("/x")] * 5, 2))
-    assert time.monotonic() - asked < 5
     server.restart()
     world.clock.wait(lambda: a.states == ["Disconnected", "Connected"], 20)
     data, stat = world.run(a.session.get("/x"))
@@ -371,18 +370,19 @@ def test_what_is_under_way_fails_when_the_server_dies(server: EmbeddedServer) ->
             await sending
 
     world.run(lose())
-    begun = time.monotonic()
-    world.close()
-    assert time.monotonic() - begun < 15, "closing does not wait for ever for a dead server"
+    closing = threading.Thread(target=world.close, daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive(), "closing waits for a dead server"
 
 
-def test_a_dead_address_is_named_with_the_cure() -> None:
+def test_a_dead_address_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After as long as was asked for; the usual time would be over only after this test has given up."""
+    monkeypatch.setattr("kafka_ctl.zookeeper.remote.CONNECT_SECONDS", 1000)
     world = RealWorld("127.0.0.1:1/kit")
     store = world.add_store(connect_seconds=1)
-    begun = time.monotonic()
     with pytest.raises(errors.Unavailable, match=r"127\.0\.0\.1:1 does not answer; .*kafka-ctl zookeeper"):
         world.run(world.connect(store=store))
-    assert time.monotonic() - begun < 4
     world.close()
 
 
