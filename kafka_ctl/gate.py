@@ -26,6 +26,8 @@ class Step(NamedTuple):
     counts: bool = False
 
 
+# One file's tests stay together, and so do those that share a Spark session or a server.
+TESTS = ("-n2", "--dist=loadfile", "tests")
 # Every cell of a notebook needs the same kernel, which only the `loadscope` way of sharing out respects.
 NOTEBOOKS = (
     "--nbval",
@@ -41,7 +43,7 @@ STEPS = (
     Step("lint", ("ruff", "check", ".")),
     Step("types", ("mypy",)),
     Step("diagrams", ("kafka_ctl", "diagrams", "--check")),
-    Step("tests", ("pytest", "tests"), counts=True),
+    Step("tests", ("pytest", *TESTS), counts=True),
     Step("notebooks", ("pytest", *NOTEBOOKS), counts=True),
 )
 

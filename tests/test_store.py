@@ -532,11 +532,12 @@ async def test_operations_and_watches_are_recorded_with_their_causes(world: Worl
     await a.session.get("/x", watch=True)
     await a.session.children("/x", watch=True)
     await b.session.set("/x", b"1")
+    await world.until(lambda: len(seen) == 1)
     await b.session.create("/x/e", b"{}", ephemeral=True)
+    await world.until(lambda: len(seen) == 2)
     await refused(errors.BadVersion, b.session.set("/x", b"2", 0))
     await b.session.send([Multi((Set("/x", b"3"), Check("/x", 9)))])
     await b.session.send([Multi((Check("/x", 1), Set("/x", b"4"), Delete("/x/e")))])
-    await world.until(lambda: len(seen) == 2)
     await a.session.exists("/no")
     start = next(r.seq for r in world.trace if r.action == "get")
     told = [

@@ -105,6 +105,14 @@ def test_costs_that_cannot_be(costs: str, words: str) -> None:
 # Ctrl-C
 
 
+@pytest.fixture(autouse=True)
+def python_has_ctrl_c() -> Iterator[None]:
+    """PySpark, once some test has started it in this process, has a handler of its own."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def interrupt_at(lab: Lab, size: int) -> None:
     """Ctrl-C arrives in the middle of a callback: while record `size` is being written."""
 

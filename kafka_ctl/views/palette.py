@@ -121,17 +121,23 @@ STYLES: dict[str, Slots] = {
     "wire": {
         "body": {"fill": "none", "stroke": "$line", "stroke-width": "1.2"},
         "head": {"fill": "$line", "stroke": "none"},
-        "label": {"fill": "$dim"},
+        "label": {"fill": "$dim", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
     },
     "legal": {
         "body": {"stroke": "$leader", "stroke-width": "1.8", "stroke-dasharray": "6 3"},
         "head": {"fill": "$leader"},
-        "label": {"fill": "$leader"},
+        "label": {"fill": "$leader", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
     },
     "taken": {
         "body": {"stroke": "$good", "stroke-width": "3"},
         "head": {"fill": "$good"},
-        "label": {"fill": "$good", "font-weight": "700"},
+        "label": {
+            "fill": "$good",
+            "font-weight": "700",
+            "stroke": "$page",
+            "stroke-width": "3",
+            "paint-order": "stroke",
+        },
     },
     "broken": {"body": {"stroke": "$off_line", "stroke-dasharray": "2 4"}},
     "event": {"body": {"fill": "$good", "stroke": "none"}},

@@ -103,7 +103,7 @@ class OldRequestsAreRefused(Invariant):
             text = f"broker {broker} obeyed a request ({record.action}) of epoch {epoch} after one of epoch {newest}"
             self.broken(record, text, broker, record.action, "controller")
         if asked.seq < self.registered.get(broker, -1):
-            text = f"broker {broker} obeyed a request ({record.action}) that was sent to it before it registered itself anew"
+            text = f"broker {broker} obeyed a request ({record.action}) sent to it before it registered itself anew"
             self.broken(record, text, broker, record.action, "broker")
         self.newest[broker] = max(epoch, newest)
 
