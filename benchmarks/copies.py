@@ -24,7 +24,7 @@ from kafka_ctl.history.schema import to_arrow
 
 SIMULATED, HOURS, SEED = 48, 24, 1
 """How many clusters are really simulated, for how long, and the seed of the first."""
-BUCKETS = 16
+BUCKETS = 8
 
 Parts = list[tuple[str, pa.Table]]
 _tables: list[pa.Table] = []

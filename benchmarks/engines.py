@@ -4,7 +4,7 @@ python -m benchmarks.engines 1 10 100      sizes in million records; writes 4 MB
 python -m benchmarks.engines --plain 10    Spark on our layout beside Spark on one folder for each cluster
 
 Each engine is a process; a question goes to one after the other, so that whatever else the machine does slows all of
-them alike. All must give the same answer: rows, and the sum of each column. Times are the better of two runs
+them alike. All must give the same answer: rows, and the sum of each column. Times are the best of five runs
 after that; processor time is less disturbed by others than seconds are. `pip install -e '.[bench]'` brings DuckDB and
 polars. The data are copies of really simulated histories (`benchmarks/copies.py`).
 """
@@ -22,7 +22,7 @@ from benchmarks import copies
 from benchmarks.engine import QUESTIONS, Engine
 
 ENGINES = ("spark", "duckdb", "polars")
-CORES, RUNS = 2, 2
+CORES, RUNS = 2, 5
 DERIVED = ("broker_churn", "homecoming", "unavailability_by")
 """Not measured: they sum up what departures, imbalance and unavailability answer, which are."""
 
@@ -42,7 +42,7 @@ def same(digests: dict[str, dict[str, Any]]) -> None:
 
 
 def measure(question: str, engines: dict[str, Engine]) -> Times:
-    """The better of some runs of each engine, in turn, after one that compares the answers."""
+    """The best of some runs of each engine, in turn, after one that compares the answers."""
     same({name: engine.run("digest", question)[2] for name, engine in engines.items()})
     runs = [{name: engine.run("ask", question)[:2] for name, engine in engines.items()} for _ in range(RUNS)]
     return {name: (min(run[name][0] for run in runs), min(run[name][1] for run in runs)) for name in engines}

@@ -9,14 +9,15 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
 _QUERY = """
-WITH moves AS (
-    SELECT kind AS machine, source, target, NULL AS action, error IS NULL AS made, error IS NOT NULL AS refused
-    FROM {records} WHERE kind IN ('partition', 'replica') AND source IS NOT NULL
-    UNION ALL SELECT machine, source, target, action, false, false FROM {legal}
+WITH seen AS (
+    SELECT kind AS machine, source, target, NULL AS action,
+           count_if(error IS NULL) AS made, count_if(error IS NOT NULL) AS refused
+    FROM {records} WHERE kind IN ('partition', 'replica') AND source IS NOT NULL GROUP BY kind, source, target
+    UNION ALL VALUES <legal>
 )
 SELECT machine, source, target, max(action) IS NOT NULL AS legal, max(action) AS action,
-       count_if(made) AS made, count_if(refused) AS refused
-FROM moves GROUP BY machine, source, target
+       sum(made) AS made, sum(refused) AS refused
+FROM seen GROUP BY machine, source, target
 """
 
 
@@ -27,11 +28,9 @@ def transition_counts(records: Records, generation: str = "2.0") -> DataFrame:
     `replica`), `source`, `target`, `legal`, `action` (null for an illegal pair), `made` and `refused`
     (counts; a legal move is refused when, say, nobody can lead). `made == 0` is an edge never taken.
     """
-    df = frame(records)
-    rows = [
-        (name, str(move.source), str(move.target), move.action)
+    legal = [
+        f"('{name}', '{move.source}', '{move.target}', '{move.action}', 0, 0)"
         for name, tables in (("partition", PARTITION), ("replica", REPLICA))
         for move in tables[generation].rows
     ]
-    legal = df.sparkSession.createDataFrame(rows, "machine string, source string, target string, action string")
-    return ask(_QUERY, records=df, legal=legal)
+    return ask(_QUERY.replace("<legal>", ", ".join(legal)), records=frame(records))
