@@ -80,7 +80,7 @@ def installs(root: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not condition():

@@ -259,7 +259,7 @@ def test_zookeeper_runs_in_the_foreground(tmp_path: Path) -> None:
         socket.create_connection(("127.0.0.1", int(address[1])), 5).close()
         process.send_signal(signal.SIGINT)
         try:
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
     assert (tmp_path / "data").is_dir()

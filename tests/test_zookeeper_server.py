@@ -44,7 +44,7 @@ def outsider(shared: EmbeddedServer) -> Iterator[KazooClient]:
     client.close()
 
 
-def wait(holds: Callable[[], object], limit: float = 20) -> None:
+def wait(holds: Callable[[], object], limit: float = 60) -> None:
     end = time.monotonic() + limit
     while not holds():
         assert time.monotonic() < end, "what was waited for did not come"
@@ -179,7 +179,7 @@ def test_serving_in_the_foreground_ends_with_ctrl_c(server: EmbeddedServer, tmp_
         port = int(said.split(";")[0].rpartition(":")[2])
         assert four_letter_word(port, "ruok") == "imok"
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert four_letter_word(port, "ruok") == ""
 
 

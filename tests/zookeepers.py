@@ -57,7 +57,7 @@ class World:
         client.session = await (store or self.store).connect(actor, timeout, client.events.append, client.states.append)
         return client
 
-    async def until(self, holds: Callable[[], Any], limit: float = 20) -> None:
+    async def until(self, holds: Callable[[], Any], limit: float = 60) -> None:
         """Wait until something holds; fails after `limit` seconds of this world's time."""
         end = self.clock.now() + limit
         while not holds():
