@@ -99,6 +99,18 @@ def test_a_stopped_session_starts_again() -> None:
     assert session.spark().range(4).count() == 4
 
 
+def test_a_collector_that_the_environment_names_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java does not start with two of them."""
+    session.stop()
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:+UseSerialGC")
+    assert session.spark().range(2).count() == 2
+    assert session._gateway is not None and "-XX:+UseParallelGC" not in session._gateway.args
+    session.stop()
+    monkeypatch.delenv("JAVA_TOOL_OPTIONS")
+    assert session.spark().range(2).count() == 2
+    assert "-XX:+UseParallelGC" in session._gateway.args
+
+
 def test_java_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """With its own last words, and the next call may still succeed."""
     session.stop()
