@@ -84,9 +84,9 @@ def generate(
     """Simulate `clusters` clusters for `hours` of their time and write their traces to the folder `out`.
 
     The clusters are drawn from `workload`, and `seed` decides the draw. With `spark` the work is done in its
-    tasks; with None in this process, or in `processes` of them. `buckets` is the number of files of each
-    kind, and so the most tasks that can work at once. `progress` shows a bar on stderr; by default only on a
-    terminal.
+    tasks; with None in this process, or in `processes` of them. `buckets` is the number of files of each kind, and so
+    the most tasks that can work at once: by default at most 16, so give more to many cores. `progress` shows a bar
+    on stderr; by default only on a terminal.
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
     folder that `load` refuses, and that `resume` finishes. Raises BadInput for these and for bad numbers.
@@ -107,8 +107,8 @@ def generate(
 
 
 def default_buckets(clusters: int) -> int:
-    """Enough for a handful of cores, and few enough that no file is tiny."""
-    return max(1, min(64, clusters // 5))
+    """Enough for a handful of cores, and few enough that no file is tiny; 64 make questions a fifth slower on 2."""
+    return max(1, min(16, clusters // 5))
 
 
 def dataset(place: Place) -> Dataset:
