@@ -286,7 +286,7 @@ def test_the_demo_on_a_real_zookeeper(run: Runner, monkeypatch: pytest.MonkeyPat
     """The same acts in real time."""
     if missing():
         pytest.skip(missing())
-    monkeypatch.setitem(demo.SETTINGS, "zookeeper.session.timeout.ms", 1500)
+    monkeypatch.setitem(demo.SETTINGS, "zookeeper.session.timeout.ms", 6000)
     monkeypatch.setitem(demo.SETTINGS, "replica.lag.time.max.ms", 500)
     monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
     monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)

@@ -202,3 +202,27 @@ def test_an_unreadable_epoch_ends_the_attempt_to_take_over() -> None:
         lab.settle()
         assert lab.controller is not None
         assert lab.controller.epoch == 8
+
+
+def test_a_broker_that_comes_while_0_10_takes_over_is_greeted_afterwards() -> None:
+    """Its listener waits for the lock before it looks whether this broker is controller: nothing is lost.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, isActive
+    """
+    with Lab(brokers=2, generation="0.10", seed=1) as lab:
+        lab.create_topic("orders", partitions=1000, replication_factor=1)
+        lab.kill(1)
+        lab.kill(2)
+        lab.settle()
+        since = len(lab.trace)
+        lab.start(1)
+        lab.run_until(lambda: any(r.action == "elected" for r in lab.trace[since:]))
+        lab.start(2)
+        lab.settle()
+        ready = next(r for r in lab.trace[since:] if r.action == "ready")
+        first = next(r for r in lab.trace[since:] if r.action == "BrokerChange" and r.target == "started")
+        done = next(r for r in lab.trace[first.seq :] if r.action == "BrokerChange" and r.target == "done")
+        assert first.seq < ready.seq < done.seq
+        assert (done.detail or "").startswith("waited=")
+        assert {p.leader for p in lab.partitions()} == {1, 2}
+        assert not lab.violations

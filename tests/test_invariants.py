@@ -186,6 +186,18 @@ def test_a_broker_with_a_lost_disk_takes_no_replica_and_that_is_known(generation
     assert moved(Generation("2.4").but(announces_new_replicas=True)) == []
 
 
+def test_nobody_wants_leaders_back_on_a_disk_that_failed() -> None:
+    """The only copy is unreadable: however often the balance is checked, its broker cannot lead."""
+    config = {"leader.imbalance.check.interval.seconds": 10}
+    with Lab(brokers=2, generation="2.0", seed=1, config=config) as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        lab.settle()
+        lab.fail_log_dir(1)
+        lab.run_for(60)
+        assert lab.partition("orders", 0).leader == -1
+        assert not lab.violations
+
+
 def test_a_topic_without_any_partition_left_owes_nobody_its_end() -> None:
     """2.0 restores the assignment of a dying topic from its partitions' znodes; this one had none yet."""
     with Lab(brokers=3, seed=20149) as lab:

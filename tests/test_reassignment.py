@@ -435,6 +435,24 @@ def test_what_is_refused_in_part_is_returned() -> None:
         assert lab.partition(*ORDERS).replicas == (3, 4)
 
 
+def test_a_move_of_a_partition_that_never_had_a_leader_fails_and_so_does_its_end() -> None:
+    """Its replica has been dead since before it was made: Kafka finds no leader of it in its cache."""
+    with opened("2.4") as lab:
+        lab.kill(3)
+        lab.settle()
+        lab.create_topic("late", assignment={0: [3]})
+        lab.settle()
+        with pytest.raises(Refused, match="reassign a partition that doesn't exist") as refusal:
+            lab.reassign({("late", 0): [4]})
+        assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
+        with pytest.raises(Refused, match="key not found: late-0") as refusal:
+            lab.cancel_reassignment([("late", 0)])
+        assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
+        lab.start(3)
+        lab.settle()
+        assert lab.partition("late", 0).leader == 3
+
+
 def test_the_api_looks_for_the_controller_of_the_moment() -> None:
     """The controller has just died: the client waits until there is another one."""
     with opened("2.4", (2, 3)) as lab:

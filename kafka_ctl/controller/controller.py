@@ -189,8 +189,13 @@ class Controller:
                 await kip455.api_partition_reassignment(self, targets, reply)
             case events.ListPartitionReassignments(partitions, reply):
                 kip455.list_partition_reassignments(self, partitions, reply)
-            case _ if self.is_active:
+            case _ if await self._acts():
                 await self._process_active(event)
+
+    async def _acts(self) -> bool:
+        """`is_active`, once nobody holds the lock: what comes while 0.10 takes over waits, and is not lost."""
+        async with self.locked():
+            return self.is_active
 
     async def _process_active(self, event: events.Event) -> None:
         """What only the acting controller does; any other drops these events."""

@@ -232,7 +232,9 @@ class MemoryWorld(World):
         self.drive(lambda: self.clock.loop.idle, limit)
         if (why := self.hopeless()) and not self.clock.loop.idle:
             raise NotReached(why)
-        self.clock.settle(end - self.clock.now())
+        self.clock.drive(lambda: self.clock.loop.idle, end)
+        if not self.clock.loop.idle:
+            raise NotReached(f"the lab is still busy after {limit:g} s of virtual time")
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
         """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""

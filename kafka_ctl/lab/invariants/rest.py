@@ -252,10 +252,12 @@ class LeadersComeHome(Invariant):
         led: dict[int, list[bool]] = {}
         for topic, numbers in facts.assignments.items():
             for n, assignment in numbers.items():
-                state = facts.states.get(TopicPartition(topic, n))
+                tp = TopicPartition(topic, n)
+                state = facts.states.get(tp)
                 if state is not None and topic not in facts.doomed:
                     preferred = assignment.replicas[0]
                     could = preferred in facts.registered and preferred in state.isr
+                    could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
                     led.setdefault(preferred, []).append(could and state.leader != preferred)
         acting = record.actor == f"controller-{facts.controller}" and self.checker.world.healthy and not busy
         for broker, astray in led.items():
