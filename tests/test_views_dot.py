@@ -67,7 +67,9 @@ def test_graphviz_is_compiled_once(engines: pytest.MonkeyPatch, tmp_path: Path) 
     for _ in range(2):
         dot._engine.cache_clear()
         assert dot.to_svg("digraph { a -> b }") == drawn
-        assert sum(path.stat().st_size > 100_000 for path in tmp_path.rglob("modules/*/*")) == 1
+        # Beside the module the cache keeps notes, with a dot in their names, which come and go.
+        (module,) = (path for path in tmp_path.rglob("modules/*/*") if "." not in path.name)
+        assert module.stat().st_size > 100_000
     nowhere = tmp_path / "file"
     nowhere.write_text("")
     living_in(nowhere)
