@@ -12,11 +12,11 @@ import os
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from kafka_ctl import bootstrap, installing
 from kafka_ctl.bootstrap import ROOT, SetupFailed
@@ -80,14 +80,6 @@ def installs(root: Path) -> list[str]:
     return path.read_text().split() if path.exists() else []
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-
-
 ONCE = ["hashed", "hashed", "here"]
 
 
@@ -127,7 +119,7 @@ def test_an_interrupted_setup_is_not_taken_for_a_finished_one(checkout: Path) ->
     """After a kill in the middle, the next start waits for the orphaned installer, then begins again."""
     (checkout / "hold").touch()
     killed = start(checkout, "demo")
-    wait_until(lambda: installs(checkout) == ["hashed"])
+    assert eventually(lambda: installs(checkout) == ["hashed"])
     killed.kill()
     killed.communicate()
     (checkout / ".venv/half").touch()

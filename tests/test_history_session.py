@@ -6,11 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from kafka_ctl import Unavailable
 from kafka_ctl.history import session
@@ -29,13 +28,6 @@ conf = s.sparkContext.getConf()
 print(session._gateway.pid, row, s.sparkContext.master, s.conf.get("spark.sql.session.timeZone"), flush=True)
 sys.stdin.read()
 """
-
-
-def eventually(holds: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return holds()
 
 
 def alive(pid: int) -> bool:

@@ -9,12 +9,12 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from waiting import eventually
 from zookeepers import missing, started
 
 from kafka_ctl import BadInput, Lab, NotReached, TopicPartition, Unavailable, UnknownName
@@ -313,14 +313,6 @@ def threads() -> set[threading.Thread]:
     return set(threading.enumerate())
 
 
-def gone(condition: Callable[[], bool], seconds: float = 60) -> bool:
-    """Whether a condition comes to hold."""
-    end = time.monotonic() + seconds
-    while not condition() and time.monotonic() < end:
-        time.sleep(0.01)
-    return condition()
-
-
 @contextlib.contextmanager
 def client(address: str) -> Iterator[KazooClient]:
     """Somebody else's client."""
@@ -508,7 +500,7 @@ def test_nothing_stays_behind() -> None:
             server.kill()
         lab.close()
         lab.close()
-        assert gone(lambda: threads() <= before), threads() - before
+        assert eventually(lambda: threads() <= before), threads() - before
         assert not server.running if server.folder else True
         assert folder is not None and not folder.exists()
 
@@ -526,7 +518,7 @@ def test_a_failed_opening_leaves_nothing(server: EmbeddedServer, monkeypatch: py
             Lab(zookeeper=address)
     with pytest.raises(BadInput, match=r"session\.timeout\.ms' cannot be 10 on a real ZooKeeper; it is 1000 or more"):
         Lab(zookeeper=server.address, config={"zookeeper.session.timeout.ms": 10})
-    assert gone(lambda: threads() <= before), threads() - before
+    assert eventually(lambda: threads() <= before), threads() - before
 
 
 def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -539,7 +531,7 @@ def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, mo
     monkeypatch.setattr("kafka_ctl.lab.real.RealWorld.settle", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Lab(zookeeper=f"{server.address}/interrupted", config=SHORT)
-    assert gone(lambda: threads() <= before), threads() - before
+    assert eventually(lambda: threads() <= before), threads() - before
     with client(server.address) as outside:
         assert not outside.exists("/interrupted")
 
@@ -586,8 +578,8 @@ def test_a_killed_program_leaves_no_server() -> None:
             return False
         return True
 
-    assert gone(unreachable)
-    assert gone(lambda: not Path(folder).exists())
+    assert eventually(unreachable)
+    assert eventually(lambda: not Path(folder).exists())
 
 
 def test_a_closed_lab_says_so(server: EmbeddedServer) -> None:

@@ -7,14 +7,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from history_plain import BUSY
 from pyspark.sql import DataFrame
+from waiting import eventually
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
 from kafka_ctl.bootstrap import ROOT
@@ -154,13 +154,6 @@ query.awaitTermination()
 """
 
 
-def eventually(holds: Callable[[], bool], seconds: float = 120) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return holds()
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="kills processes as on Unix")
 def test_killed_in_the_middle_of_a_batch(trace: Trace, tmp_path: Path) -> None:
     """Another process goes on from the checkpoint: nothing is missing, nothing is there twice."""
@@ -173,7 +166,7 @@ def test_killed_in_the_middle_of_a_batch(trace: Trace, tmp_path: Path) -> None:
         assert child.stdout is not None
         java = int(child.stdout.readline())
         live.grow(trace[: len(trace) // 2], folder)
-        assert eventually((out / "_checkpoint/offsets/1").exists)
+        assert eventually((out / "_checkpoint/offsets/1").exists, 120)
     finally:
         if java:
             os.kill(java, signal.SIGKILL)

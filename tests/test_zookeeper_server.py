@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from waiting import eventually
 from zookeepers import RealWorld, started
 
 from kafka_ctl import errors, java
@@ -42,13 +42,6 @@ def outsider(shared: EmbeddedServer) -> Iterator[KazooClient]:
     yield client
     client.stop()
     client.close()
-
-
-def wait(holds: Callable[[], object], limit: float = 60) -> None:
-    end = time.monotonic() + limit
-    while not holds():
-        assert time.monotonic() < end, "what was waited for did not come"
-        time.sleep(0.02)
 
 
 def alive(pid: int) -> bool:
@@ -163,8 +156,8 @@ def test_the_server_ends_with_its_parent(server: EmbeddedServer, end: str) -> No
         if end == "time.sleep(60)":
             assert four_letter_word(int(port), "ruok") == "imok"
             parent.kill()
-        wait(lambda: not Path(folder).exists())
-        wait(lambda: not alive(int(supervisor)))
+        assert eventually(lambda: not Path(folder).exists())
+        assert eventually(lambda: not alive(int(supervisor)))
         assert four_letter_word(int(port), "ruok") == ""
         parent.kill()
 
@@ -226,7 +219,7 @@ def test_an_outsider_reads_what_was_written(world: RealWorld, outsider: KazooCli
     seen = []
     outsider.exists(f"{chroot}/brokers/1", watch=seen.append)
     world.run(world.store.close())
-    wait(lambda: seen)
+    assert eventually(lambda: seen)
     assert not outsider.exists(chroot), "a chroot that the store made goes with it"
 
 

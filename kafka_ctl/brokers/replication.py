@@ -184,7 +184,7 @@ class Replication:
                 await self._change_isr(tp, "shrink-isr", remove=late)
                 for follower in late:
                     other = broker.network.brokers[follower].replication
-                    if other.slow and broker.network.hears(broker.id, follower):
+                    if other.slow and broker.network.silence(follower, broker.id) == math.inf:
                         other.fetch_again()  # it never stopped
 
     def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
@@ -193,7 +193,7 @@ class Replication:
         suspects = {
             other.id
             for other in network.brokers.values()
-            if other.id != me and (other.replication.is_suspect or not network.hears(me, other.id))
+            if other.id != me and (other.replication.is_suspect or network.silence(other.id, me) != math.inf)
         }
         if not suspects:
             return {}

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
 
@@ -58,6 +59,15 @@ class Context:
         """The replicas (AR) of a partition; none if it is unknown."""
         assignment = self.topics.get(partition.topic, {}).get(partition.partition)
         return assignment.replicas if assignment else ()
+
+    def leader_of(self, partition: TopicPartition) -> int:
+        """The leader of a partition; StateChangeFailed, in the words of Scala's maps, if it never had one.
+
+        Kafka stumbles there over its own cache, and what it was at fails.
+        """
+        if partition not in self.leadership:
+            raise StateChangeFailed(f"key not found: {partition}")
+        return self.leadership[partition].leader
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
         """The assignment with what is being added and removed; an empty one if the partition is unknown."""

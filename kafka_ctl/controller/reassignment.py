@@ -188,10 +188,7 @@ async def _finish(c: Controller, tp: TopicPartition, target: tuple[int, ...]) ->
 
 async def move_leader(c: Controller, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
     """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
-    known = c.context.leadership.get(tp)
-    if known is None:  # it never had a leader; Kafka stumbles over it here, in the words of Scala's maps
-        raise StateChangeFailed(f"key not found: {tp}")
-    leader = known.leader
+    leader = c.context.leader_of(tp)
     words = {"partition": str(tp), "leader": leader, "replicas": list(target)}
     if leader not in target:
         c.say("reassignment_leader_outside", **words)

@@ -13,7 +13,6 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.controller.threads import Thread
-from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.scala import case_hash, group_order, partition_map_order
 from kafka_ctl.zookeeper.fields import NotJson
@@ -92,9 +91,8 @@ async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: st
         deletion.halt(c, {tp.topic for tp in wanted}, deletion.ELECTING)
     await c.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
     for tp in wanted:
-        if tp not in c.context.leadership:
-            raise StateChangeFailed(f"key not found: {tp}")  # and the wish stays where it is, as in Kafka
-        preferred, leader = c.context.assigned(tp)[0], c.context.leadership[tp].leader
+        leader = c.context.leader_of(tp)  # without one the wish stays where it is, as in Kafka
+        preferred = c.context.assigned(tp)[0]
         words = {"partition": str(tp), "preferred": preferred, "leader": leader}
         c.say("preferred_done" if leader == preferred else "preferred_failed", **words)
     if trigger == MANUAL:

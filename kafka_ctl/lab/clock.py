@@ -159,10 +159,10 @@ class VirtualClock(Clock):
         self.drive(lambda: False, end)
         self.loop.now = max(end, self.loop.now)
 
-    def settle(self, limit: float = LIMIT) -> None:
-        """Run until nothing but background timers is left; NotReached after `limit` virtual seconds."""
-        loop, end = self.loop, self.loop.now + limit
-        self.drive(lambda: loop.idle, end)
+    def settle(self, limit: float = LIMIT, began: float | None = None) -> None:
+        """Run until only background timers are left; NotReached `limit` virtual seconds after `began` (or now)."""
+        loop = self.loop
+        self.drive(lambda: loop.idle, (loop.now if began is None else began) + limit)
         if not loop.idle:
             raise NotReached(f"the lab is still busy after {limit:g} s of virtual time")
 

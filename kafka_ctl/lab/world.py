@@ -228,13 +228,11 @@ class MemoryWorld(World):
         self.checker.rest()
 
     def _settle(self, limit: float) -> None:
-        end = self.clock.now() + limit
+        began = self.clock.now()
         self.drive(lambda: self.clock.loop.idle, limit)
         if (why := self.hopeless()) and not self.clock.loop.idle:
             raise NotReached(why)
-        self.clock.drive(lambda: self.clock.loop.idle, end)
-        if not self.clock.loop.idle:
-            raise NotReached(f"the lab is still busy after {limit:g} s of virtual time")
+        self.clock.settle(limit, began)
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
         """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""

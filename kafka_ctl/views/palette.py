@@ -67,6 +67,8 @@ THEMES: dict[str, dict[str, str]] = {
 
 Slots = dict[str, dict[str, str]]
 
+_HALO = {"stroke": "$page", "stroke-width": "3", "paint-order": "stroke"}
+"""Keeps a label readable where it meets a line."""
 _PLAIN = {"stroke-dasharray": "none", "stroke-width": "1.2"}
 STYLES: dict[str, Slots] = {
     "frame": {"body": {"fill": "$panel", "stroke": "$faint", **_PLAIN}, "label": {"fill": "$dim"}},
@@ -121,29 +123,23 @@ STYLES: dict[str, Slots] = {
     "wire": {
         "body": {"fill": "none", "stroke": "$line", "stroke-width": "1.2"},
         "head": {"fill": "$line", "stroke": "none"},
-        "label": {"fill": "$dim", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+        "label": {"fill": "$dim", **_HALO},
     },
     "legal": {
         "body": {"stroke": "$leader", "stroke-width": "1.8", "stroke-dasharray": "6 3"},
         "head": {"fill": "$leader"},
-        "label": {"fill": "$leader", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+        "label": {"fill": "$leader", **_HALO},
     },
     "taken": {
         "body": {"stroke": "$good", "stroke-width": "3"},
         "head": {"fill": "$good"},
-        "label": {
-            "fill": "$good",
-            "font-weight": "700",
-            "stroke": "$page",
-            "stroke-width": "3",
-            "paint-order": "stroke",
-        },
+        "label": {"fill": "$good", "font-weight": "700", **_HALO},
     },
     "broken": {"body": {"stroke": "$off_line", "stroke-dasharray": "2 4"}},
     "event": {"body": {"fill": "$good", "stroke": "none"}},
     "mark": {
         "glyph": {"fill": "$good"},
-        "label": {"fill": "$ink", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+        "label": {"fill": "$ink", **_HALO},
     },
     "alarm": {
         "glyph": {"fill": "$bad"},
@@ -157,13 +153,13 @@ STYLES: dict[str, Slots] = {
     "ask": {
         "body": {"fill": "none", "stroke": "$good", "stroke-width": "1.8"},
         "head": {"fill": "$good"},
-        "label": {"fill": "$good", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+        "label": {"fill": "$good", **_HALO},
     },
     "put": {
         "glyph": {"fill": "$zoo_line"},
         "body": {"fill": "none", "stroke": "$zoo_line", "stroke-width": "1.6"},
         "head": {"fill": "$zoo_line"},
-        "label": {"fill": "$zoo_line", "stroke": "$page", "stroke-width": "3", "paint-order": "stroke"},
+        "label": {"fill": "$zoo_line", **_HALO},
     },
     "blue": {"glyph": {"fill": "$leader"}},
     "heading": {"body": {"fill": "$page", "stroke": "none"}},
