@@ -1,4 +1,4 @@
-"""Runs the benchmarks and prints a table: see `benchmarks/__init__.py`."""
+"""Runs the benchmarks and prints each figure as it comes: see `benchmarks/__init__.py`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import platform
 import sys
 from importlib import import_module
 
-from rich.console import Console
-from rich.table import Table
+from benchmarks.figures import figures, shorten
 
 ALL = (
-    *("importing", "simulator", "travel", "exploring", "controller", "beside_kafka", "first_frame", "views"),
+    *("importing", "simulator", "travel", "million", "exploring", "controller", "beside_kafka", "first_frame", "views"),
     *("mutants", "fresh_clone"),
 )
 
@@ -19,16 +18,19 @@ ALL = (
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure what the kit costs.")
     parser.add_argument("benchmark", nargs="*", help=f"which ones (default: all of {', '.join(ALL)})")
-    chosen = parser.parse_args().benchmark or ALL
+    parser.add_argument("--quick", action="store_true", help="once, and small: whether they run, not how fast")
+    asked = parser.parse_args()
+    chosen = asked.benchmark or ALL
     if unknown := set(chosen) - set(ALL):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(ALL)}")
-    console = Console()
-    table = Table("what", "result", "beside", title=f"Python {platform.python_version()}", title_justify="left")
+    print(f"Python {platform.python_version()}")
     for name in chosen:
-        console.print(f"measuring: {name} ...", style="dim")
-        for figure in import_module(f"benchmarks.{name}").measure():
-            table.add_row(*figure)
-    console.print(table)
+        print(f"\n{name}", flush=True)
+        part = import_module(f"benchmarks.{name}")
+        if asked.quick:
+            shorten(part)
+        for figure in figures(part):
+            print(f"  {figure.name:60} {figure.result:>24}   {figure.beside}", flush=True)
     return 0
 
 

@@ -21,6 +21,7 @@ from tests.conformance.cluster import Cluster, wait
 from tests.conformance.release import RELEASES
 
 GENERATION, PARTITIONS, BROKERS = "2.0", 1_000, (1, 2, 3)
+QUICK = {"PARTITIONS": 6}
 RELEASE = RELEASES[GENERATION]._replace(
     logging=Path(__file__).with_name("log4j.properties"), options=("-Xmx1g", "-Xms1g")
 )

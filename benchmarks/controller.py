@@ -21,6 +21,12 @@ SIZES = {"memory": (1_000, 10_000, 50_000), "embedded": (1_000, 10_000)}
 QUIET = {"auto.leader.rebalance.enable": False}
 CALM = QUIET | {"zookeeper.session.timeout.ms": 30_000, "replica.lag.time.max.ms": 60_000}
 """On real time nobody is to be taken for dead, or for slow, because the machine is busy."""
+MEASURED = {"memory": tuple(GENERATIONS), "embedded": tuple(GENERATIONS)}
+QUICK = {
+    "SIZES": {"memory": (30, 60), "embedded": (10,)},
+    "MEASURED": {"memory": tuple(GENERATIONS), "embedded": ("2.0",)},
+    "CALM": QUIET | {"zookeeper.session.timeout.ms": 3_000, "replica.lag.time.max.ms": 4_000},
+}
 PATIENCE = 600.0
 """Seconds in which any lab here comes to rest."""
 
@@ -95,7 +101,7 @@ def measure() -> Iterator[Figure]:
     for zookeeper, sizes in SIZES.items():
         unit = "virtual" if zookeeper == "memory" else "on a real ZooKeeper"
         for task in TASKS:
-            for generation in GENERATIONS:
+            for generation in MEASURED[zookeeper]:
                 costs = [cost(task, generation, size, zookeeper) for size in sizes]
                 name = f"{task.name}, {generation}, {' / '.join(f'{size:,}' for size in sizes)} partitions"
                 beside = f"{' / '.join(f'{c.operations:,}' for c in costs)} ZooKeeper operations"

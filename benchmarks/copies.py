@@ -25,6 +25,7 @@ from kafka_ctl.history.schema import to_arrow
 SIMULATED, HOURS, SEED = 48, 24, 1
 """How many clusters are really simulated, for how long, and the seed of the first."""
 BUCKETS = 8
+QUICK = {"SIMULATED": 3, "HOURS": 2}
 
 Parts = list[tuple[str, pa.Table]]
 _tables: list[pa.Table] = []
@@ -41,7 +42,7 @@ def simulated() -> list[pa.Table]:
 
 def job(records: int) -> Job:
     """As many clusters as have about so many records."""
-    each = sum(map(len, simulated())) / SIMULATED
+    each = sum(map(len, simulated())) / len(simulated())
     return Job(max(BUCKETS, round(records / each)), HOURS, SEED, "2.0", BUCKETS)
 
 
@@ -67,7 +68,7 @@ def write_bucket(path: Path, work: Job, bucket: int) -> None:
     for number, name in enumerate(work.names()):
         if bucket_of(name, work.buckets) == bucket:
             writer.histories += 1
-            for folder, part in _parts[number % SIMULATED]:
+            for folder, part in _parts[number % len(_parts)]:
                 writer.put(folder, part.set_column(0, IN_FILES.field("history"), pa.repeat(name, len(part))))
     writer.commit()
 
@@ -77,7 +78,7 @@ def write_plainly(records: int, path: Path) -> None:
     for number, name in enumerate(job(records).names()):
         folder = path / f"history={name}"
         folder.mkdir(parents=True)
-        pq.write_table(simulated()[number % SIMULATED].drop_columns(["history"]), folder / "records.parquet")
+        pq.write_table(simulated()[number % len(simulated())].drop_columns(["history"]), folder / "records.parquet")
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ from benchmarks.engine import QUESTIONS, Engine
 
 ENGINES = ("spark", "duckdb", "polars")
 CORES, RUNS = 2, 5
+QUICK = {"RUNS": 1}
 DERIVED = ("broker_churn", "homecoming", "unavailability_by")
 """Not measured: they sum up what departures, imbalance and unavailability answer, which are."""
 
@@ -80,14 +81,15 @@ def plainly(records: int, folder: Path) -> None:
     compare({name: Engine("spark", str(path), CORES) for name, path in places.items()})
 
 
-def main() -> None:
-    sizes = [float(word) for word in sys.argv[1:] if word != "--plain"] or [1, 10]
+def main(words: list[str]) -> None:
+    """`words` are the sizes in million records, and perhaps `--plain`."""
+    sizes = [float(word) for word in words if word != "--plain"] or [1, 10]
     totals: list[Times] = []
     with tempfile.TemporaryDirectory(prefix="kafka_ctl-benchmark-") as folder:
         for size in sizes:
             print(f"\n{size:g} million records: seconds (and of processor time), Spark's as a multiple of the others'")
             path = Path(folder, f"{size:g}")
-            if "--plain" in sys.argv:
+            if "--plain" in words:
                 plainly(round(size * 1e6), path)
                 continue
             copies.write(round(size * 1e6), path)
@@ -98,4 +100,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

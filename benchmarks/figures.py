@@ -5,8 +5,11 @@ from __future__ import annotations
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from types import ModuleType
 from typing import NamedTuple
+
+from kafka_ctl.errors import Unavailable
 
 
 class Figure(NamedTuple):
@@ -27,3 +30,16 @@ def seconds(command: Sequence[str], **options: object) -> float:
     began = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options)  # type: ignore[call-overload]
     return time.perf_counter() - began
+
+
+def shorten(part: ModuleType) -> None:
+    """Have a benchmark take seconds: what `QUICK` names, its sizes, become what is given there."""
+    vars(part).update(part.QUICK)
+
+
+def figures(part: ModuleType) -> Iterator[Figure]:
+    """What a benchmark measures, as it comes; where something is missing, a figure that says so, and the end."""
+    try:
+        yield from part.measure()
+    except Unavailable as missing:
+        yield Figure(part.__name__.rpartition(".")[2], "not measured", str(missing))

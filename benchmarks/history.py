@@ -19,11 +19,14 @@ from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.lab.kafkalog import kafka_log
 
 CLUSTERS, HOURS, SEED, CORES = 40, 24, 1, 2
+IMPORTED = 40e6
+"""Bytes of the log that is imported."""
+QUICK = {"CLUSTERS": 5, "HOURS": 2, "IMPORTED": 1e6}
 
 
-def measure(clusters: int = CLUSTERS) -> Iterator[Figure]:
+def measure(clusters: int | None = None) -> Iterator[Figure]:
     with tempfile.TemporaryDirectory() as folder:
-        yield from _generation(clusters, Path(folder))
+        yield from _generation(clusters or CLUSTERS, Path(folder))
         yield from _import(Path(folder) / "logs")
 
 
@@ -61,7 +64,7 @@ def _import(folder: Path) -> Iterator[Figure]:
     said = sum(1 for _ in read_texts(enumerate(lines, 1)))
     taken = time.process_time() - began
     yield Figure("lines of logs, one core", f"{size / taken:.1f} MB/s", f"{said / taken:,.0f} lines/s")
-    copies = max(1, int(40 / size))
+    copies = max(1, int(IMPORTED / 1e6 / size))
     (folder / "state-change.log").write_text(text * copies)
     began = time.perf_counter()
     with (folder / "state-change.log").open() as file:
@@ -75,5 +78,5 @@ def _import(folder: Path) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    for figure in measure(int(sys.argv[1]) if sys.argv[1:] else CLUSTERS):
+    for figure in measure(int(sys.argv[1]) if sys.argv[1:] else None):
         print(f"{figure.name:32} {figure.result:>20}   {figure.beside}", flush=True)

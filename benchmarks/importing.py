@@ -10,6 +10,7 @@ from benchmarks.figures import Figure, seconds
 from kafka_ctl.bootstrap import ROOT
 
 TIMES = 21
+QUICK = {"TIMES": 1}
 
 
 def measure() -> Iterator[Figure]:

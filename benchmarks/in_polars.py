@@ -35,23 +35,48 @@ class Questions(Departures):
         )  # fmt: skip
 
     def reassignments(self) -> pl.LazyFrame:
-        words = pl.Struct({"partition": pl.String, "partitions": pl.List(pl.String), "replicas": pl.List(pl.Int32)})
-        handled, removed = col("action") == "handling_reassignment", col("action") == "reassignment_removed"
-        name, by = col("name"), ["history", "name"]
+        by, ids = ["history", "name"], pl.List(pl.Int32)
+        names = {"partition": pl.String, "partitions": pl.List(pl.String)}
+        words = pl.Struct({**names, "replicas": ids, "adding": ids, "removing": ids})
+        removed, updated = col("action") == "reassignment_removed", col("action") == "full_assignment_updated"
+        given_up, caught_up = col("action") == "reassignment_failed", col("action") == "reassignment_caught_up"
+        leads, handled = col("action").str.starts_with("reassignment_leader"), col("action") == "handling_reassignment"
+        raised, name, epoch = (
+            col("action") == "leader_epoch_updated",
+            col("name"),
+            col("controller_epoch").fill_null(-1),
+        )
+        told = updated & (col("adding").list.len() == 0) & (col("removing").list.len() == 0)
+        looked = before(when(leads | updated).then(leads), by).fill_null(False)
+        marked = when(updated | handled).then(~updated).forward_fill().over(by).fill_null(False)
+        another = (epoch.shift(1).over(*by, "run") != epoch).fill_null(True)
         return (
             self.controller()
-            .filter(handled | removed | (col("action") == "leader_epoch_updated"))
-            .select("history", "seq", "time_ms", "action", said=col("detail").str.json_decode(words))
+            .filter(removed | updated | leads | handled | raised | given_up | caught_up)
+            .select(
+                "history", "seq", "time_ms", "action", "controller_epoch", said=col("detail").str.json_decode(words)
+            )
             .unnest("said")
             .with_columns(name=when(removed).then("partitions").otherwise(pl.concat_list("partition")))
             .explode("name")
             .sort("history", "seq")
-            .with_columns(run=removed.cast(int).cum_sum().over(by) - removed.cast(int))
+            .with_columns(final=told & looked, old=(updated.sum().over(by) == 0) | marked)
+            .with_columns(
+                ends=when("old").then(removed | given_up).otherwise("final"),
+                replicas=col("replicas").list.set_difference(col("removing").fill_null([])),
+            )
+            .with_columns(run=col("ends").cast(int).cum_sum().over(by) - col("ends").cast(int))
+            .with_columns(
+                taken=when("old")
+                .then(handled)
+                .when(updated)
+                .then(~col("final"))
+                .otherwise(another & ~removed & ~given_up)
+            )
             .group_by("history", "name", "run", maintain_order=True)
             .agg(
-                replicas=col("replicas").drop_nulls().last(), start_ms=col("time_ms").filter(handled).min(),
-                end_ms=col("time_ms").filter(removed).max(), tries=handled.sum(),
-                extra_epochs=(col("action") == "leader_epoch_updated").sum(),
+                replicas=col("replicas").drop_nulls().last(), start_ms=col("time_ms").filter("taken").min(),
+                end_ms=col("time_ms").filter("ends").max(), tries=col("taken").sum(), extra_epochs=raised.sum(),
             )
             .filter(col("tries") > 0)
             .select(
@@ -62,23 +87,32 @@ class Questions(Departures):
         )  # fmt: skip
 
     def deletions(self) -> pl.LazyFrame:
-        asked = self.records.filter(
+        wishes = ["starting_deletion", "topics_to_be_deleted"]
+        steps = ["deletion_started", "deletion_completed"]
+        by_admin = self.records.filter(
             col("section") == "main", col("kind") == "event", col("actor") == "admin", col("action") == "delete_topic"
         ).select("history", "seq", "time_ms", "topic", action=value("asked"))
         words = pl.Struct({"topic": pl.String, "topics": pl.List(pl.String)})
+        wish = col("action").is_in(wishes)
         told = (
             self.controller()
-            .filter(col("action").is_in(["deletion_started", "deletion_completed"]))
+            .filter(col("action").is_in([*wishes, *steps]))
             .select("history", "seq", "time_ms", "action", said=col("detail").str.json_decode(words))
             .unnest("said")
+            .with_columns(topic=when(wish).then("topics").otherwise(pl.concat_list("topic")))
+            .explode("topic")
+            .filter(col("topic").is_not_null())
             .select(
-                "history", "seq", "time_ms", pl.coalesce("topic", col("topics").list.first()).alias("topic"), "action"
+                "history",
+                "seq",
+                "time_ms",
+                "topic",
+                when(wish).then(value("asked")).otherwise("action").alias("action"),
             )
         )
         done = col("action") == "deletion_completed"
-        wished = pl.coalesce("asked_ms", "started_ms")
         return (
-            pl.concat([asked, told])
+            pl.concat([by_admin, told])
             .sort("history", "seq")
             .with_columns(run=done.cast(int).cum_sum().over("history", "topic") - done.cast(int))
             .group_by("history", "topic", "run")
@@ -87,7 +121,7 @@ class Questions(Departures):
                 started_ms=col("time_ms").filter(col("action") == "deletion_started").min(),
                 completed_ms=col("time_ms").filter(done).max(), tries=(col("action") == "deletion_started").sum(),
             )
-            .with_columns(duration_ms=(col("completed_ms") - wished).round(4))
+            .with_columns(duration_ms=(col("completed_ms") - pl.coalesce("asked_ms", "started_ms")).round(4))
             .drop("run")
         )  # fmt: skip
 

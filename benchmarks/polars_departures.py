@@ -10,6 +10,11 @@ from polars import lit as value
 
 BY = ["history", "topic", "partition"]
 NEVER = "NonExistentPartition"
+LEAVING = [
+    "kill", "bounce", "expire_session", "pause", "controlled-shutdown", "lost", "registered", "elected",
+    "brokers_changed",
+]  # fmt: skip
+"""What brokers do, or what is done to them, when they leave or come back."""
 
 
 def before(expression: pl.Expr, by: list[str]) -> pl.Expr:
@@ -26,7 +31,9 @@ class Departures:
         self.legal = pl.LazyFrame(legal, schema=dict.fromkeys(names, pl.String), orient="row")
 
     def moves(self) -> pl.LazyFrame:
-        return self.records.filter(col("kind") == "partition", col("error").is_null()).sort(*BY, "seq")
+        return self.records.filter(col("kind") == "partition", col("action") != "set", col("error").is_null()).sort(
+            *BY, "seq"
+        )
 
     def controller(self) -> pl.LazyFrame:
         return self.records.filter(col("kind") == "controller", col("section") == "main")
@@ -37,14 +44,19 @@ class Departures:
         def cause(kind: str, action: str) -> Any:
             return when(col("kind") == kind, col("action") == action)
 
+        came = col("action") == "brokers_changed"
+        new = pl.Struct({"new": pl.List(pl.Int32)})
+        told = self.records.filter(
+            col("section") == "main",
+            (col("kind").is_in(["controller", "fault", "broker"]) & col("action").is_in(LEAVING))
+            | ((col("kind") == "event") & (col("actor") == "admin") & (col("action") == "shutdown")),
+        )
         return (
-            self.records.filter(
-                col("section") == "main",
-                col("kind").is_in(["controller", "fault", "broker"])
-                | ((col("kind") == "event") & (col("actor") == "admin") & (col("action") == "shutdown")),
-            )
-            .select(
-                "history", "seq", "time_ms", "broker", "detail",
+            told.select(
+                "history", "seq", "time_ms", "detail",
+                broker=when(came)
+                .then(when(came).then("detail").str.json_decode(new).struct.field("new"))
+                .otherwise(pl.concat_list(col("broker").cast(pl.Int32))),
                 asks=col("kind") == "event",
                 cause=pl.coalesce(
                     cause("fault", "kill").then(value("broker crash")),
@@ -56,28 +68,38 @@ class Departures:
                 ),
                 elected=cause("controller", "elected").then("broker"),
             )
-            .filter(col("cause").is_not_null() | col("asks") | col("elected").is_not_null())
+            .explode("broker")
+            .filter(col("broker").is_not_null())
             .sort("history", "seq")
-            .with_columns(controller=col("elected").forward_fill().over("history"))
+            .with_columns(
+                controller=col("elected").forward_fill().over("history"),
+                returns=(col("cause").is_null() & ~col("asks")).cast(int).cum_sum().over("history", "broker"),
+            )
             .filter(col("cause").is_not_null() | col("asks"))
         )  # fmt: skip
 
     def departures(self) -> pl.LazyFrame:
         its, tries = ["history", "broker"], self._tries()
-        again = (col("cause").shift(-1).over(its) == col("cause")).fill_null(False) & (
-            ~col("detail").shift(-1).over(its).str.starts_with("attempt=1 ")
-        ).fill_null(True)
-        noticed = (col("cause").shift(1).over(its) == "controlled shutdown").fill_null(False)
+        soon = (col("returns").shift(-1).over(its) == col("returns")) & (
+            col("time_ms").shift(-1).over(its) - col("time_ms") <= 300_000
+        )
+        again = (col("cause").shift(-1).over(its) == col("cause")).fill_null(False) & pl.coalesce(
+            ~col("detail").shift(-1).over(its).str.starts_with("attempt=1 "), soon
+        )
+        noticed = (col("cause").shift(1).over(its) == "controlled shutdown").fill_null(False) & (
+            col("returns").shift(1).over(its) == col("returns")
+        )
         leaves = ~col("asks") & ~(
             ((col("cause") == "controlled shutdown") & again) | ((col("cause") == "broker loss") & noticed)
         )
-        orderly = col("cause") == "controlled shutdown"
+        orderly = (col("cause") == "controlled shutdown").fill_null(False)
+        mine = col("asks") | orderly
         return (
             tries.with_columns(leaves=leaves.fill_null(False))
             .with_columns(run=col("leaves").cast(int).cum_sum().over(its) - col("leaves"))
             .with_columns(
-                began_seq=when(orderly).then(col("seq").first().over(*its, "run")).otherwise("seq"),
-                began_ms=when(orderly).then(col("time_ms").first().over(*its, "run")).otherwise("time_ms"),
+                began_seq=when(orderly).then(when(mine).then("seq").min().over(*its, "run")).otherwise("seq"),
+                began_ms=when(orderly).then(when(mine).then("time_ms").min().over(*its, "run")).otherwise("time_ms"),
             )
             .filter("leaves")
             .select(
@@ -101,12 +123,15 @@ class Departures:
 
     def unavailability(self) -> pl.LazyFrame:
         states = ["NewPartition", "OfflinePartition"]
+        refused = col("error").is_not_null()
         known = (
-            self.moves()
+            self.records.filter(col("kind") == "partition", col("action") != "set")
+            .filter(~refused | col("source").is_in(states))
+            .sort(*BY, "seq")
             .select(
                 *BY, "seq", "time_ms", "source", "target", "controller_epoch",
                 leader=when(col("leader") != -1).then("leader"),
-                down=col("target").is_in(states) | (col("leader") == -1).fill_null(False),
+                down=refused | col("target").is_in(states) | (col("leader") == -1).fill_null(False),
                 from_down=col("source").is_in(states).fill_null(False),
                 new=((col("source") == "NewPartition") | (col("target") == "NewPartition")).fill_null(False),
             )
@@ -190,31 +215,51 @@ class Departures:
 
     def _offices(self) -> pl.LazyFrame:
         """The terms of controllers, with the times of their stages."""
-        elected = col("action") == "elected"
-        terms = self.controller().sort("history", "seq").with_columns(term=elected.cum_sum().over("history", "actor"))
+        elected, raised, begins = col("action") == "elected", col("action") == "epoch_incremented", col("begins")
         stages = {
-            "elected_ms": "elected", "context_ms": "initializing_context", "replicas_ms": "initializing_replica_state",
+            "context_ms": "initializing_context", "replicas_ms": "initializing_replica_state",
             "partitions_ms": "initializing_partition_state", "ready_ms": "ready", "resigned_ms": "resigned",
         }  # fmt: skip
+        whose, announced = ["history", "actor"], col("detail").str.extract('"epoch": ([0-9]+)').cast(pl.Int32)
+        own = col("controller_epoch")
+        epochs = (
+            announced.filter(begins),
+            own.filter(raised),
+            own.filter(col("action") == "ready"),
+            own.filter(begins),
+        )
         return (
-            terms.filter(col("term") > 0)
-            .group_by("history", "actor", "term")
+            self.controller()
+            .filter(elected | raised | col("action").is_in([*stages.values()]))
+            .sort("history", "seq")
+            .with_columns(begins=elected | (raised & (col("action").shift(1).over(whose) != "elected").fill_null(True)))
+            .with_columns(term=begins.cum_sum().over(whose))
+            .filter(col("term") > 0)
+            .group_by(*whose, "term")
             .agg(
-                col("seq").min(), col("broker").max().alias("controller"),
-                col("controller_epoch").max().alias("epoch"),
+                col("seq").min(), col("broker").filter(begins).max().alias("controller"),
+                pl.coalesce(each.min().replace(0, None) for each in epochs).alias("epoch"),
+                col("time_ms").filter(begins).min().alias("elected_ms"),
                 *(col("time_ms").filter(col("action") == action).min().alias(name) for name, action in stages.items()),
                 resigned_seq=col("seq").filter(col("action") == "resigned").min(),
             )
             .sort("history", "seq")
-            .with_columns(previous=before(col("controller"), ["history"]))
+            .with_columns(
+                before=col("controller").shift(1).over("history"),
+                follows=(col("epoch") == col("epoch").shift(1).over("history") + 1).fill_null(True),
+                since=col("seq").shift(1).over("history"),
+            )
+            .with_columns(previous=when("follows").then("before"))
             .sort("seq")
         )  # fmt: skip
 
     def _sizes(self) -> pl.LazyFrame:
         """How many partitions there were after each record that changed it."""
+        there = (col("target") != NEVER).cast(int)
         return (
             self.moves()
-            .select("history", "seq", n=(col("source") == NEVER).cast(int) - (col("target") == NEVER).cast(int))
+            .select("history", "seq", n=there - there.shift(1).over(BY).fill_null(0))
+            .filter(col("n") != 0)
             .sort("seq")
             .select("history", "seq", partitions=col("n").cum_sum().over("history"))
         )
@@ -229,14 +274,16 @@ class Departures:
                 check_sortedness=False,
             )
             .filter(col("broker") == col("controller"))
-            .select("history", seq="cause_seq", vacant_ms="at_ms")
+            .select("history", seq="cause_seq", vacant_seq="cause_seq", vacant_ms="at_ms")
         )  # fmt: skip
         resigned = offices.filter(col("resigned_seq").is_not_null()).select(
-            "history", seq="resigned_seq", vacant_ms="resigned_ms"
+            "history", seq="resigned_seq", vacant_seq="resigned_seq", vacant_ms="resigned_ms"
         )
-        vacant = pl.concat([left, resigned]).sort("seq")
-        found = offices.join_asof(self._sizes(), on="seq", by="history", check_sortedness=False).join_asof(
-            vacant, on="seq", by="history", check_sortedness=False
+        vacant, now = pl.concat([left, resigned]).sort("seq"), (col("vacant_seq") > col("since")) & col("follows")
+        found = (
+            offices.join_asof(self._sizes(), on="seq", by="history", check_sortedness=False)
+            .join_asof(vacant, on="seq", by="history", check_sortedness=False)
+            .with_columns(col("partitions").fill_null(0), vacant_ms=when(now).then("vacant_ms"))
         )
 
         def span(name: str, first: str, last: str) -> pl.Expr:

@@ -7,16 +7,21 @@ be faster than that.
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import selectors
 import statistics
 import time
+import timeit
 from collections.abc import Iterator
 
 from benchmarks.figures import Figure, median
 from kafka_ctl import Lab
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 PARTITIONS, TIMES, SLEEPERS, SLEEPS = 10_000, 5, 100, 1_000
+QUICK = {"PARTITIONS": 50, "TIMES": 1, "SLEEPS": 10}
 
 
 class Jump(selectors.SelectSelector):
@@ -70,6 +75,21 @@ def failure() -> tuple[int, float]:
         return len(lab.trace) - before, time.process_time() - began
 
 
+def states() -> Iterator[Figure]:
+    """Writing and reading a partition's `state` znode, of which a failover handles thousands, beside `json` alone."""
+    path, state = TopicPartition("orders", 0), LeaderAndIsr(1, (1, 2, 3), 4, 5, 6)
+    encoded = TopicPartitionStateZNode.encode(state)
+    decoded = json.loads(encoded)
+    for name, ours, alone in (
+        ("written", lambda: TopicPartitionStateZNode.encode(state), lambda: json.dumps(decoded)),
+        ("read", lambda: TopicPartitionStateZNode.decode(encoded, 7, path), lambda: json.loads(encoded)),
+    ):
+        taken, least = (min(timeit.repeat(call, number=1000, repeat=TIMES)) * 1000 for call in (ours, alone))
+        yield Figure(
+            f"a `state` znode {name}", f"{taken:.1f} µs", f"json alone: {least:.1f} µs, ratio {taken / least:.2f}"
+        )
+
+
 def measure() -> Iterator[Figure]:
     plain = median(timers, TIMES)
     runs = [failure() for _ in range(TIMES)]
@@ -78,3 +98,4 @@ def measure() -> Iterator[Figure]:
         f"{records:,} records; a plain virtual loop: {plain:,.0f} timers/s, ratio {rate / plain:.2f}; aim: 100,000/s"
     )
     yield Figure(f"a broker fails, {PARTITIONS:,} partitions, 3 replicas", f"{rate:,.0f} records/s", beside)
+    yield from states()

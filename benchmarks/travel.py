@@ -9,6 +9,7 @@ from benchmarks.figures import Figure, median
 from kafka_ctl import Lab
 
 RECORDS, TIMES = 10_000, 5
+QUICK = {"RECORDS": 2_000, "TIMES": 1}
 
 
 def long_run() -> Lab:

@@ -9,6 +9,7 @@ What goes wrong is one sentence on standard error. Each command imports what it 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import NoReturn
@@ -20,6 +21,7 @@ from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.explore_cli import explore
 from kafka_ctl.history_cli import history
 from kafka_ctl.reassign_cli import reassign
+from kafka_ctl.terminal import INT32, say
 
 SECTIONS = {
     "Learn": ("lab", "demo"),
@@ -81,6 +83,7 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
+JOIN = "Live in the chroot though it holds what no lab has made, such as a Kafka's topics, and change that."
 
 
 @app.command(context_settings=FORWARDED)
@@ -103,9 +106,10 @@ def test(arguments: Sequence[str]) -> int:
 
 @app.command()
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
+@click.option("--join", is_flag=True, help=JOIN)
 @click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller.")
 @click.option("--fast", is_flag=True, help="Do not wait after each line, as where no terminal reads.")
-def demo(zookeeper: str, generation: str, fast: bool) -> None:
+def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
     """Tell the first story in this terminal: an election, a dead controller, two ways to leave."""
     from rich.console import Console
 
@@ -113,16 +117,17 @@ def demo(zookeeper: str, generation: str, fast: bool) -> None:
 
     console = Console(highlight=False)
     console.width = min(console.width, 120)
-    play(zookeeper, generation, console, pause=0.0 if fast or not console.is_terminal else 0.15)
+    play(zookeeper, generation, console, 0.0 if fast or not console.is_terminal else 0.15, join=join)
 
 
 @app.command()
 @click.argument("story")
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
+@click.option("--join", is_flag=True, help=JOIN)
 @click.option("--all", "everything", is_flag=True, help="Reads, answers and cached metadata as well.")
 @click.option("--log", type=click.Choice(LOGS), help="The lines Kafka writes to that log instead.")
-@click.option("--broker", type=int, help="With --log: only what this broker's process writes.")
-def run(story: str, zookeeper: str, everything: bool, log: str | None, broker: int | None) -> None:
+@click.option("--broker", type=click.IntRange(0, INT32), help="With --log: only what this broker's process writes.")
+def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | None, broker: int | None) -> None:
     """Run the story in the file STORY and print its trace, one fact a line.
 
     \b
@@ -138,12 +143,12 @@ def run(story: str, zookeeper: str, everything: bool, log: str | None, broker: i
 
     if broker is not None and log is None:
         raise click.UsageError("--broker goes with --log")
-    with Lab.replay(story, zookeeper=zookeeper) as played:
+    with Lab.replay(story, zookeeper=zookeeper, join=join) as played:
         if log:
             text = kafka_log(played.trace, log, played.generation.name, broker)
         else:
             text = played.trace.text("all" if everything else "story")
-        click.echo(text.rstrip("\n"))
+        say(text.rstrip("\n"))
 
 
 @app.command()
@@ -155,7 +160,7 @@ def render(story: str, output: str, views: tuple[str, ...]) -> None:
     from kafka_ctl.lab.lab import Lab
 
     with Lab.replay(story) as played:
-        click.echo(played.export(output, views or "cluster"))
+        say(played.export(output, views or "cluster"))
 
 
 @app.command()
@@ -172,12 +177,12 @@ def museum(name: str | None, story: bool, check: bool) -> int:
     if story and (name is None or check):
         raise click.UsageError("--story goes with the NAME of an exhibit, and not with --check")
     if story or (name is None and not check):
-        click.echo((find(str(name)).story if story else tale.index()).rstrip("\n"))
+        say((find(str(name)).story if story else tale.index()).rstrip("\n"))
         return 0
     failed = 0
     for exhibit in EXHIBITS if name is None else (find(name),):
         with exhibit.show() as showing:
-            click.echo(tale.verdict(showing) if check else tale.tell(showing))
+            say(tale.verdict(showing) if check else tale.tell(showing))
             failed += not (showing.is_caught and showing.is_sound)
     return int(failed > 0)
 
@@ -201,7 +206,7 @@ def diagrams(check: bool) -> int:
     folder = ROOT / "diagrams"
     if check:
         return _stale(diagrams.check(folder), "kafka-ctl diagrams")
-    click.echo(f"wrote {len(diagrams.write(folder))} files to {folder}")
+    say(f"wrote {len(diagrams.write(folder))} files to {folder}")
     return 0
 
 
@@ -217,7 +222,7 @@ def docs(check: bool) -> int:
     if check:
         return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
     for page in pages:
-        click.echo(f"wrote {page.write(folder)}")
+        say(f"wrote {page.write(folder)}")
     return 0
 
 
@@ -229,7 +234,7 @@ app.add_command(history)
 def _stale(problems: Sequence[str], cure: str) -> int:
     """Say what is stale and how to mend it; the exit status."""
     for problem in problems:
-        click.echo(f"kafka-ctl: {problem}; `{cure}` makes it anew", err=True)
+        say(f"kafka-ctl: {problem}; `{cure}` makes it anew", err=True)
     return int(bool(problems))
 
 
@@ -246,16 +251,18 @@ def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> i
         wrong.show()
         return wrong.exit_code
     except click.Abort:
-        click.echo("kafka-ctl: stopped", err=True)
+        say("kafka-ctl: stopped", err=True)
         return 130
     except KafkaCtlError as trouble:
-        click.echo(f"kafka-ctl: {trouble}", err=True)
+        say(f"kafka-ctl: {getattr(trouble, 'unnamed', None) or trouble}", err=True)
         return 2 if isinstance(trouble, BadInput) else 1
+    except BrokenPipeError:  # whoever read what we print has ended, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except OSError as trouble:
-        if trouble.filename is None:
-            raise
-        click.echo(f"kafka-ctl: {trouble.filename}: {trouble.strerror}", err=True)
-        return 2
+        where = "" if trouble.filename is None else f"{trouble.filename}: "
+        say(f"kafka-ctl: {where}{trouble.strerror or trouble}", err=True)
+        return 2 if where else 1
 
 
 if __name__ == "__main__":

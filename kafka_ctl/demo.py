@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
+from math import inf
 from typing import Any
 
 from rich.console import Console
@@ -36,7 +37,7 @@ COLOURS = {
 
 SETTINGS: dict[str, Any] = {"auto.leader.rebalance.enable": False}
 """Kafka's configuration in the story: nothing moves that the story does not tell of."""
-RACE = Costs(boot=0.0005)
+RACE = Costs(boot=0.0005, zookeeper_tick=0)
 """In memory the brokers start almost at once, so that they really race."""
 
 
@@ -73,15 +74,23 @@ class Teller:
         time.sleep(self.pause * 5)
 
 
-def play(zookeeper: str, generation: str | Generation, console: Console, pause: float = 0.0, seed: int = 7) -> None:
-    """Tell the whole story. Raises what `Lab` raises: UnknownName, BadInput, Unavailable."""
+def play(
+    zookeeper: str,
+    generation: str | Generation,
+    console: Console,
+    pause: float = 0.0,
+    seed: int = 7,
+    join: bool = False,
+) -> None:
+    """Tell the whole story; `zookeeper`, `generation`, `seed` and `join` are those of `Lab`.
+
+    Raises what `Lab` raises: UnknownName, BadInput, Unavailable.
+    """
     teller = Teller(console, pause)
 
     def open_lab(**more: Any) -> Lab:
-        costs = RACE if zookeeper == "memory" else None
-        return Lab(
-            brokers=3, generation=generation, seed=seed, zookeeper=zookeeper, config=SETTINGS, costs=costs, **more
-        )
+        more["costs"] = RACE if zookeeper == "memory" else None
+        return Lab(3, generation, seed, zookeeper, SETTINGS, join=join, **more)
 
     with open_lab(settle=False) as lab:
         where = "in memory, on virtual time" if zookeeper == "memory" else f"at {zookeeper}, in real time"
@@ -183,16 +192,16 @@ def outages(
 ) -> dict[TopicPartition, float]:
     """How many milliseconds nobody led each of these partitions after their leader `broker` left.
 
-    From the moment its process ended to the moment another broker was told that it leads; 0 when that came
-    first, infinity when it never came.
+    From the moment its process ended to the moment another broker, or it itself when it was back, was told that it
+    leads; 0 when another was told before, infinity when nobody ever was.
     """
     later = trace.slice(start=since, broker=broker)
-    ended = [r.time_ms for r in later if (r.kind, r.action) in (("fault", "kill"), ("broker", "stopped"))]
+    ended = next((r for r in later if (r.kind, r.action) in (("fault", "kill"), ("broker", "stopped"))), None)
     found: dict[TopicPartition, float] = {}
     for tp in partitions:
         led = trace.slice(start=since, kind="broker", action="become-leader", topic=tp.topic, partition=tp.partition)
-        again = next((r.time_ms for r in led if r.broker != broker), float("inf"))
-        found[tp] = max(0.0, again - ended[0]) if ended else 0.0
+        again = (r.time_ms for r in led if ended is not None and (r.broker != broker or r.seq > ended.seq))
+        found[tp] = max(0.0, next(again, inf) - ended.time_ms) if ended is not None else 0.0
     return found
 
 

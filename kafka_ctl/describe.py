@@ -16,7 +16,8 @@ from typing import Any
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.table import short
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import SET, Record
+from kafka_ctl.visible import visible
 
 LEVELS = ("story", "all")
 """How much `text` tells: what matters to the story, or every record."""
@@ -51,7 +52,8 @@ def text(records: Iterable[Record], level: str = "story") -> str:
 def _line(group: Group) -> str:
     first = group[0]
     subject, change = _KINDS[first.kind](group)
-    return f"t={first.time_ms:<8.1f}  {first.actor:<12}  {first.kind:<10}  {subject:<12}  {change}".rstrip()
+    line = f"t={first.time_ms:<8.1f}  {first.actor:<12}  {first.kind:<10}  {subject:<12}  {change}"
+    return visible(line.rstrip())
 
 
 # What a story leaves out, and what it says in one breath
@@ -248,7 +250,7 @@ def _partitions(group: Group) -> str:
 
 
 def _move(r: Record) -> str:
-    return f"{short(r.source or '')} -> {short(r.target or '')}"
+    return f"= {short(r.target or '')}" if r.action == SET else f"{short(r.source or '')} -> {short(r.target or '')}"
 
 
 def _refused(r: Record) -> str:

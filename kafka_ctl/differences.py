@@ -18,14 +18,18 @@ AREAS = {
     """,
     "Elections": """
         follows_missing_leaders keeps_last_isr_member accepts_own_lost_write retries_whole_batch
-        skips_needless_elections elects_already_preferred rebalances_in_batches
+        skips_needless_elections elects_already_preferred rebalances_in_batches elects_on_request
     """,
     "Replicas and what brokers are told": """
         marks_new_replicas reads_state_of_new_replicas tolerates_missing_state stops_dead_replicas_at_startup
         announces_leaderless_replicas expels_silent_followers clears_isr_notifications watches_endpoints
         metadata_to_all_on_broker_change announces_all_deletions groups_plain_stops groups_stop_replica
+        counts_written_isrs closes_idle_fetchers
     """,
-    "Records": "truncates_by_epoch joins_from_epoch_start passes_on_high_watermark",
+    "Records": """
+        truncates_by_epoch joins_from_epoch_start refetches_after_missed_epoch refetches_at_each_epoch
+        passes_on_high_watermark
+    """,
     "Reassignment": """
         wishes_begin_when_created drops_wishes_together incremental_reassignment caches_bumped_epoch
     """,

@@ -21,7 +21,18 @@ Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionLeaderElectionAlgo
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import StrEnum
 from typing import NamedTuple
+
+
+class ElectionType(StrEnum):
+    """What an administrator asks for: the first assigned replica, or any that is live, in sync or not.
+
+    Kafka 2.4.1: clients common/ElectionType.java
+    """
+
+    PREFERRED = "PREFERRED"
+    UNCLEAN = "UNCLEAN"
 
 
 class Election(NamedTuple):

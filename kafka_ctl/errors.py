@@ -22,9 +22,23 @@ Texts follow one order: the subject, what was asked, what is allowed.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+_shortener = reprlib.Repr()
+_shortener.maxstring = _shortener.maxother = 300
+MOST_NAMES = 60
+"""The most names that an error lists."""
+
+
+def short(value: object) -> str:
+    """What was given, as far as it is worth repeating."""
+    try:
+        return _shortener.repr(value)
+    except ValueError:
+        return "a number of very many digits"
 
 
 class KafkaCtlError(Exception):
@@ -72,14 +86,18 @@ class IdentityError(KafkaCtlError):
 class BadInput(KafkaCtlError):
     """Input that cannot be understood; the text names the thing, what was asked and what is allowed."""
 
+    unnamed: str | None = None
+    """The text without the name of the call that it was put before, if one was."""
+
 
 class UnknownName(BadInput):
     """A name that does not exist here; the text lists the ones that do."""
 
     def __init__(self, what: str, asked: object, known: Iterable[object]) -> None:
         self.what, self.asked, self.known = what, asked, tuple(known)
-        listed = ", ".join(map(str, self.known)) or "none"
-        super().__init__(f"unknown {what} {asked!r}; known: {listed}")
+        listed = ", ".join(map(str, self.known[:MOST_NAMES])) or "none"
+        more = f" and {len(self.known) - MOST_NAMES} more" if len(self.known) > MOST_NAMES else ""
+        super().__init__(f"unknown {what} {short(asked)}; known: {listed}{more}")
 
 
 class Refused(BadInput):

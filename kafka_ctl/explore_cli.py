@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.terminal import INT32, INT64, Number
 
 if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Search
@@ -25,10 +26,10 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.command()
 @click.option("--generation", default="2.0", show_default=True, type=click.Choice(list(GENERATIONS)), help="Of Kafka.")
-@click.option("--seconds", type=click.FloatRange(0), help="So long; 60 if neither this nor --steps is given.")
-@click.option("--steps", type=click.IntRange(1), help="Until so many steps; the same walks on every machine.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of the first walk.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes; one for each core if not given.")
+@click.option("--seconds", type=Number(0, INT32), help="So long; 60 if neither this nor --steps is given.")
+@click.option("--steps", type=click.IntRange(1, INT64), help="Until so many steps; the same walks on every machine.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Of the first walk.")
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes; one for each core if not given.")
 @click.option("--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that break.")
 @click.option("--mutant", metavar="NAME", help="Switch a seeded defect on, and see what notices it.")
 @click.option("--exhaustive", is_flag=True, help="Instead: every order of what is pending after any two commands.")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 
 GENERATIONS = {"0.10": "0.10.2.2", "2.0": "2.0.1", "2.4": "2.4.1"}
 """The generations, and the release whose source each follows."""
@@ -126,6 +126,12 @@ class Generation:
         doc="a follower drops what its leader's epochs do not have; before, what lay above its own high watermark")
     joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
         doc="a follower is in sync when it has all that its leader had at first; before, all below the high watermark")
+    refetches_after_missed_epoch: bool = _field("KAFKA-7164", False, True, True,
+        doc="a follower that missed a leader epoch begins to fetch anew, also where the leader is the same")
+    refetches_at_each_epoch: bool = _field("KAFKA-7395", False, False, True,
+        doc="a follower begins to fetch anew at every leader epoch; before, not where the leader stays")
+    closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
+        doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
     passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
         doc="a leader tells its followers of a higher high watermark at once; before, when their fetch has waited")
     wishes_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
@@ -138,6 +144,10 @@ class Generation:
         doc="the leader epoch raised for a reassignment also enters the controller's cache")
     partitions_leave_first: bool = _field("KAFKA-6753", False, False, True,
         doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
+    counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
+        doc="only ISR changes that were written are counted, and StopReplica leaves an offline partition offline")
+    elects_on_request: bool = _field("KIP-460", False, False, True,
+        doc="an administrator can ask the controller for elections, also for unclean ones")
     groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
         doc="StopReplica requests to one broker travel together")
     checks_controller_epoch: bool = _field("KAFKA-532", True, True, True, fixed="0.8.0",
@@ -181,7 +191,7 @@ class Generation:
             if key not in values:
                 raise UnknownName("field of Generation", key, values)
             if not isinstance(value, bool):
-                raise BadInput(f"Generation.{key} cannot be {value!r}; it is True or False")
+                raise BadInput(f"Generation.{key} cannot be {short(value)}; it is True or False")
         values |= changes
         for key, given in {"name": base, "config": OLD_DEFAULTS if base == "0.10" else DEFAULTS, **values}.items():
             object.__setattr__(self, key, given)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from kafka_ctl.bootstrap import ROOT
-from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.errors import BadInput, Unavailable, short
 
 FIRST = "notebooks/01-electing-a-controller.ipynb"
 USUAL_PORT = 8888
@@ -95,7 +95,7 @@ def running(
 
 def free_port(preferred: int = 0) -> int:
     """A port nobody listens on: `preferred` or one of the nine after it where one is free, else any."""
-    for port in [*range(preferred, preferred + 10), 0] if preferred else [0]:
+    for port in [*range(preferred, min(preferred + 10, 65536)), 0] if preferred else [0]:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return int(probe.getsockname()[1])
@@ -142,11 +142,13 @@ def check(root: Path = ROOT) -> dict[str, Any]:
 def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = True, root: Path = ROOT) -> int:
     """Open JupyterLab on `notebook`, print the address, and stay until it ends; its exit status.
 
-    Raises `BadInput` when there is no such notebook or `port` is taken.
+    Raises `BadInput` when there is no such notebook, or `port` is none or taken.
     """
     if not (root / notebook).is_file():
         there = sorted(path.relative_to(root).as_posix() for path in root.glob("notebooks/*.ipynb"))
         raise BadInput(f"no notebook {notebook}; there are: {', '.join(there) or 'none'}")
+    if port is not None and not 0 < port < 65536:
+        raise BadInput(f"lab: --port cannot be {short(port)}; it is 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:
         raise BadInput(f"port {port} is taken on 127.0.0.1; name another, or none to have a free one chosen")
     arguments = [notebook] if browser else ["--no-browser"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.terminal import INT64, say
 
 if TYPE_CHECKING:
     from kafka_ctl.reassign.tool import Outcome, Tool
@@ -67,18 +68,18 @@ def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, di
             *plans
         )
 
-    click.echo(_with_tool(zookeeper, generation, work))
+    say(_with_tool(zookeeper, generation, work))
 
 
 @reassign.command()
 @zookeeper
 @generation
 @plan_file
-@click.option("--throttle", type=click.IntRange(0), help="At most so many bytes a second between brokers.")
+@click.option("--throttle", type=click.IntRange(0, INT64), help="At most so many bytes a second between brokers.")
 @click.option(
     "--replica-alter-log-dirs-throttle",
     "log_dirs_throttle",
-    type=click.IntRange(0),
+    type=click.IntRange(0, INT64),
     help="At most so many bytes a second between the log directories of a broker (since 1.1).",
 )
 def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None, log_dirs_throttle: int | None) -> int:
@@ -114,7 +115,7 @@ def cancel(zookeeper: str, plan: Path, preserve_throttles: bool) -> int:
 @zookeeper
 def list_running(zookeeper: str) -> None:
     """List the partitions that move, as the topics' znodes tell (clusters of 2.4 and later)."""
-    click.echo(_with_tool(zookeeper, "2.4", lambda tool: tool.running()).text)
+    say(_with_tool(zookeeper, "2.4", lambda tool: tool.running()).text)
 
 
 def _read(file: Path) -> str:
@@ -125,7 +126,7 @@ def _read(file: Path) -> str:
 
 
 def _told(outcome: Outcome) -> int:
-    click.echo(outcome.text)
+    say(outcome.text)
     return 0 if outcome.done else 1
 
 

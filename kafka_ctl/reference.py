@@ -17,6 +17,7 @@ from kafka_ctl import errors
 from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.lab.metrics import METRICS
 from kafka_ctl.page import Page
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
@@ -36,6 +37,7 @@ def reference() -> str:
         "## Generations\n\n" + _generations(),
         "## Configuration\n\n" + _configuration(),
         "## What things cost\n\nSeconds of virtual time; `Lab(costs=Costs(...))` changes them.\n\n" + _costs(),
+        "## Metrics\n\n" + _metrics(),
         "## The state machines\n\n" + _machines("Partitions", PARTITION) + "\n\n" + _machines("Replicas", REPLICA),
         "## Views\n\n" + _views(),
         "## Errors\n\n```text\n" + _errors() + "\n```",
@@ -164,6 +166,12 @@ def _costs() -> str:
     docs = attribute_docs(Costs)
     rows = ((f"`{f.name}`", f"{f.default:g}", docs[f.name]) for f in fields(Costs))
     return table(("field", "seconds", "what for"), rows)
+
+
+def _metrics() -> str:
+    """What `lab.metrics` shows, and where Kafka counts it; a generation without a source does not have the metric."""
+    rows = ((f"`{m.name}`", m.counts, *(m.sources.get(name, "-") for name in GENERATIONS)) for m in METRICS)
+    return "What `Lab.metrics` shows, and where Kafka counts it.\n\n" + table(("metric", "counts", *GENERATIONS), rows)
 
 
 def _machines(title: str, tables: Tables) -> str:

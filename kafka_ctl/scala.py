@@ -8,11 +8,23 @@ Scala 2.12: collection/immutable/HashSet.scala, improve; collection/mutable/Hash
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterable,
+    Iterator,
+    KeysView,
+    Mapping,
+    MutableMapping,
+    ValuesView,
+)
 from functools import reduce
+from typing import Any, TypeVar
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import Replica, TopicPartition
 
+K = TypeVar("K")
+V = TypeVar("V")
 MASK = 0xFFFFFFFF
 
 
@@ -25,41 +37,142 @@ def set_order(numbers: Iterable[int]) -> tuple[int, ...]:
     return distinct if len(distinct) <= 4 else tuple(sorted(distinct, key=_trie_path))
 
 
-def partition_set_order(
-    partitions: Iterable[TopicPartition], hash_of: Callable[[TopicPartition], int]
-) -> list[TopicPartition]:
-    """The same for partitions, whose hash is one of those below."""
-    distinct = list(dict.fromkeys(partitions))
-    return distinct if len(distinct) <= 4 else sorted(distinct, key=lambda tp: _trie_path(hash_of(tp)))
+def set_order_by(items: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The same for anything whose hash is one of those below, also for the keys of an immutable `Map`."""
+    distinct = list(dict.fromkeys(items))
+    return distinct if len(distinct) <= 4 else sorted(distinct, key=lambda item: _trie_path(hash_of(item)))
 
 
-def partition_map_order(
-    partitions: Iterable[TopicPartition], hash_of: Callable[[TopicPartition], int]
-) -> list[TopicPartition]:
-    """Partitions in the order of a `mutable.Map` they were put into one after the other.
+def map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """Keys in the order of a `mutable.Map` that they were put into one after the other."""
+    return list(HashMap(hash_of, ((key, None) for key in keys)))
 
-    The table begins with 16 places and doubles when it is three quarters full; it is walked from its end, and in one
-    place who came last is first, until a doubling turns that around.
+
+class HashMap(dict[K, V]):
+    """A `mutable.HashMap`: a dictionary that is walked in Scala's order.
+
+    The table begins with 16 places and doubles when it is more than three quarters full; it is walked from its end,
+    and in one place who came last is first, until a doubling, or a copy, turns that around. A key that is put again
+    keeps its place. Scala 2.12: collection/mutable/HashTable.scala, addEntry0, resize, removeEntry, clearTable
     """
-    table: list[list[TopicPartition]] = [[] for _ in range(16)]
-    for size, tp in enumerate(dict.fromkeys(partitions), 1):
-        table[_place(hash_of(tp), len(table))].insert(0, tp)
-        if size > len(table) * 3 // 4:
-            moved = [tp for chain in reversed(table) for tp in chain]
-            table = [[] for _ in range(2 * len(table))]
-            for each in moved:
-                table[_place(hash_of(each), len(table))].insert(0, each)
-    return [tp for chain in reversed(table) for tp in chain]
+
+    def __init__(self, hash_of: Callable[[K], int], pairs: Iterable[tuple[K, V]] = ()) -> None:
+        super().__init__()
+        self._hash_of = hash_of
+        self._hashes: dict[K, int] = {}
+        self._table: list[list[K]] = [[] for _ in range(16)]
+        self.put_all(pairs)
+
+    def put_all(self, pairs: Iterable[tuple[K, V]]) -> None:
+        """`++=`: put these in, one after the other."""
+        for key, value in pairs:
+            self[key] = value
+
+    def filter(self, holds: Callable[[K, V], object]) -> HashMap[K, V]:
+        """A new table with what is kept, put in in the order of this one."""
+        return HashMap(self._hash_of, [(key, self[key]) for key in self if holds(key, self[key])])
+
+    def ordered(self, keys: Iterable[K]) -> list[K]:
+        """Some of the keys, in the order of the table."""
+        return sorted(keys, key=lambda key: self._rank(key))
+
+    def _rank(self, key: K) -> tuple[int, int]:
+        place = self._place(key)
+        return -place, self._table[place].index(key)
+
+    def _place(self, key: K) -> int:
+        return _place(self._hashes[key], len(self._table))
+
+    def __setitem__(self, key: K, value: V) -> None:
+        if key not in self:
+            self._hashes[key] = self._hash_of(key)
+            self._table[self._place(key)].insert(0, key)
+            if len(self._hashes) > len(self._table) * 3 // 4:
+                keys, size = list(self), 2 * len(self._table)
+                self._table = [[] for _ in range(size)]
+                for each in keys:
+                    self._table[self._place(each)].insert(0, each)
+        super().__setitem__(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        super().__delitem__(key)
+        self._table[self._place(key)].remove(key)
+        del self._hashes[key]
+
+    def __iter__(self) -> Iterator[K]:
+        return (key for chain in self._table[::-1] for key in chain)
+
+    def keys(self) -> KeysView[K]:  # type: ignore[override]
+        return KeysView(self)
+
+    def values(self) -> ValuesView[V]:  # type: ignore[override]
+        return ValuesView(self)
+
+    def items(self) -> ItemsView[K, V]:  # type: ignore[override]
+        return ItemsView(self)
+
+    def clear(self) -> None:
+        """Empty the table, which keeps its size."""
+        super().clear()
+        self._hashes.clear()
+        self._table = [[] for _ in self._table]
+
+    def pop(self, key: K, *default: Any) -> Any:
+        if key not in self and default:
+            return default[0]
+        value = self[key]
+        del self[key]
+        return value
+
+    setdefault = MutableMapping.setdefault
+    update = MutableMapping.update
+
+    def __ior__(self, other: Mapping[K, V]) -> HashMap[K, V]:  # type: ignore[override, misc]
+        self.put_all(other.items())
+        return self
+
+
+def filtered(mapping: Mapping[K, V], holds: Callable[[K, V], object]) -> list[K]:
+    """The keys for which `holds(key, value)`, in the order of the map that Scala's `filter` makes of this one."""
+    kept = [key for key, value in mapping.items() if holds(key, value)]
+    return map_order(kept, mapping._hash_of) if isinstance(mapping, HashMap) else kept
+
+
+def tool_order(numbers: Iterable[int]) -> list[int]:
+    """Partition numbers as 0.10's tools write them into a topic's znode."""
+    return json_order(map_order(numbers, int))
+
+
+def java_set_order(texts: Iterable[str]) -> list[str]:
+    """Texts in the order of a `java.util.HashSet` that they were put into: so ZooKeeper's server names children.
+
+    It is made for 8, and doubles when it is more than three quarters full.
+    """
+    distinct = list(dict.fromkeys(texts))
+    size = 8
+    while len(distinct) > size * 3 // 4:
+        size *= 2
+    return sorted(distinct, key=lambda text: (text_hash(text) ^ text_hash(text) >> 16) & size - 1)
+
+
+def json_order(numbers: Iterable[int]) -> list[int]:
+    """Partition numbers as 0.10 writes them into a topic's znode, or reads them from one, when given in this order."""
+    return set_order_by(numbers, lambda number: text_hash(str(number)))
 
 
 def java_hash(partition: TopicPartition) -> int:
     """The hash of 2.x's TopicPartition, a class of Java."""
-    return 31 * (31 + partition.partition) + _text_hash(partition.topic) & MASK
+    return 31 * (31 + partition.partition) + text_hash(partition.topic) & MASK
 
 
 def case_hash(partition: TopicPartition) -> int:
     """The hash of 0.10's TopicAndPartition, a case class of Scala."""
-    return product_hash(_text_hash(partition.topic), partition.partition)
+    return product_hash(text_hash(partition.topic), partition.partition)
+
+
+def replica_hash(replica: Replica) -> int:
+    """The hash of 0.10's PartitionAndReplica, a case class, too."""
+    return product_hash(text_hash(replica.topic), replica.partition, replica.broker)
 
 
 def product_hash(*hashes: int) -> int:
@@ -78,7 +191,7 @@ def _rotated(h: int, bits: int) -> int:
     return (h << bits | h >> (32 - bits)) & MASK
 
 
-def _text_hash(text: str) -> int:
+def text_hash(text: str) -> int:
     """Java's hash of a text."""
     return reduce(lambda h, char: 31 * h + ord(char) & MASK, text, 0)
 
@@ -92,6 +205,43 @@ def group_order(numbers: Iterable[int]) -> tuple[int, ...]:
     distinct = set(numbers)
     by_place = sorted(distinct, key=lambda number: (-_place(number), number))
     return tuple(by_place) if len(distinct) <= 4 else set_order(by_place)
+
+
+def flat_set_order(numbers: Iterable[int]) -> tuple[int, ...]:
+    """The numbers in the order of a `mutable.HashSet`: places are walked from the first, the next free one is taken.
+
+    `flat_set_order([5, 4, 3, 2, 1])` is `(1, 5, 2, 3, 4)`.
+    Scala 2.12: collection/mutable/FlatHashTable.scala, index, addEntry
+    """
+    table: list[int | None] = [None] * 32
+    for size, number in enumerate(dict.fromkeys(numbers), 1):
+        _take_place(table, number)
+        if size >= len(table) * 45 // 100:
+            held, table = [n for n in table if n is not None], [None] * (2 * len(table))
+            for each in held:
+                _take_place(table, each)
+    return tuple(n for n in table if n is not None)
+
+
+def _take_place(table: list[int | None], number: int) -> None:
+    seed = len(table).bit_length() - 1
+    h = int.from_bytes((number * 0x9E3775CD & MASK).to_bytes(4, "little"), "big") * 0x9E3775CD & MASK
+    place = _rotated(h, 32 - seed) >> (32 - seed)
+    while table[place] is not None:
+        place = (place + 1) % len(table)
+    table[place] = number
+
+
+def java_sized_set_order(numbers: Iterable[int]) -> tuple[int, ...]:
+    """The numbers in the order of a Java `HashSet` that was made for as many: `[4, 1, 2]` is `4, 1, 2`.
+
+    OpenJDK 8: java/util/HashMap.java, tableSizeFor, putVal
+    """
+    distinct = tuple(dict.fromkeys(numbers))
+    size = 1 << max(0, len(distinct) - 1).bit_length()
+    while len(distinct) > size * 3 // 4 and size < 1 << 30:
+        size *= 2
+    return tuple(sorted(distinct, key=lambda number: (number ^ (number & MASK) >> 16) & (size - 1)))
 
 
 def _place(number: int, size: int = 16) -> int:

@@ -6,8 +6,10 @@ nothing else. The columns are the same in memory, in Parquet and in Spark (see `
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
+from operator import attrgetter
 from typing import Any, NamedTuple, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -30,6 +32,9 @@ KINDS = (
     "fault",
     "violation",
 )
+
+SET = "set"
+"""The action of a `partition` or `replica` record without a move: a new controller's machine begins with this state."""
 
 
 class Record(NamedTuple):
@@ -169,13 +174,18 @@ class Trace(Sequence[Record]):
 
     def causes(self, seq: int) -> Trace:
         """The chain of causes that ends in the record `seq`, first cause first."""
-        by_seq = {r.seq: r for r in self.records}
         chain: list[Record] = []
-        record = by_seq.get(seq)
+        record = self._numbered(seq)
         while record is not None:
             chain.append(record)
-            record = by_seq.get(record.cause) if record.cause is not None else None
+            record = self._numbered(record.cause) if record.cause is not None else None
         return self._part(chain[::-1])
+
+    def _numbered(self, seq: int) -> Record | None:
+        """The record with this number, if it is here; a part of a history may lack any."""
+        place = bisect_left(self.records, seq, key=attrgetter("seq"))
+        found = self.records[place : place + 1]
+        return found[0] if found and found[0].seq == seq else None
 
     def text(self, level: str = "story") -> str:
         """The trace as aligned text, one fact a line; `level` is one of `LEVELS`."""

@@ -3,8 +3,12 @@
 import hypothesis
 import pytest
 
+from kafka_ctl.history import session
+
 hypothesis.settings.register_profile("kafka_ctl", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("kafka_ctl")
+# Every question of a test is asked of a few records, once: compiling it well costs more than it saves.
+session._JAVA_OPTIONS.append("-XX:TieredStopAtLevel=1")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from kafka_ctl import Record, Trace
 from kafka_ctl.history import Workload
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import spark
+from kafka_ctl.trace import SET
 
 NEW, OFFLINE, ONLINE, GONE = "NewPartition", "OfflinePartition", "OnlinePartition", "NonExistentPartition"
 BUSY = Workload(brokers=(3, 5), topics=(2, 4), rate=3)
@@ -59,7 +61,32 @@ def same(answer: DataFrame, plain: list[dict[str, Any]]) -> None:
     assert plain
 
 
-# The plain computation: one pass over the records, with what is known at each of them.
+# The plain computation: one pass over the records of each life of a cluster, with what is known at each of them.
+
+
+def plain_lives(trace: Iterable[Record]) -> list[list[Record]]:
+    """The records before ZooKeeper was wiped and after, cut at the election whose epoch is not above the last one."""
+    lives: list[list[Record]] = [[]]
+    epochs: list[int] = []
+    elected: dict[str, int] = {}
+    last_ms = -1.0
+    for r in trace:
+        lives[-1].append(r)
+        if r.kind != "controller" or r.action not in ("elected", "epoch_incremented"):
+            continue
+        epoch = r.controller_epoch if r.action == "epoch_incremented" else json.loads(r.detail or "{}").get("epoch")
+        if epoch is None:
+            elected.setdefault(r.actor, len(lives[-1]) - 1)
+            continue
+        begin = elected.get(r.actor, len(lives[-1]) - 1)
+        late = len(epochs) > 1 and epochs[-2] < epoch == epochs[-1] - 1
+        if epochs and epoch <= epochs[-1] and not late and r.time_ms > last_ms:
+            lives.append(lives[-1][begin:])
+            del lives[-2][begin:]
+            epochs = []
+        epochs.append(epoch)
+        elected, last_ms = {}, r.time_ms
+    return lives
 
 
 class Departure(NamedTuple):
@@ -70,31 +97,74 @@ class Departure(NamedTuple):
     began: float
 
 
-def plain_departures(trace: Trace) -> list[tuple[int, Departure]]:
+NAMES = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry", "pause": "pause"}
+
+
+class Leaving:
     """Brokers and why they left, a controlled shutdown once, however often it asked."""
-    names = {"kill": "broker crash", "bounce": "quick restart", "expire_session": "session expiry", "pause": "pause"}
-    left: list[tuple[int, Departure]] = []
-    asked: dict[int, tuple[int, float]] = {}
-    controller = None
-    for r in trace:
+
+    def __init__(self) -> None:
+        self.left: list[tuple[int, Departure]] = []
+        self.asked: dict[int, tuple[int, float]] = {}
+        self.back: set[int] = set()
+        self.controller: int | None = None
+
+    def add(self, r: Record) -> None:
         if (r.kind, r.action) == ("controller", "elected"):
-            controller = r.broker
+            self.controller = r.broker
+            self.back.add(r.broker or 0)
+        elif (r.kind, r.action) == ("controller", "brokers_changed"):
+            self.back |= set(json.loads(r.detail or "{}")["new"])
+        elif (r.kind, r.action) == ("broker", "registered"):
+            self.back.add(r.broker or 0)
         elif (r.kind, r.action, r.actor) == ("event", "shutdown", "admin") and r.broker is not None:
-            asked[r.broker] = (r.seq, r.time_ms)
-        elif r.kind == "fault" and r.action in names and r.broker is not None:
-            crashed = r.action == "kill" and r.broker == controller
-            cause = "controller crash" if crashed else names[r.action]
-            left.append((r.broker, Departure(cause, r.seq, r.time_ms, r.seq, r.time_ms)))
+            self.asked[r.broker] = (r.seq, r.time_ms)
+        elif r.kind == "fault" and r.action in NAMES and r.broker is not None:
+            crashed = r.action == "kill" and r.broker == self.controller
+            self.leaves(r, "controller crash" if crashed else NAMES[r.action])
         elif (r.kind, r.action) == ("broker", "controlled-shutdown") and r.broker is not None:
-            mine = [n for n, (broker, _) in enumerate(left) if broker == r.broker]
-            if not (r.detail or "").startswith("attempt=1 ") and mine:
-                del left[mine[-1]]
-            left.append((r.broker, Departure("controlled shutdown", r.seq, r.time_ms, *asked[r.broker])))
-    return left
+            self.shuts_down(r)
+        elif (r.kind, r.action) == ("broker", "lost") and r.broker is not None:
+            last = self.last(r.broker)
+            if last is None or last.cause != "controlled shutdown" or r.broker in self.back:
+                self.leaves(r, "broker loss")
+
+    def last(self, broker: int) -> Departure | None:
+        return next((d for b, d in reversed(self.left) if b == broker), None)
+
+    def leaves(self, r: Record, cause: str, began: tuple[int, float] | None = None) -> None:
+        assert r.broker is not None
+        self.left.append((r.broker, Departure(cause, r.seq, r.time_ms, *(began or (r.seq, r.time_ms)))))
+        self.back.discard(r.broker)
+
+    def shuts_down(self, r: Record) -> None:
+        assert r.broker is not None
+        began, last = self.asked.pop(r.broker, None), self.last(r.broker)
+        if last is not None and last.cause == "controlled shutdown" and began is None:
+            again = r.detail is None and r.broker not in self.back and r.time_ms - last.at <= 300_000
+            if again or (r.detail is not None and not r.detail.startswith("attempt=1 ")):
+                self.left.remove((r.broker, last))
+                began = last.began_seq, last.began
+        self.leaves(r, "controlled shutdown", began)
 
 
-def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
-    departures = plain_departures(trace)
+def plain_departures(trace: Iterable[Record]) -> list[tuple[int, Departure]]:
+    """In the order of the records."""
+    found = []
+    for life in plain_lives(trace):
+        leaving = Leaving()
+        for r in life:
+            leaving.add(r)
+        found += leaving.left
+    return found
+
+
+def plain_unavailability(trace: Iterable[Record], history: str) -> list[dict[str, Any]]:
+    return [row for life in plain_lives(trace) for row in _unavailability(life, history)]
+
+
+def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
+    departures = plain_departures(life)
     epochs: dict[int | None, float] = {}
     open_since: dict[tuple, dict[str, Any]] = {}
     led: dict[tuple, tuple[int, float]] = {}
@@ -105,6 +175,8 @@ def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
         leader, led_ms = led.get(key, (None, 0.0))
         new = NEW in (r.source, r.target)
         last = next((d for b, d in reversed(departures) if b == leader and d.seq < r.seq), None)
+        if last is not None and last.cause in ("broker loss", "controlled shutdown") and last.at < led_ms:
+            last = None  # it has led again since
         lost = start if new or last is None else min(start, max(last.at, led_ms))
         cause = "topic creation" if new else last.cause if last else None
         seq = last.seq if last and not new else None
@@ -117,13 +189,13 @@ def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
         interval |= {name: None if at is None else round(at - interval[since], 4) for name, since in spans.items()}
         found.append(interval | {"end_ms": at, "restored": restored})
 
-    for r in trace:
-        if r.kind == "controller":
+    for r in life:
+        if r.kind == "controller" and r.action != "says":
             epochs.setdefault(r.controller_epoch, r.time_ms)
-        if r.kind != "partition" or r.error:
+        if r.kind != "partition" or r.action == SET or (r.error and r.source not in (NEW, OFFLINE)):
             continue
         key = (r.topic, r.partition)
-        down = r.target in (NEW, OFFLINE) or r.leader == -1
+        down = bool(r.error) or r.target in (NEW, OFFLINE) or r.leader == -1
         if down and key not in open_since:
             open_since[key] = begin(key, r, r.time_ms)
         elif not down and key in open_since:
@@ -140,20 +212,21 @@ def plain_unavailability(trace: Trace, history: str) -> list[dict[str, Any]]:
     return found
 
 
-def plain_isr(trace: Trace) -> list[dict[str, Any]]:
+def plain_isr(trace: Iterable[Record]) -> list[dict[str, Any]]:
     """The ISRs of every partition in the order of their versions, each as soon as anybody tells it."""
+    return [state for life in plain_lives(trace) for state in _isr(life)]
+
+
+def _isr(life: list[Record]) -> list[dict[str, Any]]:
     states: list[dict[str, Any]] = []
     open_: dict[tuple, dict[str, Any]] = {}
     newest: dict[tuple, int] = {}
     assigned: dict[tuple, tuple[int, ...] | None] = {}
     end = 0.0
-    for r in trace:
+    for r in life:
         tells = r.kind == "partition" or (r.kind, r.action) == ("request", "LeaderAndIsr")
-        if (
-            r.topic is None
-            or r.error
-            or not (tells or (r.kind == "broker" and r.action in ("shrink-isr", "expand-isr")))
-        ):
+        changes = r.kind in ("broker", "controller") and r.action in ("shrink-isr", "expand-isr")
+        if r.topic is None or r.error or not (tells or changes):
             continue
         key, end = (r.topic, r.partition), r.time_ms
         if r.kind == "partition" and r.source == GONE:
@@ -179,13 +252,25 @@ def plain_isr(trace: Trace) -> list[dict[str, Any]]:
     return states
 
 
-def plain_led(trace: Trace, broker: int, seq: int) -> int:
+def plain_led(trace: Iterable[Record], broker: int, seq: int) -> int:
     """How many partitions a broker led at a record."""
     leaders: dict[tuple, int | None] = {}
-    for r in trace:
+    life = next(life for life in plain_lives(trace) if life and life[-1].seq >= seq)
+    for r in life:
         if r.seq > seq:
             break
-        if r.kind == "partition" and not r.error:
+        if r.kind == "partition" and r.action != SET and not r.error:
             leads = r.target == ONLINE and r.leader is not None and r.leader >= 0
             leaders[r.topic, r.partition] = r.leader if leads else None
     return sum(leader == broker for leader in leaders.values())
+
+
+def wiped(first: Trace, second: Trace, hours: float = 1.0) -> tuple[Trace, Trace]:
+    """One history of two clusters that follow each other in one place, ZooKeeper wiped between; and its second part."""
+    seq, ms = len(first), first[-1].time_ms + hours * 3_600_000
+    later = [
+        r._replace(seq=r.seq + seq, time_ms=r.time_ms + ms, cause=None if r.cause is None else r.cause + seq)
+        for r in second
+    ]
+    names = {"history": first.history, "generation": first.generation}
+    return Trace(records=[*first, *later], **names), Trace(records=later, **names)

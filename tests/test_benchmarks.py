@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 
+from benchmarks import __main__ as command
+from benchmarks import copies, engines
 from benchmarks.controller import TASKS, cost, trips_a_partition
-from benchmarks.mutants import busy, caught, figure, played
-from kafka_ctl import Generation
+from benchmarks.figures import Figure, figures
+from benchmarks.mutants import caught, figure, played
+from kafka_ctl import Generation, Unavailable
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.explore.walk import busy
 from kafka_ctl.lab.mutants import MUTANTS
 
 
@@ -39,9 +53,113 @@ def test_the_tasks_need_the_operations_that_the_source_says(generation: str) -> 
 @pytest.mark.parametrize("name", ["sent-is-received", "followers-untold", "newest-first"])
 def test_random_walks_notice_a_mutant(name: str) -> None:
     """After the same number of steps each time; and nothing is wrong with the walk itself."""
-    chosen = MUTANTS[name]
-    steps = caught(chosen, 3)
-    assert steps is not None
-    assert 0 < steps == caught(chosen, 3)
-    assert played(busy(chosen.generation, 3), chosen.invariant, None)[0] is None
-    assert figure(name, 2).beside.startswith("caught with 2 of 2 seeds: ")
+    generation = MUTANTS[name].generation
+    found = caught(name, generation, 3)
+    assert found is not None
+    assert found == caught(name, generation, 3)
+    assert found[1] > 0
+    assert played(busy(generation, 3))[0] is None
+    assert figure(name, generation, 2).beside.startswith("noticed with 2 of 2 seeds, first by ")
+
+
+def quick(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[Figure]:
+    """A short run of a part, with the sizes of its `QUICK`; skips it where something is missing."""
+    parts = [import_module(f"benchmarks.{name}") for name in names]
+    for part in parts:
+        for size, value in part.QUICK.items():
+            assert hasattr(part, size), f"{part.__name__}.{size}"
+            monkeypatch.setattr(part, size, value)
+    measured = list(figures(parts[0]))
+    if missing := [figure.beside for figure in measured if figure.result == "not measured"]:
+        pytest.skip(missing[0])
+    return measured
+
+
+def lacking(name: str) -> str | None:
+    """What a part needs beyond what it says itself."""
+    if name == "beside_kafka":
+        from benchmarks.beside_kafka import RELEASE
+
+        return None if any(RELEASE.jars.glob("kafka_*.jar")) else "Kafka 2.0.1 was not fetched yet (by Maven)"
+    if name == "fresh_clone":
+        return None if shutil.which("git") and (ROOT / ".git").exists() else "this is no clone"
+    return None
+
+
+@pytest.mark.parametrize("name", [*command.ALL, "history"])
+def test_every_part_runs(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Shortly; each figure has a name, and a result with a number."""
+    if reason := lacking(name):
+        pytest.skip(reason)
+    measured = quick(monkeypatch, name, *(["copies"] if name == "history" else []))
+    assert measured
+    for row in measured:
+        assert row.name
+        assert re.search(r"\d", row.result), row
+
+
+def test_every_part_is_in_the_table() -> None:
+    """Of the command, and of CONTRIBUTING.md."""
+    parts = {
+        path.stem for path in (ROOT / "benchmarks").glob("*.py") if "def measure() -> Iterator" in path.read_text()
+    }
+    assert parts == set(command.ALL)
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    assert parts == {*listed}
+
+
+def test_engines_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a few records: every question, the same answer by Spark, DuckDB and polars."""
+    for name in ("duckdb", "polars"):
+        pytest.importorskip(name, reason="pip install -e '.[bench]'")
+    engine_run(monkeypatch, "0.01")
+    out = capsys.readouterr().out
+    assert [line.split()[0] for line in out.splitlines()[2:]] == [*engines.QUESTIONS, "all", "peak"]
+
+
+def test_layouts_agree(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """On a few records and for some questions: Spark gives the same answers on our layout and on a plain one."""
+    monkeypatch.setattr(engines, "QUESTIONS", ("departures", "leader_churn"))
+    engine_run(monkeypatch, "--plain", "0.01")
+    assert "all questions" in capsys.readouterr().out
+
+
+def engine_run(monkeypatch: pytest.MonkeyPatch, *words: str) -> None:
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("memory and processor time are read from /proc")
+    for module in (copies, engines):
+        for size, value in module.QUICK.items():
+            monkeypatch.setattr(module, size, value)
+    monkeypatch.setattr(copies, "_tables", [])
+    monkeypatch.setattr(copies, "_parts", [])
+    engines.main([*words])
+
+
+def test_each_figure_is_printed_as_it_comes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not only at the end, which may never come; what is missing is a line as well."""
+    before: list[str] = []
+
+    def measure() -> Iterator[Figure]:
+        yield Figure("the first", "1 s")
+        before.append(capsys.readouterr().out)
+        raise Unavailable("no Java here")
+
+    part = SimpleNamespace(__name__="benchmarks.travel", measure=measure, QUICK={"TIMES": 1})
+    monkeypatch.setattr(command, "import_module", lambda name: part)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "--quick", "travel"])
+    assert command.main() == 0
+    assert "the first" in before[0]
+    assert re.search(r"travel +not measured +no Java here", capsys.readouterr().out)
+    assert part.TIMES == 1
+
+
+def test_the_command_runs_what_it_is_told() -> None:
+    """`python -m benchmarks --quick travel`; an unknown part is a wrong call."""
+    base = [sys.executable, "-m", "benchmarks"]
+    told = subprocess.run([*base, "--quick", "travel"], cwd=ROOT, capture_output=True, text=True)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "rewind a run of " in told.stdout
+    wrong = subprocess.run([*base, "speed"], cwd=ROOT, capture_output=True, text=True)
+    assert (wrong.returncode, "no benchmark speed; there are: importing" in wrong.stderr) == (2, True)

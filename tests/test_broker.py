@@ -213,6 +213,26 @@ def test_a_changed_isr_keeps_the_epochs_of_the_deciding_controller(lab: Lab) -> 
     assert not [path for path in lab.znodes() if path.startswith("/isr_change_notification/")]
 
 
+def test_leaders_announce_isrs_at_times_of_their_own(lab: Lab) -> None:
+    """Every 2.5 seconds since each broker had its session: as brokers do not start together, rounds do not coincide.
+
+    Kafka 2.0.1: server/ReplicaManager.scala, startup
+    """
+    lab.create_topic("orders", assignment={0: [1, 3], 1: [2, 3]})
+    lab.settle()
+    lab.kill(3)
+    lab.settle()
+    lab.start(3)
+    lab.settle()
+    begun = {r.actor: r.time_ms for r in reversed(lab.trace) if r.kind == "zk" and r.action == "connect"}
+    made = [r for r in lab.trace if r.action == "create" and (r.path or "").startswith("/isr_change_notification/")]
+    assert {r.actor for r in made} == {"broker-1", "broker-2"}
+    assert [round((r.time_ms - begun[r.actor]) % 2500, 1) <= 0.2 for r in made] == [True] * len(made)
+    told = [r for r in lab.trace if r.action == "UpdateMetadata" and r.topic and r.cause is not None]
+    rounds = {r.cause for r in told if lab.trace[r.cause or 0].action == "IsrChangeNotification"}
+    assert len(rounds) == len(made)
+
+
 # Leaving: Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown
 
 

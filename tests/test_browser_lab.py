@@ -30,7 +30,7 @@ lab.settle()
 lab
 """
 OBEDIENT = """
-lab = Lab(brokers=4, generation=Generation("2.0", checks_controller_epoch=False), seed=1)
+lab = Lab(brokers=4, generation=Generation("2.0", checks_controller_epoch=False), seed=1, costs={"zookeeper_tick": 0})
 lab.create_topic("orders", assignment={0: [1, 2, 3]})
 lab.settle()
 lab

@@ -20,6 +20,7 @@ from zookeepers import missing
 from kafka_ctl import Lab, TopicPartition, Trace, cli, demo
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import Unavailable
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 
 STORY = """\
@@ -315,3 +316,19 @@ def test_outages_are_measured_from_records() -> None:
     told = [leads(1, 1, a), leads(5, 2, b), Record(0, 10, "fault", "fault", "kill", broker=1), leads(25, 3, a)]
     trace = Trace(records=[r._replace(seq=n) for n, r in enumerate(told)])
     assert demo.outages(trace, 1, [a, b, c]) == {a: 15, b: 0, c: float("inf")}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_broker_that_leads_again_ends_its_own_outage(generation: str, acts: bool) -> None:
+    """Restarted so fast that a new controller never saw it gone, a broker is told again that it leads."""
+    with Lab(3, generation=generation, seed=7) as lab:
+        lab.create_topic("orders", 6, 3)
+        lab.settle()
+        leaving = next(id for id, broker in lab.brokers.items() if broker.is_controller is acts)
+        led, before = lab.brokers[leaving].leads, len(lab.trace)
+        lab.bounce(leaving)
+        lab.settle()
+        for since in (0, before):
+            found = demo.outages(lab.trace, leaving, led, since)
+            assert led and set(found) == set(led) and all(0 < ms < 20 for ms in found.values())

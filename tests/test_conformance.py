@@ -15,6 +15,9 @@ def test_kit_does_what_kafka_did(generation, story):
     if lacks := fidelity.missing(generation, story):
         pytest.skip(lacks)
     kafka, kit = fidelity.golden(generation, story), fidelity.replayed(generation, story)
+    if reason := fidelity.KNOWN_DIFFERENT.get((generation, story)):
+        assert kafka != kit, f"this is exact now; take it out of KNOWN_DIFFERENT: {reason}"
+        pytest.xfail(reason)
     difference = difflib.unified_diff(kafka.splitlines(), kit.splitlines(), "Kafka", "the kit", lineterm="")
     assert kafka == kit, "\n".join(difference)
 
@@ -31,7 +34,12 @@ def _commands(block):
 
 def test_every_story_is_recorded():
     wanted = {(g, name) for name, story in STORIES.items() for g in story.generations}
-    assert set(RECORDINGS) == wanted
+    assert set(RECORDINGS) == wanted - fidelity.NOT_RECORDED
+    assert wanted >= fidelity.NOT_RECORDED
+
+
+def test_known_differences_are_of_recordings():
+    assert set(fidelity.KNOWN_DIFFERENT) <= set(RECORDINGS)
 
 
 def test_a_changed_recording_is_noticed():

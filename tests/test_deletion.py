@@ -364,3 +364,24 @@ def test_0_10_names_the_dying_partitions_in_every_metadata_request() -> None:
                 if r.action == "UpdateMetadata" and r.topic == "orders" and r.partition is not None and r.leader == -2
             }
     assert told == {"0.10": {TopicPartition("orders", 0), TopicPartition("orders", 1)}, "2.0": set()}
+
+
+@pytest.mark.parametrize(("generation", "least"), [("0.10", 0.1), ("2.0", 0.0), ("2.4", 0.0)])
+def test_0_10_waits_for_the_fetch_of_a_stopped_copy(generation: str, least: float) -> None:
+    """The fetcher of a leader of whom nothing is followed any more ends when its fetch has returned, and what the
+    broker is told next waits for that; in a recording for 264 ms. The leader, who fetches nothing, deletes at once."""
+    taken: dict[int, float] = {}
+    with Lab(brokers=3, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.settle()
+        lab.run_for(0.123)
+        since = len(lab.trace)
+        lab.delete_topic("orders")
+        lab.settle()
+        for r in lab.trace[since:]:
+            if r.action == "stop-replica" and r.broker is not None:
+                first = taken.get(r.broker, r.time_ms)
+                taken[r.broker] = first if r.detail != "delete" else (r.time_ms - first) / 1000
+        assert taken[1] < 0.01
+        assert all(least <= taken[follower] < (0.51 if least else 0.01) for follower in (2, 3))
+        assert "orders" not in {p.topic for p in lab.partitions()}

@@ -24,6 +24,7 @@ from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.lab import COMMANDS, Lab
+from kafka_ctl.lab.mutants import mutant as seeded_defect
 from kafka_ctl.lab.together import TOOLS
 
 STEPS = 240_000
@@ -185,13 +186,27 @@ def test_an_unknown_generation() -> None:
 
 def test_a_mutant_is_found_and_made_short() -> None:
     """A seeded defect of `lab/mutants`, by its name."""
-    findings = search("2.4", steps=1500, jobs=1, mutant="cache-never-updated")
+    findings = search("2.4", steps=6000, jobs=1, mutant="cache-never-updated")
     found = next(f for f in shortest(findings) if f.broken.name.startswith("I18 "))
-    assert len(found.walk.commands) <= 5 and "; with the mutant cache-never-updated\n" in story_text(found)
+    assert len(found.walk.commands) <= 8 and "; with the mutant cache-never-updated\n" in story_text(found)
     with Lab.replay(found.walk.story) as lab:  # without the defect
         assert not [v for v in lab.violations if v.invariant == "I18" and not v.known]
     with pytest.raises(UnknownName, match="unknown mutant 'nope'; known: "):
         search("2.4", steps=1, jobs=1, mutant="nope")
+
+
+@pytest.mark.parametrize(
+    ("generation", "mutant", "invariant"),
+    [
+        *((generation, "joins-at-once", "I22") for generation in GENERATIONS),
+        *((generation, "conflict-is-final", "I18") for generation in ("2.0", "2.4")),
+    ],
+)
+def test_walks_meet_the_moments_that_matter(generation: str, mutant: str, invariant: str) -> None:
+    """A record just as a follower joins an ISR; an answer lost when ISRs are written after somebody died."""
+    with seeded_defect(mutant):
+        broken = (b for seed in range(150) for b in play(walk(generation, seed)).broken)
+        assert any(b.name.startswith(f"{invariant} ") and b.known is None for b in broken)
 
 
 FOUND = {
@@ -207,6 +222,9 @@ kill 2\nkill 1\nstart 1\nstep 2\ndisconnect 1 zookeeper\nsettle\nheal\nsettle"""
     "a topic that was deleted behind somebody's back": ("2.4", """
 create_topic c replication_factor=2\nsettle\ndisconnect 1 zookeeper\nsettle\ndelete_topic c\nsettle\nheal\nsettle""",
         {"MetadataCache.scala, updateCache"}),
+    "a session that expired while what it sends was lost": ("2.0", """
+create_topic a replication_factor=2\nshutdown 1\ndisconnect 2 zookeeper one_way=true\nexpire_session 2\nheal\nstart 1
+settle""", set()),
     "a follower that waits for its next fetch": ("0.10", """
 disconnect 3 2\ncreate_topic a\nreassign '{"a-0":[2,1,3]}'\nsettle\nheal\nsettle""", {"KAFKA-9212"}),
     "a follower that asks again and again": ("2.0", """
@@ -243,6 +261,13 @@ def test_explore_fails_on_what_is_not_declared(
     out = capsys.readouterr().out
     assert "BROKEN" in out and "\nlab brokers=[1,2" in out
     assert [str(path) for path in tmp_path.iterdir() if str(path) not in out] == []
+
+
+def test_what_explore_finds_goes_into_a_folder_that_git_ignores() -> None:
+    from kafka_ctl.explore_cli import explore
+
+    folder = next(option.default for option in explore.params if option.name == "out")
+    assert f"{folder}/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()
 
 
 @pytest.mark.parametrize("words", [["--generation", "3"], ["--steps", "0"], ["--seconds", "x"], ["--jobs", "0"], ["x"]])

@@ -46,7 +46,7 @@ OLD = """
     children /brokers/ids
     initializing_context | children /brokers/ids | get /brokers/ids/2 | get /brokers/ids/3 | get /brokers/ids/4
     children /brokers/topics | get /brokers/topics/orders
-    get /brokers/topics/orders/partitions/0/state | get /brokers/topics/orders/partitions/1/state
+    get /brokers/topics/orders/partitions/1/state | get /brokers/topics/orders/partitions/0/state
     get /admin/preferred_replica_election | preferred_undergoing | preferred_completed | preferred_skipped
     preferred_resuming
     get /admin/reassign_partitions | partitions_being_reassigned | partitions_already_reassigned
@@ -67,7 +67,7 @@ NEW = """
     deleting_log_dir_notifications | children /log_dir_event_notification
     deleting_isr_change_notifications | children /isr_change_notification
     initializing_context | children /brokers/ids | get /brokers/ids/2 | get /brokers/ids/3 | get /brokers/ids/4
-    children /brokers/topics | get /brokers/topics/orders
+    broker_epochs_initialized | children /brokers/topics | get /brokers/topics/orders
     exists /brokers/ids/2 | exists /brokers/ids/3 | exists /brokers/ids/4
     get /brokers/topics/orders/partitions/0/state | get /brokers/topics/orders/partitions/1/state
     active_brokers | shutting_brokers | topics

@@ -410,6 +410,9 @@ def test_znodes_can_be_written_and_deleted_by_hand(lab: Lab) -> None:
     lab.write_znode("/config/topics/t", '{"version":1,"config":{}}')
     lab.write_znode("/strange", "")
     assert lab.znodes()["/strange"][0] == b""
+    for line, written in (("""'{"a":[1]}'""", b'{"a":[1]}'), ("[1]", b"[1]"), ("7", b"7"), ("'\"{}\"'", b"{}")):
+        lab.do(f"write_znode /strange {line}")
+        assert lab.znodes()["/strange"][0] == written
     lab.delete_znode("/strange")
     assert "/strange" not in lab.znodes()
     with pytest.raises(BadInput, match="delete_znode: ZooKeeper answers NONODE for /strange"):

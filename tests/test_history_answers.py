@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from typing import Any
 
@@ -22,11 +21,13 @@ from history_plain import (
     plain_unavailability,
     same,
 )  # fmt: skip
+from history_plain_controllers import plain_deletions, plain_failovers, plain_reassignments
 from pyspark.sql import DataFrame
 
 from kafka_ctl import BadInput, Lab, Trace
 from kafka_ctl.history import questions, simulate
 from kafka_ctl.history.schema import to_arrow
+from kafka_ctl.trace import SET
 
 
 @pytest.fixture(scope="module")
@@ -137,7 +138,7 @@ def test_imbalance_equals_the_plain_computation(clusters: list[Trace], simulated
         seen: dict[tuple, int] = {}
         at: dict[tuple[int, float], tuple[int, int]] = {}
         for r in trace:
-            if r.kind != "partition" or r.error:
+            if r.kind != "partition" or r.action == SET or r.error:
                 continue
             key = (r.topic, r.partition)
             touched = {stands[key][0]} if key in stands else set()
@@ -200,7 +201,7 @@ def test_costs_of_departures_equal_the_plain_computation(clusters: list[Trace], 
 
 def test_good_order_against_a_crash() -> None:
     """The same broker, the same partitions: nothing lost, and six seconds each."""
-    with Lab(brokers=3, seed=6) as lab:
+    with Lab(brokers=3, seed=6, costs={"zookeeper_tick": 0}) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [2, 3]})
         lab.settle()
         lab.shutdown(1)
@@ -262,42 +263,6 @@ def test_rolling_restarts_of_simulated_clusters(clusters: list[Trace], simulated
 # Controllers
 
 
-def plain_failovers(trace: Trace) -> list[dict[str, Any]]:
-    stages = ("elected", "initializing_context", "initializing_replica_state", "initializing_partition_state", "ready")
-    left = {d.seq: broker for broker, d in plain_departures(trace)}
-    office: dict[str, dict[str, Any]] = {}
-    found: list[dict[str, Any]] = []
-    holder, vacant, partitions = None, None, 0
-    for r in trace:
-        if r.kind == "partition" and not r.error:
-            partitions += (r.source == GONE) - (r.target == GONE)
-        elif r.seq in left and left[r.seq] == holder:
-            vacant = r.time_ms
-        elif r.kind == "controller" and r.action == "elected":
-            office[r.actor] = {
-                "controller": r.broker, "previous": holder, "partitions": partitions, "vacant_ms": vacant, "epoch": 0
-            }  # fmt: skip
-            found.append(office[r.actor])
-            holder = r.broker
-        if r.kind == "controller" and r.actor in office:
-            mine = office[r.actor]
-            if r.action in stages:
-                mine.setdefault(r.action, r.time_ms)
-            elif r.action == "resigned" and "resigned" not in mine:
-                mine["resigned"] = vacant = r.time_ms
-            mine["epoch"] = max(mine["epoch"], r.controller_epoch or 0)
-    for mine in found:
-        times = [mine["vacant_ms"], *(mine.pop(stage, None) for stage in stages)]
-        mine.pop("resigned", None)
-        names = ("detection_ms", "taking_over_ms", "reading_ms", "replica_ms", "partition_ms")
-        for name, start, end in zip(names, times, times[1:], strict=False):
-            mine[name] = None if start is None or end is None else round(end - start, 4)
-        elected, ready = times[1], times[5]
-        mine |= {"elected_ms": elected, "ready_ms": ready}
-        mine["failover_ms"] = None if ready is None else round(ready - elected, 4)
-    return found
-
-
 def test_failovers_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
     """Every election of a controller, by stages."""
     plain = [{"history": f"h{n}", **row} for n, trace in enumerate(clusters) for row in plain_failovers(trace)]
@@ -309,7 +274,7 @@ def test_failover_takes_longer_with_more_partitions() -> None:
     """Reading is what grows; detection is the session timeout in either case."""
     rows = {}
     for partitions in (10, 200):
-        with Lab(brokers=3, seed=2) as lab:
+        with Lab(brokers=3, seed=2, costs={"zookeeper_tick": 0}) as lab:
             lab.create_topic("orders", partitions, 2)
             lab.settle()
             controller = lab.controller
@@ -370,34 +335,7 @@ def test_one_broker_failure_and_what_is_said() -> None:
 
 def test_reassignments_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
     """Each from being taken up to being taken off the list."""
-    plain: list[dict[str, Any]] = []
-    for n, trace in enumerate(clusters):
-        running: dict[str, dict[str, Any]] = {}
-        for r in trace:
-            words = json.loads(r.detail or "{}") if r.kind == "controller" and (r.detail or "").startswith("{") else {}
-            if r.action == "handling_reassignment":
-                name = words["partition"]
-                topic, _, number = name.rpartition("-")
-                fresh = {
-                    "history": f"h{n}",
-                    "topic": topic,
-                    "partition": int(number),
-                    "start_ms": r.time_ms,
-                    "tries": 0,
-                }
-                mine = running.setdefault(name, {**fresh, "extra_epochs": 0, "end_ms": None, "duration_ms": None})
-                mine["tries"] += 1
-                mine["replicas"] = words["replicas"]
-            elif r.action == "leader_epoch_updated" and words["partition"] in running:
-                running[words["partition"]]["extra_epochs"] += 1
-            elif r.action == "reassignment_removed":
-                for name in words["partitions"]:
-                    if name in running:
-                        mine = running.pop(name)
-                        plain.append(
-                            mine | {"end_ms": r.time_ms, "duration_ms": round(r.time_ms - mine["start_ms"], 4)}
-                        )
-        plain += running.values()
+    plain = [{"history": f"h{n}", **row} for n, trace in enumerate(clusters) for row in plain_reassignments(trace)]
     same(questions.reassignments(simulated), plain)
 
 
@@ -417,27 +355,7 @@ def test_a_reassignment_that_is_stuck() -> None:
 
 def test_deletions_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
     """From the wish to the end."""
-    plain: list[dict[str, Any]] = []
-    for n, trace in enumerate(clusters):
-        running: dict[str, dict[str, Any]] = {}
-
-        def of(topic: str, running: dict[str, dict[str, Any]] = running, n: int = n) -> dict[str, Any]:
-            empty = dict.fromkeys(("asked_ms", "started_ms", "completed_ms", "duration_ms"))
-            return running.setdefault(topic, {"history": f"h{n}", "topic": topic, "tries": 0, **empty})
-
-        for r in trace:
-            if (r.kind, r.action, r.actor) == ("event", "delete_topic", "admin") and r.topic:
-                mine = of(r.topic)
-                mine["asked_ms"] = mine["asked_ms"] if mine["asked_ms"] is not None else r.time_ms
-            elif r.kind == "controller" and r.action == "deletion_started":
-                mine = of(json.loads(r.detail or "")["topic"])
-                mine["started_ms"] = mine["started_ms"] if mine["started_ms"] is not None else r.time_ms
-                mine["tries"] += 1
-            elif r.kind == "controller" and r.action == "deletion_completed":
-                mine = of(json.loads(r.detail or "")["topic"])
-                mine |= {"completed_ms": r.time_ms, "duration_ms": round(r.time_ms - mine["asked_ms"], 4)}
-                plain.append(running.pop(mine["topic"]))
-        plain += running.values()
+    plain = [{"history": f"h{n}", **row} for n, trace in enumerate(clusters) for row in plain_deletions(trace)]
     same(questions.deletions(simulated), plain)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +104,13 @@ def test_every_question_is_listed(run: Run) -> None:
         (("import", "nowhere"), "nowhere: no such file or folder"),
         (("generate", "--clusters", "0", "--out", "x"), "Invalid value for '--clusters'"),
         (("generate", "--clusters", "1", "--hours", "-1", "--out", "x"), "hours"),
+        (("generate", "--hours", "nan", "--out", "x"), "Invalid value for '--hours': 'nan' is not a finite number.\n"),
+        (("generate", "--hours", "inf", "--out", "x"), "Invalid value for '--hours': 'inf' is not a finite number.\n"),
+        (("generate", "--clusters", "9999999", "--out", "x"), "kafka-ctl: clusters=9999999: give a whole number"),
+        (("generate", "--seed", "-1", "--out", "x"), "Invalid value for '--seed': -1 is not in the range"),
+        (("generate", "--clusters", "1", "--out", __file__), f"{__file__} is a file; give an empty or new folder\n"),
+        (("ask", "leader_churn", ""), "'' is no path"),
+        (("import", ""), "'' is no path"),
     ],
 )
 def test_a_wrong_call_is_said(run: Run, words: tuple[str, ...], said: str) -> None:
@@ -110,3 +118,55 @@ def test_a_wrong_call_is_said(run: Run, words: tuple[str, ...], said: str) -> No
     status, out, err = run(*words)
     assert (status, out) == (2, "")
     assert said in err
+
+
+def test_bad_files_are_said_and_good_ones_kept(run: Run, lab: Lab, tmp_path: Path) -> None:
+    """In the summary and on standard error, with exit status 0: something was understood."""
+    write_logs(lab.trace, tmp_path / "logs")
+    bad = tmp_path / "logs" / "broker-1" / "state-change.log.2.gz"
+    bad.write_bytes(gzip.compress(b"x" * 99)[:-12])
+    status, out, err = run("import", tmp_path / "logs", "--out", tmp_path / "mine")
+    why = f"{bad}: damaged, or cut short: Compressed file ended before the end-of-stream marker was reached"
+    assert (status, err) == (0, f"kafka-ctl: not read, or not to the end: {why}\n")
+    assert f"; 1 not read, or not to the end: {why}\n" in out
+    assert answered(run, tmp_path, "leader_churn", tmp_path / "mine")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "logs", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "there are no lines"),
+        (b"hello\nyou\n", "2 of its lines rejected (no header)"),
+        (gzip.compress(b"hello\n" * 9)[:-9], "1 not read, or not to the end"),
+        (b"[2016-03-01 10:00:00,000] INFO up (kafka.server.KafkaServer)\n", "1 of its lines rejected (another logger)"),
+    ],
+    ids=["empty", "text", "damaged", "another log"],
+)  # fmt: skip
+def test_where_nothing_was_understood(run: Run, tmp_path: Path, text: bytes, said: str) -> None:
+    """Exit status 1 and the reason; nothing is written."""
+    (tmp_path / "controller.log").write_bytes(text)
+    for words in (("import", tmp_path, "--out", tmp_path / "mine"), ("ask", "leader_churn", tmp_path)):
+        status, _, err = run(*words)
+        assert (status, f"kafka-ctl: {tmp_path}: nothing was understood: " in err, said in err) == (1, True, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["controller.log"]
+
+
+def test_what_is_no_parquet_is_said(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "run.parquet").write_text("nothing")
+    status, out, err = run("ask", "leader_churn", tmp_path / "run.parquet")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"kafka-ctl: {tmp_path / 'run.parquet'}: is not a Parquet file: ")
+
+
+def test_where_nothing_can_be_written(run: Run, lab: Lab, tmp_path: Path) -> None:
+    """What was read is lost, and no half of it is left."""
+    write_logs(lab.trace, tmp_path / "logs")
+    (tmp_path / "note").write_text("mine")
+    status, _, err = run("import", tmp_path / "logs", "--out", tmp_path / "note" / "mine")
+    assert (status, err) == (2, f"kafka-ctl: {tmp_path / 'note' / 'mine'}: cannot be written: Not a directory\n")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "note"]
+    lab.trace.to_parquet(tmp_path / "run.parquet")
+    status, out, err = run("ask", "departures", tmp_path / "run.parquet", "--csv", tmp_path / "nowhere" / "answer.csv")
+    assert (status, out) == (2, "")
+    assert err.startswith(f"kafka-ctl: {tmp_path / 'nowhere' / 'answer.csv'}: cannot be written: ")

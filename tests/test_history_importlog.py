@@ -12,7 +12,8 @@ import pytest
 
 from kafka_ctl import BadInput, Lab
 from kafka_ctl.history import Workload, import_logs, importlog, questions, simulate, write_logs
-from kafka_ctl.history.logfile import read_texts, release
+from kafka_ctl.history.logfile import read_texts
+from kafka_ctl.history.logrelease import release
 from kafka_ctl.history.schema import SCHEMA, spark_schema
 from kafka_ctl.history.session import spark
 
@@ -97,13 +98,13 @@ def test_the_run_tells_what_it_read(tmp_path: Path) -> None:
     logs = import_logs(spark(), tmp_path)
     assert repr(logs) == (
         "3 files with 12 lines, from 2016-03-01 10:00:00 to 2023-05-01 00:00:00, 7 of them understood, 1 rejected; "
-        "the format of Kafka several: 0.10 or older, and 2.6 or newer"
+        "the format of Kafka several: 0.11 or older, and 2.6 or newer"
     )
     files = {Path(r.file).parent.name + "/" + Path(r.file).name: r for r in logs.files.collect()}
     told = {name: (r.lines, r.records, r.rejected, r.continued, r.kafka) for name, r in files.items()}
     assert told == {
-        "a/state-change.log": (8, 4, 0, 4, "0.10 or older"),
-        "b/state-change.log.1": (4, 3, 1, 0, "2.6 or newer"),
+        "a/state-change.log": (8, 4, 0, 4, "0.11 or older"),
+        "b/state-change.log.1": (4, 3, 1, 0, "2.6 to 3.1"),
         "b/controller.log": (0, 0, 0, 0, "unknown"),
     }
     rejected = [tuple(row)[2:] for row in logs.rejected.collect()]
@@ -242,8 +243,8 @@ def test_paths_that_hold_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "releases"),
     [
-        (OLD[0], "0.10 or older"),
-        (NEW[0], "1.1 or newer"),
+        (OLD[0], "0.11 or older"),
+        (NEW[0], "1.1 to 3.1"),
         (NEW[1], "2.6 or newer"),
         ("[2019-01-01 00:00:00,000] INFO [Controller id=0] 0 successfully elected as the controller. Epoch incremented "
          "to 1 and epoch zk version is now 1 (kafka.controller.KafkaController)", "2.1 or newer"),

@@ -130,7 +130,7 @@ def test_how_intervals_end() -> None:
 
 def test_the_lesson_of_the_first_notebook() -> None:
     """A controlled shutdown costs nothing, a crash the session timeout, a lone replica all its downtime."""
-    with Lab(brokers=3, seed=1) as lab:
+    with Lab(brokers=3, seed=1, costs={"zookeeper_tick": 0}) as lab:
         lab.create_topic("orders", partitions=6, replication_factor=3)
         lab.create_topic("lonely", assignment={0: [2]})
         lab.settle()

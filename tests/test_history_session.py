@@ -74,6 +74,58 @@ def test_one_session_on_loopback_that_ends_with_its_kernel() -> None:
         kernel.communicate()
 
 
+TEMPORARY = """
+import sys
+from kafka_ctl.history.session import spark
+if sys.argv[1] == "starting":
+    import kafka_ctl.history.session as session
+    session._connection = lambda told: (print("here", flush=True), sys.stdin.read())
+s = spark("test", cores=2)
+s.range(100_000).repartition(4).persist().count()
+s.range(9).mapInArrow(lambda batches: batches, "id long").collect()
+print("here", flush=True)
+if sys.argv[1] == "exit":
+    sys.exit()
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks at permissions, and at signals")
+@pytest.mark.parametrize("ended", ["exit", "SIGTERM", "SIGKILL", "starting"])
+def test_nothing_temporary_stays_and_nobody_else_reads_it(tmp_path: Path, ended: str) -> None:
+    """Blocks, logs, libraries: all is in folders of this user only, which go with the process, whatever ends it."""
+    command, environment = [sys.executable, "-c", TEMPORARY, ended], os.environ | {"TMPDIR": str(tmp_path)}
+    kernel = subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert kernel.stdout is not None
+        assert kernel.stdout.readline() == "here\n"
+        if ended != "exit":
+            assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o700}
+            blocks = list(tmp_path.glob("*/**/blockmgr-*/*/*"))
+            assert blocks or ended == "starting"
+            kernel.send_signal({"starting": signal.SIGTERM}.get(ended) or signal.Signals[ended])
+        kernel.wait(60)
+        assert eventually(lambda: not list(tmp_path.iterdir())), list(tmp_path.rglob("*"))
+    finally:
+        kernel.kill()
+        kernel.communicate()
+
+
+def test_a_handler_of_sigterm_is_left_alone() -> None:
+    """Ours is there while Java starts, and only where nobody else has one."""
+    session.stop()
+    seen = []
+    before = signal.signal(signal.SIGTERM, lambda *_: None)
+    try:
+        with session._ended_in_order():
+            seen.append(signal.getsignal(signal.SIGTERM))
+        assert seen == [signal.getsignal(signal.SIGTERM)]
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert session.spark().range(2).count() == 2
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
 def test_a_stopped_session_starts_again() -> None:
     """With the same Java, or with a new one after `stop` and after a crash of Java."""
     first = session.spark()

@@ -199,6 +199,20 @@ def test_another_clusters_disks_are_refused_by_2_4() -> None:
         assert stopped(lab)[0] == "InconsistentClusterId"
 
 
+@pytest.mark.parametrize("generation", ["0.10", "2.0"])
+@pytest.mark.parametrize("clusters", [("another", "another"), ("another", None), ("one", "two")])
+def test_a_cluster_on_the_disks_is_not_read_before_2_4(generation: str, clusters: tuple[str | None, ...]) -> None:
+    """KAFKA-7335. Kafka 2.0.1: server/BrokerMetadataCheckpoint.scala, read, knows `version` and `broker.id` only."""
+    with Lab(brokers=2, generation=generation, seed=3) as lab:
+        lab.kill(2)
+        lab.settle()
+        for directory, cluster in zip(("/d0", "/d1"), clusters, strict=True):
+            lab.set_meta(2, directory, 2, cluster)
+        lab.start(2)
+        lab.settle()
+        assert lab.brokers[2].state == "running"
+
+
 def test_an_id_that_is_taken() -> None:
     """The disks of 2 with the files of 1."""
     with Lab(brokers=2, seed=3) as lab:

@@ -19,8 +19,10 @@ from zookeepers import missing, started
 
 from kafka_ctl import BadInput, Lab, NotReached, TopicPartition, Unavailable, UnknownName
 from kafka_ctl.bootstrap import ROOT
-from kafka_ctl.lab.view import PartitionView
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.lab.view import ControllerView, PartitionView
 from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 SHORT = {
     "zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False,
@@ -256,6 +258,45 @@ def test_the_controller_znode_is_deleted(open_lab: OpenLab) -> None:
     assert view is not None and view.epoch == 2
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_controller_written_by_hand_does_not_act(generation: str, open_lab: OpenLab) -> None:
+    """Whoever is only named has won no race and has no epoch; the one that had resigns."""
+    lab = open_lab(generation=generation, brokers=2)
+    before = lab.controller
+    assert before is not None
+    for named in (3 - before.id, before.id, 9):
+        lab.write_znode("/controller", ControllerZNode.encode(named, 0).decode())
+        lab.settle()
+        assert lab.controller is None
+        assert f"no controller: /controller names broker {named}, which does not act" in repr(lab)
+        assert [id for id, broker in lab.brokers.items() if broker.is_controller] == []
+    lab.create_topic("orders")
+    lab.settle()
+    assert lab.partition("orders", 0).leader == -1
+    lab.delete_controller()
+    lab.settle()
+    assert lab.controller is not None and lab.controller.epoch == 2
+    assert lab.partition("orders", 0).leader != -1
+    assert f"controller {lab.controller.id} epoch 2," in repr(lab)
+
+
+def test_no_epoch_is_told_before_there_is_one(open_lab: OpenLab) -> None:
+    """While a broker takes over, `/controller` names it already."""
+    lab = open_lab(settle=False)
+    seen: set[ControllerView | None] = set()
+
+    def elected(epoch: int) -> bool:
+        view = lab.controller
+        seen.add(view)
+        return view is not None and view.epoch == epoch
+
+    lab.run_until(lambda: elected(1))
+    lab.settle()
+    lab.delete_controller()
+    lab.run_until(lambda: elected(2))
+    assert {view.epoch for view in seen if view is not None} == {1, 2}
+
+
 def test_everybody_dies_and_somebody_returns(open_lab: OpenLab) -> None:
     """Without brokers the lab settles; the first to return leads what it may."""
     lab = open_lab(brokers=2)
@@ -331,7 +372,7 @@ def test_the_lab_stays_in_its_chroot(server: EmbeddedServer) -> None:
         outside.create("/somebody/kit/notes", b"kept", makepath=True)
         outside.create("/brokers/topics/theirs", b"not json", makepath=True)
         before = {p: outside.get(p)[0] for p in ("/somebody/kit/notes", "/brokers/topics/theirs")}
-        with Lab(zookeeper=f"{server.address}/somebody/kit", config=SHORT) as lab:
+        with Lab(zookeeper=f"{server.address}/somebody/kit", config=SHORT, join=True) as lab:
             lab.create_topic("orders", partitions=3, replication_factor=2)
             lab.settle()
             assert lab.zookeeper_address == f"{server.address}/somebody/kit"
@@ -463,7 +504,7 @@ def test_somebodys_garbage_is_named_at_once(path: str, server: EmbeddedServer) -
         outside.create(f"/garbage{path}", data, makepath=True)
         try:
             with pytest.raises(BadInput, match=r"holds what no controller can work with: /.*Delete it") as told:
-                Lab(zookeeper=f"{server.address}/garbage", config=SHORT)
+                Lab(zookeeper=f"{server.address}/garbage", config=SHORT, join=True)
             assert said in str(told.value) and path.rpartition("/")[0] in str(told.value)
         finally:
             outside.delete("/garbage", recursive=True)
@@ -537,9 +578,9 @@ def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, mo
 
 
 def test_two_labs_cannot_share_a_chroot(server: EmbeddedServer) -> None:
-    """Brokers of somebody else are not disturbed."""
+    """Brokers of another lab are not disturbed."""
     with Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1) as first:
-        with pytest.raises(BadInput, match=r"somebody's Kafka lives at ZooKeeper .*/shared: /brokers/ids/1"):
+        with pytest.raises(BadInput, match=r"another lab lives at ZooKeeper .*/shared: /kafka_ctl_lab belongs to"):
             Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1)
         assert first.controller == (1, 1)
         with Lab(zookeeper=f"{server.address}/other", config=SHORT, brokers=1) as second:

@@ -59,12 +59,12 @@ STARTS_3_X = (
 OTHERS = {
     f"TRACE [Broker id=7] Received LeaderAndIsr request {STATE_3_X} correlation id 11 from controller 1 epoch 1": (
         "received", 2, (2, 1), 3, 9),
-    f"INFO [Broker id=7] Leader a.b-c-4 {STARTS_3_X}": ("become-leader", None, (2, 1), 3, None),
+    f"INFO [Broker id=7] Leader a.b-c-4 {STARTS_3_X}": ("become-leader", None, (2, 1), 3, 9),
     "ERROR [Broker id=7] Topic ID in memory: iJ does not match the topic ID for partition a.b-c-4 received: OG.": (
         "ignored", None, None, None, None),
     "ERROR [Broker id=7] Received LeaderAndIsrRequest with correlation id 1 from controller 2 epoch 5 for partition "
     "a.b-c-4 (last update controller epoch 4) but cannot become follower since the new leader 2 is unavailable.": (
-        "ignored", None, None, None, None),
+        "ignored", 2, None, None, None),
     "TRACE Broker 7 completed LeaderAndIsr request correlationId 13 from controller 2 epoch 1 for the become-leader "
     "transition for partition [a.b-c,4]": ("done", None, None, None, None),
 }  # fmt: skip

@@ -253,7 +253,7 @@ def test_refused_moves(text, kind, broker):
             "[Controller id=4] New topics: [Set(a-b, c)], deleted topics: [Set(d)], new partition replica "
             "assignment [Map()]",
             "topics_changed",
-            {"new": ["a-b", "c"], "deleted": ["d"]},
+            {"new": ["a-b", "c"], "deleted": ["d"], "assignment": {}},
         ),
         ("[Controller 4]: Broker failure callback for 8,9", "broker_failure", {"brokers": [8, 9]}),
         ("[Controller 4]: Shutting down broker 8", "shutting_down_broker", {"broker": 8}),
@@ -262,7 +262,7 @@ def test_refused_moves(text, kind, broker):
             "[Controller id=4] 4 successfully elected as the controller. Epoch incremented to 7 and epoch zk "
             "version is now 9",
             "elected",
-            {"epoch": 7},
+            {"epoch": 7, "zk_version": 9},
         ),
         ("[Controller 4]: Broker 4 is ready to serve as the new controller with epoch 7", "ready", {"epoch": 7}),
         ("[delete-topics-thread-4], Deletion of topic c successfully completed", "deletion_completed", {"topic": "c"}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kafka_ctl import BadInput, Lab, UnknownName
-from kafka_ctl.lab.metrics import STATES, Timer, metrics, timer
+from kafka_ctl import Lab, UnknownName
+from kafka_ctl.lab.metrics import STATES, Timer, queue_metrics, timer
 from kafka_ctl.trace import Record
 
 
@@ -46,8 +46,8 @@ def test_what_is_dropped_at_expiry_does_not_wait_any_more() -> None:
     """And was never waited for: it counts in no timer."""
     put = Record(0, 0.0, "controller-1", "event", "TopicChange", target="queued")
     gone = Record(1, 5.0, "controller-1", "event", "TopicChange", source="queued", target="dropped", cause=0)
-    assert metrics([put], 1) == {"ControllerState": 0, "EventQueueSize": 1}
-    assert metrics([put, gone], 1) == {"ControllerState": 0, "EventQueueSize": 0}
+    assert queue_metrics([put], 1) == {"ControllerState": 0, "EventQueueSize": 1}
+    assert queue_metrics([put, gone], 1) == {"ControllerState": 0, "EventQueueSize": 0}
 
 
 def test_figures_and_refusals() -> None:
@@ -55,5 +55,23 @@ def test_figures_and_refusals() -> None:
     assert timer([float(n) for n in range(1, 201)]) == Timer(200, 100.5, 198.0, 200.0)
     with Lab(brokers=1) as lab, pytest.raises(UnknownName, match="unknown broker 9; known: 1"):
         lab.metrics(9)
-    with Lab(brokers=1, generation="0.10") as lab, pytest.raises(BadInput, match="has no event queue"):
-        lab.metrics(1)
+    with Lab(brokers=1, generation="0.10") as lab:
+        assert "EventQueueSize" not in lab.metrics(1)  # there is no queue
+
+
+def test_a_new_process_begins_anew() -> None:
+    """What waited in the queue of a process that died waits no more, and its timers are gone."""
+    with Lab(brokers=3, seed=7) as lab:
+        assert lab.controller is not None
+        first = lab.controller.id
+        lab.create_topic("orders", partitions=300, replication_factor=3)
+        lab.create_topic("events", partitions=3, replication_factor=3)
+        lab.run_until(lambda lab: lab.metrics(first)["EventQueueSize"] > 0, limit=10)
+        lab.kill(first)
+        down = lab.metrics(first)
+        assert (down["ControllerState"], down["EventQueueSize"], down["ActiveControllerCount"]) == (0, 0, 0)
+        lab.start(first)
+        lab.settle()
+        again = lab.metrics(first)
+        assert again["EventQueueSize"] == 0
+        assert "TopicChangeRateAndTimeMs" not in again

@@ -11,7 +11,7 @@ import pytest
 from kafka_ctl import cli
 from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.generation import DEFECTS, FIELDS, Generation
+from kafka_ctl.generation import DEFECTS, FIELDS
 from kafka_ctl.lab.invariants import INVARIANTS
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, tale
@@ -53,16 +53,6 @@ def test_the_collection() -> None:
         assert (ROOT / "kafka_ctl" / exhibit.source).is_file()
         if not isinstance(exhibit.caught_by, Question):
             assert exhibit.caught_by in {invariant.id for invariant in INVARIANTS}
-
-
-def test_a_ticket_explains_only_what_it_is_about() -> None:
-    """0.10 may leave a topic undeleted; that nobody is controller is not explained by that."""
-    (wishes,) = [invariant for invariant in INVARIANTS if invariant.id == "I19"]
-    old, config = Generation("0.10"), Generation("0.10").config
-    assert wishes.known(old, config, "topic orders is to be deleted, but it is not") == "KAFKA-6612"
-    assert wishes.known(old, config, "none of them acts as the controller") is None
-    assert wishes.known(old.but(skips_own_reelection=False), config, "none of them acts") == "KAFKA-4229"
-    assert wishes.known(Generation("2.4"), config, "topic orders is to be deleted, but it is not") is None
 
 
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)

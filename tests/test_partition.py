@@ -124,7 +124,7 @@ def test_nobody_to_lead_first() -> None:
         assert (refused.error, refused.action, moved.action) == ("StateChangeFailed", "refuse", "initialize")
         assert refused.detail == (
             f"Controller {stage.controller.id} epoch 1 encountered error during state change of partition dead-0 from "
-            "New to Online, assigned replicas are [8,9], live brokers are [Set(1, 2, 3)]. No assigned replica is alive."
+            "New to Online, assigned replicas are [], live brokers are [Set(1, 2, 3)]. No assigned replica is alive."
         )
         assert (context.partitions[dead], context.partitions[fine]) == (NEW, ONLINE)
 

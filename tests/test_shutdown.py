@@ -85,6 +85,34 @@ def test_what_cannot_move_is_reported_after_three_attempts(generation: str) -> N
 
 
 @generations
+def test_a_leaving_broker_starts_no_fetcher(generation: str) -> None:
+    """It is told to follow its successor (not in 2.0), but does not fetch, and so stays out of the ISR."""
+    with opened(generation, {0: [3, 2], 1: [3, 1]}) as lab:
+        lab.kill(2)
+        lab.settle()
+        since = len(lab.trace)
+        assert lab.shutdown(3).attempts == 3
+        made = [r for r in lab.trace[since:] if r.action == "become-follower" and r.broker == 3]
+        assert [(r.partition, r.detail) for r in made] == ([] if generation == "2.0" else [(1, "fetcher=skipped")])
+        assert not [r for r in lab.trace[since:] if r.action in ("caught-up", "expand-isr")]
+        state = lab.partition("orders", 1)
+        assert (state.leader, state.isr, state.leader_epoch) == (1, (1,), 1)
+        assert lab.violations == ()
+
+
+@generations
+def test_other_fetchers_of_a_leaving_broker_go_on(generation: str) -> None:
+    """The controller is cut off: nobody stops the copy that 3 follows, and it stays in sync until 3 is gone."""
+    with opened(generation, {0: [2, 3]}) as lab:
+        lab.disconnect(1, 3)
+        lab.shutdown(3, wait=False)
+        lab.run_for(12)
+        assert lab.brokers[3].state == "pending controlled shutdown"
+        assert lab.partition("orders", 0).isr == (2, 3)
+        assert lab.produce("orders", 0).acknowledged
+
+
+@generations
 def test_it_can_be_switched_off(generation: str) -> None:
     with opened(generation, {0: [3, 1]}, **{"controlled.shutdown.enable": False}) as lab:
         since = len(lab.trace)
@@ -293,3 +321,13 @@ def test_who_is_killed_before_it_hears_is_dead(generation: str) -> None:
         lab.start(2)
         lab.settle()
         assert lab.partition("orders", 0).isr == (1, 2)
+
+
+@generations
+def test_a_move_to_a_broker_that_is_leaving_need_not_end(generation: str) -> None:
+    """It starts no fetcher, though its process is still there when all else is at rest. Walks have found it."""
+    story = """disconnect 1 zookeeper\ncreate_topic c partitions=1 replication_factor=1
+reassign '{"c-0":[3,2,1]}' zookeeper\nshutdown 1\nheal\nsettle\n"""
+    with Lab.replay(f"lab brokers=[1,2,3] generation={generation} seed=0\n{story}") as lab:
+        assert lab._world.brokers[1].replication.unfetched or lab.brokers[1].state == "down"
+        assert [v for v in lab.violations if v.known is None] == []

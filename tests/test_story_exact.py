@@ -91,7 +91,7 @@ def test_costs_are_part_of_the_story() -> None:
 @pytest.mark.parametrize(
     ("costs", "words"),
     [
-        ("""'{"lunch":1}'""", "unknown cost 'lunch'; known: zookeeper_round_trip, request"),
+        ("""'{"lunch":1}'""", "unknown cost 'lunch'; known: zookeeper_round_trip, zookeeper_tick"),
         ("""'{"boot":"long"}'""", "the cost boot cannot be 'long'; it is a number of seconds, 0 or more"),
         ("""'{"boot":-1}'""", "the cost boot cannot be -1"),
         ("3", "costs=3: a mapping"),

@@ -20,10 +20,11 @@ TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULE
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 ORDER = """
-    errors
+    errors visible
+    writing
     cluster table assignment scala
     partition replica election generation trace describe java page
-    lab.clock lab.costs lab.loop
+    lab.clock lab.costs lab.interrupt lab.loop
     zookeeper
     brokers reassign
     controller
@@ -32,6 +33,7 @@ ORDER = """
     __init__
     installing
     bootstrap
+    terminal
     environment gate websocket jupyter notebooks demo reassign_cli explore_cli history_cli reference
     differences
     cli
@@ -43,7 +45,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 """
 
 CORE = """
-    errors cluster table partition replica election assignment generation trace describe scala page
+    errors visible writing cluster table partition replica election assignment generation trace describe scala page
     controller brokers reassign lab museum explore zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()
@@ -86,10 +88,15 @@ def lines(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
+LONGER: dict[str, str] = {}
+"""Modules of more than 400 lines, and why each is one concept."""
+
+
 def test_a_module_fits_in_one_sitting() -> None:
-    """At most 300 lines, so that it can be read from end to end."""
+    """A file is a concept, as long as the concept is: at most 400 lines, unless it is listed with a reason."""
     sizes = {name: len(path.read_text("utf-8").splitlines()) for name, path in MODULES.items()}
-    assert {name: size for name, size in sizes.items() if size > 300} == {}
+    assert {name for name, size in sizes.items() if size > 400} == set(LONGER)
+    assert {name: size for name, size in sizes.items() if size > 700} == {}
 
 
 def test_a_function_fits_on_a_screen() -> None:

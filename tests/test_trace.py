@@ -9,7 +9,7 @@ import pytest
 from kafka_ctl import Lab
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.trace import CAUSE, KINDS, Record, Trace
+from kafka_ctl.trace import CAUSE, KINDS, SET, Record, Trace
 
 
 def eventful(generation: str) -> Lab:
@@ -101,7 +101,8 @@ def test_a_record_carries_its_subject(trace: Trace) -> None:
     """Columns that go together come together."""
     for r in trace:
         if r.kind == "partition":
-            assert r.topic is not None and r.partition is not None and r.source and r.target
+            assert r.topic is not None and r.partition is not None and r.target
+            assert (r.source is None) == (r.action == SET)
             assert (r.leader is None) == (r.isr is None) == (r.leader_epoch is None)
         elif r.kind == "replica":
             assert r.topic is not None and r.partition is not None and r.broker is not None

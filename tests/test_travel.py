@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from kafka_ctl.errors import BadInput, NotReached, UnknownName
+from kafka_ctl.lab import progress
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import Lab
 
@@ -91,7 +93,7 @@ def test_a_fork_with_changes_gets_the_same_commands_for_as_long(lab: Lab) -> Non
 
 def test_a_fork_of_a_fork_keeps_its_stops(lab: Lab) -> None:
     """Where the records are others, a stop is kept as a time."""
-    with lab.fork(at=400) as cut:
+    with lab.fork(at=402) as cut:
         cut.settle()
         with cut.fork(seed=8) as other:
             assert [c.name for c in other.commands] == [c.name for c in cut.commands]
@@ -184,3 +186,51 @@ def test_what_is_no_number_of_a_record_is_refused(lab: Lab, odd: Any) -> None:
 def test_a_story_that_is_none(story: str, words: str) -> None:
     with pytest.raises(BadInput, match=words):
         Lab.replay(story)
+
+
+def test_a_long_replay_says_how_far_it_is(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To whoever asks, or else on standard error; a short one says nothing."""
+    with lab.fork():
+        assert capsys.readouterr().err == ""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(progress, "LOOK", 0xF)
+    with lab.fork(at=300, progress=lambda there, total: told.append((there, total))):
+        assert len(told) > 5 and told == sorted(told) and {total for _, total in told} == {301}
+    monkeypatch.setattr(progress, "LONG", 100)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    size = len(lab.trace)
+    lab.back(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and all(re.fullmatch(r"back: record \d+ of \d+ of the story told again, \d+ s left", x) for x in lines)
+    assert len(lab.trace) < size and not any(isinstance(x, progress.Progress) for x in lab.trace.listeners)
+    with pytest.raises(BadInput, match="back: progress cannot be 3; it is a function of 2 arguments, or None"):
+        lab.back(1, progress=3)  # type: ignore[arg-type]
+
+
+def test_a_step_back_that_is_interrupted_undoes_nothing(lab: Lab) -> None:
+    """What is told again is another lab until the end."""
+
+    def stop(there: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    records, text = list(lab.trace.records), lab.story
+    with pytest.raises(KeyboardInterrupt):
+        lab.back(1, progress=stop)
+    assert lab.trace.records == records and lab.story == text and not lab.closed
+    lab.back(1)
+    assert len(lab.trace) < len(records)
+
+
+def test_moments_are_those_of_step(lab: Lab) -> None:
+    """So many steps forward, so many back, over commands and callbacks."""
+    with Lab.replay("lab brokers=2\nkill 1\n") as short:
+        sizes = [len(short.trace)]
+        for _ in range(9):
+            short.step()
+            sizes.append(len(short.trace))
+        for n in (1, 3, 5):
+            with short.fork() as one:
+                one.back(n)
+                assert len(one.trace) == sizes[-1 - n]

@@ -17,6 +17,7 @@ from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.growing import KEPT, Growing
 from kafka_ctl.views.live import Live
 from kafka_ctl.views.script import script
+from kafka_ctl.views.standing import broker_state
 from kafka_ctl.views.steps import newsworthy
 
 PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
@@ -103,6 +104,29 @@ def test_undo_is_the_same_story_without_its_last_command(lab: Lab) -> None:
     assert live.now["said"]["refused"]
 
 
+def test_it_says_that_nobody_acts(lab: Lab) -> None:
+    """A broker that somebody has written into `/controller` has no crown, and the title says why."""
+    live, controller = lab.live(), lab.controller
+    assert controller is not None and "names" not in live.now["title"]
+    other = controller.id % 3 + 1
+    data = json.dumps({"version": 1, "brokerid": other, "timestamp": "0"})
+    act(live, "zookeeper", "write_znode", path="/controller", data=data)
+    assert live.now["title"].endswith(f"; /controller names broker {other}, which does not act")
+    act(live, "time", "settle")
+    view = live.film["views"][0]
+    assert f"No controller: /controller names broker {other}, which does not act." in view["words"][-1]
+    captions = [frame["caption"] for frame in live.film["frames"]]
+    by_hand = f"writes /controller by hand: it names broker {other}, and nobody was elected."
+    assert any(by_hand in caption for caption in captions)
+    model = live.growing.union.now
+    assert model.controller is None and broker_state(model, other) == ("", "up")
+    lab.delete_controller()
+    lab.settle()
+    live.refresh()
+    assert lab.controller is not None and model.controller == lab.controller.id
+    assert "names" not in live.now["title"]
+
+
 def test_a_fork_is_another_future(lab: Lab) -> None:
     live = lab.live()
     live.receive({"do": "fork", "frame": None})
@@ -164,7 +188,7 @@ def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
     """Each action, with its fields filled in, is either carried out or refused in a sentence."""
     offered = menu(lab)
-    only_in_24 = {"cancel_reassignment", "list_reassignments"}
+    only_in_24 = {"cancel_reassignment", "list_reassignments", "elect_leaders"}
     assert {action.do for actions in ACTIONS.values() for action in actions} - only_in_24 == {
         action["do"] for actions in offered.values() for action in actions
     }
@@ -185,6 +209,14 @@ def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
                 refused = pytest.raises(KafkaCtlError) if action["do"] in REFUSED else contextlib.nullcontext()
                 with refused:
                     getattr(fresh, wanted.name)(*wanted.args, **wanted.kwargs)
+
+
+def test_an_unclean_election_is_clicked_in_2_4() -> None:
+    for generation, offered in (("0.10", False), ("2.0", False), ("2.4", True)):
+        with Lab(brokers=1, generation=generation) as lab:
+            assert ("elect_leaders" in [action["do"] for action in menu(lab)["partition"]]) is offered
+    wanted = command("partition:orders-0", "elect_leaders", {})
+    assert (wanted.name, wanted.args) == ("elect_leaders", ("unclean", [("orders", 0)]))
 
 
 def test_every_command_is_a_click_away() -> None:

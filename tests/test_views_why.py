@@ -115,3 +115,15 @@ def test_the_lab_answers_and_refuses() -> None:
         assert "controller" in str(lab.why(len(lab.trace) - 1)).lower()
         with pytest.raises(BadInput, match="records 0 to"):
             lab.why(10**6)
+
+
+def test_lines_of_late_records_are_marked_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer itself comes at once, whatever the length of the story; it says how to get the lines."""
+    monkeypatch.setattr("kafka_ctl.views.why.MOST_RETOLD", 10)
+    with Lab(brokers=2, seed=3) as lab:
+        lab.create_topic("t", 1, 2)
+        lab.settle()
+        seq = next(record.seq for record in lab.trace if record.kind == "partition")
+        late, asked, never = lab.why(seq), lab.why(seq, lines=True), lab.why(seq, lines=False)
+        assert f"lab.why({seq}, lines=True) waits for that" in late.lines == never.lines
+        assert not asked.lines and asked.rule == late.rule and asked.sources

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import timeit
 from collections.abc import Callable
 
 import pytest
@@ -321,14 +320,3 @@ def test_a_refusal_says_what_is_wrong(path: str, data: bytes, text: str) -> None
     with pytest.raises(BadInput, match=re.escape(text)) as refusal:
         DECODERS[path](data)
     assert str(refusal.value).startswith(path)
-
-
-def test_states_are_fast() -> None:
-    """A failover reads and writes thousands; the bounds leave a busy machine room."""
-    encoded = TopicPartitionStateZNode.encode(STATE)
-
-    def microseconds(call: Callable[[], object]) -> float:
-        return min(timeit.repeat(call, number=1000, repeat=9)) * 1000
-
-    assert microseconds(lambda: TopicPartitionStateZNode.encode(STATE)) < 10
-    assert microseconds(lambda: TopicPartitionStateZNode.decode(encoded, 7, ZERO)) < 20

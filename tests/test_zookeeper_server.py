@@ -162,6 +162,24 @@ def test_the_server_ends_with_its_parent(server: EmbeddedServer, end: str) -> No
         parent.kill()
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks there")
+def test_a_fork_of_the_parent_does_not_keep_the_server(server: EmbeddedServer) -> None:
+    """It holds the supervisor's pipe, and lives on when the parent is killed."""
+    end = "import os\nif not os.fork(): print(os.getpid(), flush=True); time.sleep(600)\ntime.sleep(60)"
+    code = [sys.executable, "-c", PARENT.format(end=end)]
+    with subprocess.Popen(code, stdout=subprocess.PIPE, text=True) as parent:
+        assert parent.stdout is not None
+        folder, port, supervisor = parent.stdout.readline().split()
+        child = parent.stdout.readline()
+        try:
+            parent.kill()
+            assert eventually(lambda: not Path(folder).exists())
+            assert eventually(lambda: not alive(int(supervisor)))
+            assert four_letter_word(int(port), "ruok") == ""
+        finally:
+            os.kill(int(child), signal.SIGKILL)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent otherwise there")
 def test_serving_in_the_foreground_ends_with_ctrl_c(server: EmbeddedServer, tmp_path: Path) -> None:
     code = f"from kafka_ctl.zookeeper.server import serve; serve(data={str(tmp_path)!r})"

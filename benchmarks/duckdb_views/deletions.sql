@@ -1,10 +1,13 @@
 WITH said AS (
-    SELECT history, seq, time_ms, CASE WHEN kind = 'event' THEN 'asked' ELSE action END AS action,
-           CASE WHEN topic IS NOT NULL THEN topic
-                ELSE coalesce(detail->>'$.topic', detail->>'$.topics[0]') END AS topic
+    SELECT history, seq, time_ms,
+           CASE WHEN action IN ('deletion_started', 'deletion_completed') THEN action ELSE 'asked' END AS action,
+           unnest(CASE WHEN action IN ('starting_deletion', 'topics_to_be_deleted')
+                       THEN from_json(detail->'$.topics', '["VARCHAR"]')
+                       WHEN kind = 'event' THEN [topic] ELSE [detail->>'$.topic'] END) AS topic
     FROM records
     WHERE section = 'main' AND ((kind = 'event' AND actor = 'admin' AND action = 'delete_topic')
-       OR (kind = 'controller' AND action IN ('deletion_started', 'deletion_completed')))
+       OR (kind = 'controller' AND action IN ('starting_deletion', 'topics_to_be_deleted', 'deletion_started',
+                                              'deletion_completed')))
 ), runs AS (
     SELECT *, count(*) FILTER (action = 'deletion_completed') OVER (
         PARTITION BY history, topic ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM said

@@ -1,5 +1,7 @@
 WITH said AS (
-    SELECT history, seq, time_ms, broker, detail, kind = 'event' AS asks,
+    SELECT history, seq, time_ms, detail, kind = 'event' AS asks,
+           unnest(CASE WHEN action = 'brokers_changed' THEN from_json(detail->'$.new', '["INTEGER"]')
+                       ELSE [broker] END) AS broker,
            CASE WHEN kind = 'fault' AND action = 'kill' THEN 'broker crash'
                 WHEN kind = 'fault' AND action = 'bounce' THEN 'quick restart'
                 WHEN kind = 'fault' AND action = 'expire_session' THEN 'session expiry'
@@ -8,24 +10,30 @@ WITH said AS (
                 WHEN kind = 'broker' AND action = 'lost' THEN 'broker loss' END AS cause,
            CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected
     FROM records
-    WHERE section = 'main' AND (kind IN ('controller', 'fault', 'broker')
+    WHERE section = 'main' AND ((kind IN ('controller', 'fault', 'broker')
+                                 AND action IN ('kill', 'bounce', 'expire_session', 'pause', 'controlled-shutdown',
+                                                'lost', 'registered', 'elected', 'brokers_changed'))
                                 OR (kind = 'event' AND actor = 'admin' AND action = 'shutdown'))
 ), known AS (
-    SELECT *, last_value(elected IGNORE NULLS) OVER (PARTITION BY history ORDER BY seq) AS controller
-    FROM said WHERE cause IS NOT NULL OR asks OR elected IS NOT NULL
+    SELECT *, last_value(elected IGNORE NULLS) OVER (PARTITION BY history ORDER BY seq) AS controller,
+           count(*) FILTER (cause IS NULL AND NOT asks) OVER (PARTITION BY history, broker ORDER BY seq) AS returns
+    FROM said
 ), tries AS (
     SELECT *, NOT asks
            AND NOT (cause = 'controlled shutdown' AND coalesce(lead(cause) OVER its = cause, false)
-                    AND coalesce(lead(detail) OVER its NOT LIKE 'attempt=1 %', true))
-           AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)) AS leaves
+                    AND coalesce(lead(detail) OVER its NOT LIKE 'attempt=1 %',
+                                 lead(returns) OVER its = returns AND (lead(time_ms) OVER its) - time_ms <= 300000))
+           AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)
+                    AND lag(returns) OVER its = returns) AS leaves
     FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, broker ORDER BY seq)
 ), runs AS (
     SELECT *, count(*) FILTER (leaves) OVER (PARTITION BY history, broker ORDER BY seq
                                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
 ), told AS (
     SELECT *, cause = 'controlled shutdown' AS orderly,
-           first_value(seq) OVER its AS first_seq, first_value(time_ms) OVER its AS first_ms
-    FROM runs WINDOW its AS (PARTITION BY history, broker, run ORDER BY seq)
+           min(seq) FILTER (asks OR cause = 'controlled shutdown') OVER its AS first_seq,
+           min(time_ms) FILTER (asks OR cause = 'controlled shutdown') OVER its AS first_ms
+    FROM runs WINDOW its AS (PARTITION BY history, broker, run)
 )
 SELECT history, broker,
        CASE WHEN cause = 'broker crash' AND broker = controller THEN 'controller crash' ELSE cause END AS cause,

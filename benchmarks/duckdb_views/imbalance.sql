@@ -3,7 +3,7 @@ WITH moves AS (
            CASE WHEN target = 'OnlinePartition' THEN leader END AS leader,
            last_value(replicas[1] IGNORE NULLS) OVER (
                PARTITION BY history, topic, partition ORDER BY seq) AS preferred
-    FROM records WHERE kind = 'partition' AND error IS NULL
+    FROM records WHERE kind = 'partition' AND action != 'set' AND error IS NULL
 ), known AS (
     SELECT *, (leader IS DISTINCT FROM preferred)::INT AS astray, lag(preferred) OVER w AS old,
            lag(astray) OVER w AS old_astray, lag(there) OVER w AS was_there

@@ -2,7 +2,7 @@ WITH changes AS (
     SELECT *, lag(leader) OVER (PARTITION BY history, topic, partition ORDER BY seq) AS old FROM (
         SELECT history, topic, partition, seq,
                CASE WHEN target = 'OnlinePartition' THEN nullif(leader, -1) END AS leader
-        FROM records WHERE kind = 'partition' AND error IS NULL)
+        FROM records WHERE kind = 'partition' AND action != 'set' AND error IS NULL)
 ), won AS (
     SELECT history, leader AS broker, seq, 1 AS won FROM changes WHERE leader IS NOT NULL
     UNION ALL SELECT history, old, seq, -1 FROM changes WHERE old IS NOT NULL

@@ -1,9 +1,10 @@
 WITH moves AS (
     SELECT history, topic, partition, seq, time_ms, source, target, controller_epoch, nullif(leader, -1) AS leader,
-           target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
+           error IS NOT NULL OR target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
            coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
            coalesce('NewPartition' IN (source, target), false) AS new
-    FROM records WHERE kind = 'partition' AND error IS NULL
+    FROM records
+    WHERE kind = 'partition' AND action != 'set' AND (error IS NULL OR source IN ('NewPartition', 'OfflinePartition'))
 ), looking_back AS (
     SELECT *, lag(down, 1, false) OVER w AS was_down,
            source = 'OnlinePartition' AND coalesce(lead(target) OVER w = 'NonExistentPartition', false) AS going,

@@ -10,11 +10,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from kafka_ctl.brokers import electing
 from kafka_ctl.brokers.requests import (
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
     ControlledShutdownRequest,
+    ControlRequest,
     DescribeLogDirsRequest,
+    ElectLeadersRequest,
     LeaderAndIsrRequest,
     ListPartitionReassignmentsRequest,
     ProduceRequest,
@@ -33,19 +36,17 @@ async def answer(broker: Broker, request: Request) -> Response:
     """Handle one request; what the controller refuses becomes an error with Kafka's name."""
     if isinstance(request, LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest):
         await broker.clock.sleep(broker.costs.request_state * len(request.partitions))
+        async with broker.replicas.lock:
+            return await _obey(broker, request)
     match request:
-        case LeaderAndIsrRequest():
-            return broker.replicas.leader_and_isr(request)
-        case UpdateMetadataRequest():
-            return broker.replicas.update_metadata(request)
-        case StopReplicaRequest():
-            return broker.replicas.stop_replica(request)
         case ProduceRequest():
             return await broker.logs.produce(request)
         case AlterReplicaLogDirsRequest(dirs) if broker.world.generation.marks_new_replicas:
             return Response(errors=broker.log_dirs.alter(dirs))
         case DescribeLogDirsRequest(partitions) if broker.world.generation.marks_new_replicas:
             return Response(located=broker.log_dirs.describe(partitions))
+        case ElectLeadersRequest() if broker.world.generation.elects_on_request:
+            return await electing.elect_leaders(broker, request)
     reply: asyncio.Future = broker.clock.loop.create_future()
     try:
         return await _ask_controller(broker, request, reply)
@@ -58,6 +59,23 @@ async def answer(broker: Broker, request: Request) -> Response:
         return Response("STALE_BROKER_EPOCH", text=str(error))
     except KafkaCtlError as error:
         return Response("BROKER_NOT_AVAILABLE", text=str(error))
+
+
+async def _obey(broker: Broker, request: ControlRequest) -> Response:
+    match request:
+        case LeaderAndIsrRequest():
+            await broker.replication.idle_fetchers_ended()
+            await broker.replicas.read_configs(request)
+            response = broker.replicas.leader_and_isr(request)
+            broker.replication.end_idle_fetchers(at_once=True)
+            return response
+        case UpdateMetadataRequest():
+            return broker.replicas.update_metadata(request)
+        case StopReplicaRequest():
+            await broker.replication.idle_fetchers_ended()
+            response = broker.replicas.stop_replica(request)
+            broker.replication.end_idle_fetchers(broker.world.generation.closes_idle_fetchers)
+            return response
 
 
 async def _ask_controller(broker: Broker, request: Request, reply: asyncio.Future) -> Response:

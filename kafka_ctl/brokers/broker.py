@@ -79,6 +79,16 @@ class Broker:
     def listening(self) -> bool:
         return self.state in (RUNNING, PENDING_SHUTDOWN)
 
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the process has been told to stop: then it starts no fetcher any more."""
+        return self.state == PENDING_SHUTDOWN
+
+    @property
+    def acts(self) -> bool:
+        """Whether this broker acts as controller. `is_active` is also one whose id somebody has written by hand."""
+        return self.listening and self.controller.is_active and self.controller.context.elected
+
     def record(self, action: str, partition: TopicPartition | None = None, **columns: Any) -> int:
         topic, number = partition or (None, None)
         known = self.id if self.id >= 0 else None
@@ -126,6 +136,7 @@ class Broker:
 
     async def _come_up(self) -> None:
         await self._connect()
+        self.replication.begin()
         await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
@@ -244,12 +255,18 @@ class Broker:
                 task.cancel()
 
     async def stop(self) -> None:
-        """Close the session and end."""
-        if self.controller.is_active:
-            await self.controller.resign()
-        self.controller.stop()
-        if self.zk.session is not None:
-            await self.zk.session.close()
+        """Close the session and end; where that takes too long for whoever asked, the process is killed."""
+        try:
+            if self.controller.is_active:
+                await self.controller.resign()
+            self.controller.stop()
+            if self.zk.session is not None:
+                await self.zk.session.close()
+        except asyncio.CancelledError:
+            if self.state != DOWN:
+                self.record("stopped", error="killed")
+                self.kill()
+            raise
         self.record("stopped")
         self._end()
 

@@ -53,8 +53,13 @@ def is_generated(broker: int, config: Mapping[str, Any]) -> bool:
 
 
 def remembered(files: Mapping[str, Meta | None], generation: Generation) -> Meta | None:
-    """What the log directories agree on, None if none says anything; IdentityError if they do not agree."""
+    """What the log directories agree on, None if none says anything; IdentityError if they do not agree.
+
+    Before KAFKA-7335 only the id is read, also where a newer Kafka has written a cluster beside it.
+    """
     found = {path: meta for path, meta in files.items() if meta is not None}
+    if not generation.remembers_cluster:
+        found = {path: Meta(meta.broker) for path, meta in found.items()}
     if generation.remembers_cluster:
         if len(set(found.values())) > 1:
             listed = "".join(f"- {path} -> {meta}\n" for path, meta in sorted(found.items()))

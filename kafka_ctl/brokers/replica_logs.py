@@ -12,21 +12,25 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_ctl.brokers.fetcher import FETCH_BACKOFF, FETCH_WAIT
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.requests import ProduceRequest, Response
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.errors import BadInput
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
 
-FETCH_WAIT, FETCH_BACKOFF = 0.5, 1.0
-"""Seconds that a fetch waits for news (`replica.fetch.wait.max.ms`), and a follower whose leader does not answer."""
 PRODUCE_TIMEOUT = 30.0
 """Seconds a produce request waits for the in-sync replicas: the producer's `request.timeout.ms`."""
+SESSION_BACKOFF = 0.1
+"""Seconds until somebody whose session has expired asks again."""
+MIN_ISR = "min.insync.replicas"
 ALL = -1
 """What `acks=all` is in a request."""
 NOT_LEADER, NOT_ENOUGH = "NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS"
@@ -51,7 +55,8 @@ class ReplicaLogs:
         """As leader: where our log ended when our leader epoch began."""
         self._producers: dict[TopicPartition, list[tuple[int, asyncio.Future]]] = {}
         """As leader: who waits until the high watermark has come so far."""
-        self._min_isr: dict[str, int] = {}
+        self._config: dict[TopicPartition, dict[str, str]] = {}
+        """The topic's own settings, as they were when the copy was made in this process."""
         self._fetchers: dict[TopicPartition, asyncio.Task] = {}
         self.resting: set[TopicPartition] = set()
         """As follower: where the fetcher waits for news, or for a leader that does not answer."""
@@ -75,9 +80,25 @@ class ReplicaLogs:
 
     async def _setting(self, topic: str, key: str) -> str:
         """A setting of the topic, as ZooKeeper has it, else of the broker."""
-        answer = await self.broker.zk.read(ConfigEntityZNode.path("topics", topic))
-        own = ConfigEntityZNode.decode(answer.value, "topics", topic) if isinstance(answer.value, bytes) else {}
-        return own.get(key, str(self.broker.config[key]))
+        return (await self._read_config(topic)).get(key, str(self.broker.config[key]))
+
+    async def _read_config(self, topic: str) -> dict[str, str]:
+        """The topic's own settings, none where nobody can read them; asked for until there is an answer."""
+        while True:
+            answer = await self.broker.zk.read(ConfigEntityZNode.path("topics", topic))
+            if answer.error != "SESSIONEXPIRED":
+                break
+            await self.broker.clock.sleep(SESSION_BACKOFF)
+        with suppress(BadInput):  # as Kafka takes what is no JSON for empty
+            return ConfigEntityZNode.decode(answer.value, "topics", topic) if isinstance(answer.value, bytes) else {}
+        return {}
+
+    async def configure(self, topic: str, partitions: Iterable[TopicPartition]) -> None:
+        """Read how the logs of new copies are to be kept."""
+        self._config |= dict.fromkeys(partitions, await self._read_config(topic))
+
+    def _min_isr(self, tp: TopicPartition) -> int:
+        return int(self._config.get(tp, {}).get(MIN_ISR, self.broker.config[MIN_ISR]))
 
     # As leader
 
@@ -103,12 +124,8 @@ class ReplicaLogs:
         tp = request.partition
         if not self.leads(tp):
             return Response(NOT_LEADER)
-        if tp.topic not in self._min_isr:
-            self._min_isr[tp.topic] = int(await self._setting(tp.topic, "min.insync.replicas"))
-        if not self.leads(tp):
-            return Response(NOT_LEADER)
         state = self.broker.replicas.hosted[tp].state
-        if request.acks == ALL and len(state.isr) < self._min_isr[tp.topic]:
+        if request.acks == ALL and len(state.isr) < self._min_isr(tp):
             return Response(NOT_ENOUGH)
         log = self._log(tp)
         offset, entries = log.end, [Entry(state.leader_epoch, value) for value in request.values]
@@ -131,7 +148,7 @@ class ReplicaLogs:
             except TimeoutError:
                 return "REQUEST_TIMED_OUT"
         isr = self.broker.replicas.hosted[tp].state.isr
-        return None if len(isr) >= self._min_isr[tp.topic] else f"{NOT_ENOUGH}_AFTER_APPEND"
+        return None if len(isr) >= self._min_isr(tp) else f"{NOT_ENOUGH}_AFTER_APPEND"
 
     def read(self, tp: TopicPartition, follower: int, offset: int) -> Fetched:
         """Answer a fetch from this offset, and remember that the follower has everything below it."""
@@ -188,7 +205,7 @@ class ReplicaLogs:
 
     # As follower
 
-    def follow(self, tp: TopicPartition, leader_is_new: bool) -> None:
+    def follow(self, tp: TopicPartition) -> None:
         """Before anything is copied from a new leader, what it may not have must go."""
         log = self.logs.get(tp)
         if log is None:
@@ -196,7 +213,7 @@ class ReplicaLogs:
         self.release(tp)
         if self.broker.world.generation.truncates_by_epoch:
             self._unchecked.add(tp)
-        elif leader_is_new:
+        else:
             self._truncate(tp, log, log.high_watermark, "high-watermark")
 
     def stop(self, tp: TopicPartition) -> None:
@@ -228,7 +245,7 @@ class ReplicaLogs:
             await self.copy(tp, state)
             after = 0.0 if at_once else FETCH_WAIT
             theirs, own = leader.logs.logs.get(tp), self._log(tp)
-            led = self.broker.listening and leader.logs.leads(tp, state.leader_epoch)
+            led = self.broker.listening and self._is_led_by(leader, tp)
             news = led and theirs is not None and theirs.high_watermark != own.high_watermark
         self._fetchers.pop(tp, None)
 
@@ -237,16 +254,21 @@ class ReplicaLogs:
         await self.broker.clock.sleep(seconds, background)
         self.resting.discard(tp)
 
+    def has_records(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Whether anything was ever written, here or at the leader."""
+        leader = self.broker.network.brokers.get(state.leader)
+        return leader is not None and (tp in self.logs or tp in leader.logs.logs)
+
     async def copy(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
         """Drop what the leader has not, then fetch to the end of its log; at once where nothing was ever written."""
         broker, leader = self.broker, self.broker.network.brokers.get(state.leader)
-        if leader is None or not (tp in self.logs or tp in leader.logs.logs):
+        if leader is None or not self.has_records(tp, state):
             return
         log = self._log(tp)
         while broker.listening:
             await broker.clock.sleep(broker.costs.request + broker.replication.slow)
             answers = broker.network.silence(leader.id, broker.id) == math.inf
-            if not answers or not leader.logs.leads(tp, state.leader_epoch):
+            if not answers or not self._is_led_by(leader, tp):
                 await self._rest(tp, FETCH_BACKOFF, background=True)
             elif tp in self._unchecked:
                 end = log.common_end(leader.logs._log(tp))
@@ -262,6 +284,10 @@ class ReplicaLogs:
                     self._take(tp, log, answer)
                     if not answer.entries and log.end == leader.logs._log(tp).end:
                         return
+
+    def _is_led_by(self, leader: Broker, tp: TopicPartition) -> bool:
+        """Whether this broker leads in the epoch in which we follow."""
+        return leader.logs.leads(tp, self.broker.replicas.hosted[tp].state.leader_epoch)
 
     def _take(self, tp: TopicPartition, log: Log, answer: Fetched) -> None:
         if answer.entries:

@@ -6,10 +6,12 @@ Kafka 2.0.1: server/ReplicaManager.scala, ReplicaManager; server/MetadataCache.s
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.disk import STORAGE_ERROR
+from kafka_ctl.brokers.fetcher import KEPT, SKIPPED
 from kafka_ctl.brokers.requests import (
     UNKNOWN_EPOCH,
     LeaderAndIsrRequest,
@@ -47,8 +49,14 @@ class ReplicaManager:
         self.controller_epoch = 0
         """The highest controller epoch seen in any request."""
         self.hosted: dict[TopicPartition, Hosted] = {}
+        self.offline: set[TopicPartition] = set()
+        """Partitions whose copy cannot be used since a log directory failed."""
         self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
         self.live_brokers: tuple[int, ...] = ()
+        self.updated = asyncio.Event()
+        """Set whenever the metadata has changed."""
+        self.lock = asyncio.Lock()
+        """Held while a request of a controller is handled (Kafka's replicaStateChangeLock)."""
 
     def _stale(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> Response | None:
         """The refusal of a request whose controller has been replaced, or that was meant for an earlier life of this
@@ -74,6 +82,25 @@ class ReplicaManager:
         self.controller_epoch = request.controller_epoch
         return None
 
+    async def read_configs(self, request: LeaderAndIsrRequest) -> None:
+        """Read the configurations of the topics of which this request makes new copies: without ZooKeeper, it waits.
+
+        Kafka does so for each copy, here it is once for each topic of the request.
+        Kafka 2.0.1: cluster/Partition.scala, getOrCreateReplica; 2.4.1: createLog
+        """
+        me, disk = self.broker.id, self.broker.disk
+        if (
+            request.controller_epoch < self.controller_epoch
+            or UNKNOWN_EPOCH != request.broker_epoch < self.broker.epoch
+        ):
+            return
+        new: dict[str, list[TopicPartition]] = {}
+        for tp, told in request.partitions.items():
+            if tp not in self.hosted and me in told.replicas and not disk.refuses(tp, told.is_new):
+                new.setdefault(tp.topic, []).append(tp)
+        for topic, partitions in new.items():
+            await self.broker.logs.configure(topic, partitions)
+
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> Response:
         """Become leader or follower of each partition whose leader epoch is newer than what is known.
 
@@ -94,6 +121,7 @@ class ReplicaManager:
         current = known.state.leader_epoch if known else -1
         if self.broker.disk.refuses(tp, told.is_new) or self.broker.log_dirs.prefers_failed(tp):
             error, detail = STORAGE_ERROR, "its log directory failed"
+            self.offline.add(tp)
         elif told.state.leader_epoch <= current:
             error, detail = STALE_CONTROLLER_EPOCH, f"current={current}"
         elif self.broker.id not in told.replicas:
@@ -118,6 +146,7 @@ class ReplicaManager:
         leads = state.leader == broker.id
         known = leads or state.leader in self.live_brokers
         before = self.hosted.get(tp)
+        fetcher = "" if leads or not known else broker.replication.fetcher_of(before.state if before else None, state)
         if known:
             stays = before is not None and before.state.leader == broker.id and leads
             led_since = before.led_since if before is not None and stays else broker.clock.now()
@@ -133,12 +162,12 @@ class ReplicaManager:
             state,
             error=None if known else "LEADER_NOT_AVAILABLE",
             replicas=told.replicas,
-            detail="is_new" if told.is_new else None,
+            detail=" ".join(["is_new"] * told.is_new + [f"fetcher={fetcher}"] * (fetcher in (KEPT, SKIPPED))) or None,
         )
         if leads:
             broker.replication.lead(tp)
         elif known:
-            broker.replication.follow(tp, before is None or before.state.leader != state.leader)
+            broker.replication.follow(tp, fetcher)
         if before is None:
             broker.log_dirs.go_on(tp)
 
@@ -159,6 +188,7 @@ class ReplicaManager:
             else:
                 cache[tp] = state
                 about(actor, "broker", "cached", tp, number, state, replicas=replicas)
+        self.updated.set()
         return Response()
 
     def stop_replica(self, request: StopReplicaRequest) -> Response:
@@ -171,13 +201,16 @@ class ReplicaManager:
         errors: dict[TopicPartition, str | None] = {}
         for tp in request.partitions:
             held = tp in self.hosted
-            self.broker.replication.stop(tp)
+            self.broker.replication.remove_fetcher(tp)
             self.broker.log_dirs.stop(tp)
             errors[tp] = STORAGE_ERROR if self.broker.disk.refuses(tp, is_new=True) else None
             if request.delete and errors[tp] is None:
                 self.hosted.pop(tp, None)
+                self.broker.replication.forget(tp)
                 self.broker.logs.release(tp)
                 self.broker.disk.delete(tp)
+            elif request.delete and not self.broker.world.generation.counts_written_isrs:
+                self.offline.discard(tp)
             self.broker.record(
                 "stop-replica",
                 tp,
@@ -197,9 +230,10 @@ class ReplicaManager:
         broker.record("log-dir-failed", detail=f"partitions={','.join(map(str, lost))}")
         broker.log_dirs.stop_where_failed()
         for tp in lost:
-            broker.replication.stop(tp)
+            broker.replication.forget(tp)
             broker.logs.release(tp)
-            self.hosted.pop(tp, None)
+            if self.hosted.pop(tp, None) is not None:
+                self.offline.add(tp)
         if broker.disk.has_failed or not broker.world.generation.marks_new_replicas:
             broker.record("stopped", error="KafkaStorageException")
             broker.kill()

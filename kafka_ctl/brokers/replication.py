@@ -12,6 +12,7 @@ import asyncio
 import math
 from typing import TYPE_CHECKING
 
+from kafka_ctl.brokers.fetcher import FETCH_WAIT, KEPT, SKIPPED, STARTED, Fetcher
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import ConnectionLoss, SessionExpired
 from kafka_ctl.trace import CAUSE
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
 
 PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
-FETCH_BACKOFF = 1.0
-"""Seconds a follower waits after its leader did not answer."""
 
 
 class Replication:
@@ -42,7 +41,17 @@ class Replication:
         """How much longer every fetch takes us, in seconds, and since when."""
         self._caught_up: dict[TopicPartition, float] = {}
         """When we were last counted in again."""
-        self._fetchers: dict[TopicPartition, asyncio.Task] = {}
+        self._fetchers: dict[TopicPartition, Fetcher] = {}
+        self._fetched: dict[TopicPartition, int] = {}
+        """Partitions with a fetcher, and the leader it fetches from."""
+        self._threads: dict[int, list[float]] = {}
+        """By leader: since when we fetch from it, and how many partitions."""
+        self._idle_until = 0.0
+        """When the last fetch for no partition returns."""
+        self.unfetched: dict[TopicPartition, float] = {}
+        """Partitions that we follow without a fetcher, and since when."""
+        self._forming: dict[int, Fetcher] = {}
+        """By leader: the fetcher that has been made last."""
         self._changed: dict[TopicPartition, None] = {}
         self._last_change = self._last_propagation = self.started
         self._propagator: asyncio.Task | None = None
@@ -50,31 +59,98 @@ class Replication:
         """Followers that are about to enter an ISR: who fetches meanwhile need not ask again."""
         self._writing: dict[TopicPartition, asyncio.Lock] = {}
 
+    def begin(self) -> None:
+        """The process has a session: from now on it looks every so often whether there is an ISR to announce.
+
+        Each broker looks at times of its own, as they did not start at the same moment.
+        Kafka 2.0.1: server/ReplicaManager.scala, startup
+        """
+        self.started = self._last_change = self._last_propagation = self.broker.clock.now()
+
     # As follower
 
     def lead(self, tp: TopicPartition) -> None:
         """A leader fetches from nobody."""
-        self.stop(tp)
+        self.forget(tp)
         self.broker.logs.lead(tp)
 
-    def follow(self, tp: TopicPartition, leader_is_new: bool = True) -> None:
+    def fetcher_of(self, before: LeaderAndIsr | None, state: LeaderAndIsr) -> str:
+        """What becomes of the fetcher where we are made follower: KEPT where little has changed, else it is STARTED,
+        unless we leave.
+
+        Kafka 2.4.1: cluster/Partition.scala, makeFollower; server/ReplicaManager.scala, makeFollowers
+        """
+        generation = self.broker.world.generation
+        if before is not None and before.leader == state.leader and not generation.refetches_at_each_epoch:
+            missed = state.leader_epoch > before.leader_epoch + 1
+            if not (missed and generation.refetches_after_missed_epoch):
+                return KEPT
+        return SKIPPED if self.broker.is_leaving else STARTED
+
+    def follow(self, tp: TopicPartition, fetcher: str = STARTED) -> None:
         """Fetch from the leader; if it does not count us as in sync, catch up and say so."""
-        self.stop(tp)
-        self.broker.logs.follow(tp, leader_is_new)
         state = self.broker.replicas.hosted[tp].state
-        if tp not in self.lagging and self.broker.id not in state.isr and state.leader >= 0:
-            self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, state))
+        if fetcher != KEPT:
+            self.forget(tp)
+            self.broker.logs.follow(tp)
+        if fetcher == SKIPPED:
+            self.unfetched[tp] = self.broker.clock.now()
+        elif fetcher == STARTED:
+            self._fetched[tp] = state.leader
+            self._threads.setdefault(state.leader, [self.broker.clock.now(), 0])[1] += 1
+        if tp in self.unfetched:
+            return
+        in_step = self.is_in_step(tp)
+        if in_step and self.broker.id not in state.isr and state.leader >= 0:
+            self._catch_up(tp, state)
         self.broker.logs.wake(tp)
 
     def is_in_step(self, tp: TopicPartition) -> bool:
-        """Whether we neither lag nor are about to catch up."""
-        return tp not in self.lagging and tp not in self._fetchers
+        """Whether we fetch, and neither lag nor are about to catch up."""
+        return tp not in self.lagging and tp not in self._fetchers and tp not in self.unfetched
+
+    def keeps_up(self, tp: TopicPartition) -> bool:
+        """Whether we will be in step, or are: a broker that is leaving starts no fetcher."""
+        return tp not in self.lagging and not (tp in self.unfetched and self.broker.is_leaving)
+
+    def remove_fetcher(self, tp: TopicPartition) -> None:
+        """Stop fetching until we are made follower anew."""
+        since = self.unfetched.get(tp, self.broker.clock.now())
+        self.forget(tp)
+        hosted = self.broker.replicas.hosted.get(tp)
+        if hosted is not None and hosted.state.leader != self.broker.id:
+            self.unfetched[tp] = since
+
+    def forget(self, tp: TopicPartition) -> None:
+        """This partition is not followed any more, or in another way."""
+        self.stop(tp)
+        self.unfetched.pop(tp, None)
+        leader = self._fetched.pop(tp, None)
+        if leader is not None:
+            self._threads[leader][1] -= 1
+
+    def end_idle_fetchers(self, at_once: bool) -> None:
+        """End the fetchers that have no partition left, at once or when the fetch that is under way has returned.
+
+        Kafka 0.10.2.2: server/AbstractFetcherManager.scala, shutdownIdleFetcherThreads
+        """
+        now, network = self.broker.clock.now(), self.broker.network
+        for leader in [leader for leader, (_, partitions) in self._threads.items() if not partitions]:
+            since, _ = self._threads.pop(leader)
+            there = leader in network.brokers and network.silence(leader, self.broker.id) == math.inf
+            if there and not at_once:
+                self._idle_until = max(self._idle_until, now + FETCH_WAIT - (now - since) % FETCH_WAIT)
+
+    async def idle_fetchers_ended(self) -> None:
+        """Return when no fetcher is being ended any more."""
+        if (wait := self._idle_until - self.broker.clock.now()) > 0:
+            await self.broker.clock.sleep(wait)
 
     def stop(self, tp: TopicPartition) -> None:
         self.broker.logs.stop(tp)
-        task = self._fetchers.pop(tp, None)
-        if task is not None:
-            task.cancel()
+        fetcher = self._fetchers.pop(tp, None)
+        if fetcher is not None:
+            fetcher.drop(tp)
 
     def go_at(self, slow: float) -> None:
         """From now on every fetch takes so much longer."""
@@ -83,7 +159,7 @@ class Replication:
     @property
     def is_suspect(self) -> bool:
         """Whether we may be late somewhere."""
-        return bool(self.lagging or self.slow)
+        return bool(self.lagging or self.slow or self.unfetched)
 
     def late_since(self, tp: TopicPartition) -> float:
         """Since when we have not been in step: we lag, or are slower than a leader waits; infinity if we are."""
@@ -99,32 +175,31 @@ class Replication:
     def keep_up(self, tp: TopicPartition) -> None:
         if self.lagging.pop(tp, None) is not None:
             hosted = self.broker.replicas.hosted.get(tp)
-            if hosted is not None and hosted.state.leader not in (self.broker.id, -1):
+            if hosted is not None and hosted.state.leader not in (self.broker.id, -1) and tp not in self.unfetched:
                 self.stop(tp)
-                self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, hosted.state))
+                self._catch_up(tp, hosted.state)
 
-    async def _catch_up(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
-        """Copy what is missing, then tell the leader by fetching from its log's end."""
-        broker, said = self.broker, False
-        await broker.clock.sleep(broker.costs.catch_up + self.slow)
-        while True:
-            await broker.logs.copy(tp, state)
-            leader = broker.network.brokers.get(state.leader)
-            await broker.clock.sleep(broker.costs.request)
-            if (
-                leader is not None
-                and broker.network.silence(leader.id, broker.id) == math.inf
-                and leader.replication.fetched(tp, broker.id, state.leader_epoch)
-            ):
-                if not said:
-                    broker.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
-                    said = True
-                if leader.replication.counts_in(tp, broker.id):
-                    self._caught_up[tp] = broker.clock.now()
-                    self._fetchers.pop(tp, None)
-                    broker.logs.wake(tp)
-                    return
-            await broker.clock.sleep(FETCH_BACKOFF, background=True)
+    def _catch_up(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
+        """Be in step by and by, together with the partitions of the same leader that begin at the same moment."""
+        fetcher = self._forming.get(state.leader)
+        if fetcher is None or not fetcher.forming or self.broker.logs.has_records(tp, state):
+            fetcher = Fetcher(self.broker, state.leader)
+            if not self.broker.logs.has_records(tp, state):
+                self._forming[state.leader] = fetcher
+        self._fetchers[tp] = fetcher
+        fetcher.add(tp, state)
+
+    def fetch_alone(self, tp: TopicPartition, state: LeaderAndIsr, said: bool) -> None:
+        """There are records now: go on with a fetcher for this partition only."""
+        self._fetchers[tp].drop(tp)
+        self._fetchers[tp] = alone = Fetcher(self.broker, state.leader)
+        alone.add(tp, state, at_once=True, said=said)
+
+    def counted_in(self, tp: TopicPartition) -> None:
+        """The leader has taken us into the ISR."""
+        self._caught_up[tp] = self.broker.clock.now()
+        self._fetchers.pop(tp, None)
+        self.broker.logs.wake(tp)
 
     def will_fetch(self) -> bool:
         """Whether a follower waits for its next attempt, and that one will be answered."""
@@ -142,9 +217,12 @@ class Replication:
         """After a silence: catch up wherever the leader has taken us out of the ISR meanwhile."""
         for tp, hosted in self.broker.replicas.hosted.items():
             leader = self.broker.network.brokers.get(hosted.state.leader)
-            idle = tp not in self._fetchers and tp not in self.lagging
-            if idle and leader not in (None, self.broker) and not leader.replication.counts_in(tp, self.broker.id):
-                self._fetchers[tp] = self.broker.spawn(self._catch_up(tp, hosted.state))
+            if (
+                self.is_in_step(tp)
+                and leader not in (None, self.broker)
+                and not leader.replication.counts_in(tp, self.broker.id)
+            ):
+                self._catch_up(tp, hosted.state)
 
     # As leader
 
@@ -184,8 +262,8 @@ class Replication:
                 await self._change_isr(tp, "shrink-isr", remove=late)
                 for follower in late:
                     other = broker.network.brokers[follower].replication
-                    if other.slow and broker.network.silence(follower, broker.id) == math.inf:
-                        other.fetch_again()  # it never stopped
+                    if broker.network.silence(follower, broker.id) == math.inf:
+                        other.fetch_again()  # it never stopped, or can be heard again since this was decided
 
     def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
         """By partition led here: members of the ISR that have not been in step since then."""
@@ -205,9 +283,10 @@ class Replication:
         return {tp: followers for tp, followers in late.items() if followers}
 
     def _is_late(self, tp: TopicPartition, follower: int, since: float) -> bool:
-        """Whether a follower has not been in step since then: it lags, or, where that counts, its process is down."""
+        """Whether a follower has not been in step since then: it lags, or, where that counts, it fetches no more."""
         other = self.broker.network.brokers[follower]
         silent_since = self.broker.network.silence(follower, self.broker.id)
+        silent_since = min(silent_since, other.replication.unfetched.get(tp, math.inf))
         if silent_since == math.inf:
             return other.replication.late_since(tp) <= since
         expels = self.broker.world.generation.expels_silent_followers or self.broker.logs.is_behind(tp, follower)

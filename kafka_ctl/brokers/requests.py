@@ -2,7 +2,7 @@
 
 Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java,
 ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, ListPartitionReassignmentsRequest.java;
-2.0.1: AlterReplicaLogDirsRequest.java, DescribeLogDirsRequest.java
+2.0.1: AlterReplicaLogDirsRequest.java, DescribeLogDirsRequest.java; 2.4.1: ElectLeadersRequest.java
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.election import ElectionType
 
 UNKNOWN_EPOCH = -1
 """The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
@@ -115,6 +116,21 @@ class ListPartitionReassignmentsRequest(NamedTuple):
         return "ListPartitionReassignments"
 
 
+class ElectLeadersRequest(NamedTuple):
+    """An administrator wants elections for these partitions, or for all if None (Kafka 2.4, KIP-460).
+
+    The answer waits `timeout` seconds at most for the new leaders to be known.
+    """
+
+    kind: ElectionType
+    partitions: tuple[TopicPartition, ...] | None
+    timeout: float
+
+    @property
+    def name(self) -> str:
+        return "ElectLeaders"
+
+
 class AlterReplicaLogDirsRequest(NamedTuple):
     """An administrator wants your copies of these partitions in these log directories (Kafka 1.1, KIP-113)."""
 
@@ -144,7 +160,9 @@ class Located(NamedTuple):
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 LogDirsRequest = AlterReplicaLogDirsRequest | DescribeLogDirsRequest
-AdminRequest = AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest | LogDirsRequest
+AdminRequest = (
+    AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest | ElectLeadersRequest | LogDirsRequest
+)
 Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest
 
 
@@ -160,7 +178,7 @@ class ApiError(NamedTuple):
 
 class Response(NamedTuple):
     """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move,
-    those that may not, the offset of the first record, where copies lie."""
+    those that may not, the offset of the first record, where copies lie, what came of elections."""
 
     error: str | None = None
     errors: Mapping[TopicPartition, str | None] = {}
@@ -170,3 +188,4 @@ class Response(NamedTuple):
     refused: Mapping[TopicPartition, ApiError] = {}
     offset: int | None = None
     located: Mapping[TopicPartition, Located] = {}
+    elections: Mapping[TopicPartition, ApiError | None] = {}

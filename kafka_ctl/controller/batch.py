@@ -19,6 +19,7 @@ from kafka_ctl.brokers.requests import (
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.channel import Callback
 from kafka_ctl.errors import BatchNotEmpty
+from kafka_ctl.scala import HashMap, java_hash
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -30,9 +31,13 @@ class RequestBatch:
     def __init__(self, controller: Controller) -> None:
         self.controller, self.context = controller, controller.context
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
-        self._metadata: dict[TopicPartition, PartitionState] = {}
+        self._metadata = self._states()
         self._metadata_to: dict[int, None] = {}
         self._stop: dict[int, list[tuple[TopicPartition, bool, Callback | None]]] = {}
+
+    def _states(self) -> dict[TopicPartition, PartitionState]:
+        """Partition states for a request."""
+        return HashMap(java_hash) if self.context.in_tables else {}
 
     def open(self) -> None:
         """Begin; BatchNotEmpty if the last batch was never sent."""
@@ -63,7 +68,7 @@ class RequestBatch:
         full = self.context.assignment(partition)
         for broker in brokers:
             if broker >= 0:
-                states = self._leader_and_isr.setdefault(broker, {})
+                states = self._leader_and_isr.setdefault(broker, self._states())
                 before = states.get(partition)
                 new = is_new or (before is not None and before.is_new)
                 new = new and self.controller.generation.marks_new_replicas
@@ -117,7 +122,7 @@ class RequestBatch:
                 about(actor, "request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
-            request = LeaderAndIsrRequest(controller.id, epoch, states, live_leaders, self._broker_epoch(broker))
+            request = LeaderAndIsrRequest(controller.id, epoch, dict(states), live_leaders, self._broker_epoch(broker))
             heard = controller.leader_and_isr_answered if controller.generation.marks_new_replicas else None
             controller.channels.send(broker, request, heard)
             del self._leader_and_isr[broker]

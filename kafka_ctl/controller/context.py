@@ -7,21 +7,26 @@ Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
+from kafka_ctl.scala import HashMap, case_hash, map_order, replica_hash, set_order, set_order_by
 
 
 @dataclass
 class Context:
     """The controller's picture of the cluster."""
 
+    in_tables: bool = False
+    """Whether one partition comes after the other (0.10): then they come in the order of Scala's hash tables."""
     epoch: int = 0
     epoch_zk_version: int = 0
+    elected: bool = False
+    """Whether we won the race and the epoch is ours: a broker that is only named in `/controller` did neither."""
     brokers: dict[int, Broker] = field(default_factory=dict)
     """Every registered broker, those shutting down included."""
     shutting_down: set[int] = field(default_factory=set)
@@ -40,6 +45,13 @@ class Context:
     partitions_to_be_deleted: set[TopicPartition] = field(default_factory=set)
     offline_dirs: dict[int, set[TopicPartition]] = field(default_factory=dict)
     """By broker: the partitions whose log directory there has failed."""
+    table: HashMap[TopicPartition, None] = field(default_factory=lambda: HashMap(case_hash), repr=False)
+    """The keys of 0.10's `partitionReplicaAssignment`."""
+
+    def __post_init__(self) -> None:
+        if self.in_tables:
+            self.leadership, self.partitions = HashMap(case_hash), HashMap(case_hash)
+            self.replicas, self.reassigning = HashMap(replica_hash), HashMap(case_hash)
 
     @property
     def live(self) -> frozenset[int]:
@@ -77,24 +89,47 @@ class Context:
         """Change the replicas of a partition; one that loses all of them is still known, with none."""
         new = self.assignment(partition)._replace(replicas=tuple(replicas))
         self.topics.setdefault(partition.topic, {})[partition.partition] = new
+        if self.in_tables:
+            self.table[partition] = None
+
+    def add(self, assignments: Mapping[str, Mapping[int, ReplicaAssignment]]) -> list[TopicPartition]:
+        """Take these partitions in, and return them in the order in which they are gone through."""
+        for topic, added in assignments.items():
+            self.topics.setdefault(topic, {}).update(added)
+        partitions = [TopicPartition(topic, number) for topic, added in assignments.items() for number in added]
+        if self.in_tables:
+            partitions = map_order(partitions, case_hash)
+            self.table.put_all((tp, None) for tp in partitions)
+        return partitions
 
     def all_partitions(self) -> Iterator[TopicPartition]:
+        if self.in_tables:
+            yield from self.table
+            return
         for topic, partitions in self.topics.items():
             for number in partitions:
                 yield TopicPartition(topic, number)
 
     def partitions_of(self, topic: str) -> list[TopicPartition]:
-        return [TopicPartition(topic, number) for number in self.topics.get(topic, ())]
+        partitions = [TopicPartition(topic, number) for number in self.topics.get(topic, ())]
+        return set_order_by(self.table.ordered(partitions), case_hash) if self.in_tables else partitions
 
     def replicas_in(self, topic: str, state: ReplicaState) -> list[Replica]:
         """The replicas of a topic that are in this state."""
-        return [r for r in self.replicas_of(self.partitions_of(topic)) if self.replicas.get(r) is state]
+        found = [r for r in self.replicas_of(self.partitions_of(topic)) if self.replicas.get(r) is state]
+        if isinstance(self.replicas, HashMap):
+            return map_order(self.replicas.ordered(found), replica_hash)
+        return found
 
     def replicas_of(self, partitions: Iterable[TopicPartition]) -> list[Replica]:
-        return [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]
+        replicas = [Replica(tp.topic, tp.partition, broker) for tp in partitions for broker in self.assigned(tp)]
+        return set_order_by(replicas, replica_hash) if self.in_tables else replicas
 
     def replicas_on(self, brokers: Iterable[int]) -> list[Replica]:
         """Every replica assigned to one of these brokers."""
+        if self.in_tables:
+            on = ((tp, broker) for broker in set_order(brokers) for tp in self.partitions_on(broker))
+            return set_order_by((Replica(*tp, broker) for tp, broker in on), replica_hash)
         wanted = frozenset(brokers)
         return [
             Replica(topic, number, broker)
@@ -105,8 +140,17 @@ class Context:
         ]
 
     def partitions_on(self, broker: int) -> list[TopicPartition]:
-        return [r.topic_partition for r in self.replicas_on((broker,))]
+        return [tp for tp in self.all_partitions() if broker in self.assigned(tp)]
+
+    def remove_topics(self, topics: Collection[str]) -> None:
+        """Topics are gone from ZooKeeper."""
+        for topic in topics:
+            for number in self.topics.pop(topic, {}):
+                self.leadership.pop(TopicPartition(topic, number), None)
+        self.table = self.table.filter(lambda tp, _: tp.topic not in topics)
 
     def remove_topic(self, topic: str) -> None:
-        for number in self.topics.pop(topic, {}):
-            self.leadership.pop(TopicPartition(topic, number), None)
+        """A topic has been deleted."""
+        self.remove_topics((topic,))
+        if isinstance(self.leadership, HashMap):
+            self.leadership = self.leadership.filter(lambda tp, _: tp.topic != topic)

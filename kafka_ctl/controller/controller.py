@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
 from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import (
     deletion,
+    electing,
     events,
     failover,
     isr,
@@ -30,6 +31,7 @@ from kafka_ctl.controller import (
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Channels
 from kafka_ctl.controller.context import Context
+from kafka_ctl.controller.gauges import Gauges
 from kafka_ctl.controller.partitions import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replicas import ReplicaStateMachine
@@ -37,9 +39,7 @@ from kafka_ctl.controller.threads import Lock, Thread
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import CAUSE, Trace
-from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.kafka import KafkaZk
-from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 
 class Controller:
@@ -63,7 +63,7 @@ class Controller:
         self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
         self.generation, self.config, self.register = generation, config, register
         self.actor = f"controller-{id}"
-        self.context = Context()
+        self.context = Context(in_tables=not generation.pipelined)
         self.active_id = -1
         """The broker this one believes to be the controller; -1 for none."""
         self.last_election = (0, "")
@@ -82,6 +82,7 @@ class Controller:
         self.partition_machine = PartitionStateMachine(self)
         self.replica_machine = ReplicaStateMachine(self)
         self.batch = RequestBatch(self)
+        self.gauges = Gauges(self)
 
     @property
     def is_active(self) -> bool:
@@ -158,6 +159,8 @@ class Controller:
             self.say("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
             if moved:
                 await leadership.controller_change(self)
+        if self.generation.single_threaded:
+            self.gauges.update()
         self.state = "Idle"
         detail = f"waited={waited.seconds * 1000:.3g}ms" if waited.seconds else None
         self.trace.add(
@@ -189,6 +192,8 @@ class Controller:
                 await kip455.api_partition_reassignment(self, targets, reply)
             case events.ListPartitionReassignments(partitions, reply):
                 kip455.list_partition_reassignments(self, partitions, reply)
+            case events.ReplicaLeaderElection(kind, partitions, reply):
+                await electing.elect_leaders(self, kind, partitions, reply)
             case _ if await self._acts():
                 await self._process_active(event)
 
@@ -278,19 +283,6 @@ class Controller:
         self.batch.clear()
         await self.move()
         raise ControllerMoved(str(error)) from error
-
-    async def unclean_allowed(self, names: Iterable[str]) -> dict[str, bool]:
-        """By topic: `unclean.leader.election.enable` of the topic, else of the broker."""
-        key, topics_ = "unclean.leader.election.enable", list(names)
-        answers = await self.zk.read_all(ConfigEntityZNode.path("topics", t) for t in topics_)
-        allowed = {}
-        for topic, answer in zip(topics_, answers, strict=True):
-            own = {}
-            if answer.error is None and isinstance(answer.value, bytes):
-                with suppress(NotJson):
-                    own = ConfigEntityZNode.decode(answer.value, "topics", topic)
-            allowed[topic] = own[key].lower() == "true" if key in own else bool(self.config[key])
-        return allowed
 
     def leader_and_isr_answered(self, broker: int, response: Response) -> None:
         errors = dict(response.errors)

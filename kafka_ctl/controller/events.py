@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.election import ElectionType
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,16 @@ class PartitionReassignmentIsrChange(Event):
 @dataclass(frozen=True)
 class PreferredReplicaLeaderElection(Event):
     state = "ManualLeaderBalance"
+
+
+@dataclass(frozen=True)
+class ReplicaLeaderElection(Event):
+    """An administrator asks for elections; `reply` gets the leader of each partition, or an ApiError."""
+
+    state = "ManualLeaderBalance"
+    kind: ElectionType
+    partitions: tuple[TopicPartition, ...]
+    reply: asyncio.Future = field(compare=False)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,14 @@ Kafka 2.0.1: controller/KafkaController.scala, onControllerFailover, onControlle
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kafka_ctl.cluster import LeaderAndIsr
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance
 from kafka_ctl.controller.context import Context
 from kafka_ctl.errors import BadInput
+from kafka_ctl.scala import HashMap, case_hash, java_set_order, json_order, map_order, set_order_by, text_hash
 from kafka_ctl.zookeeper import znodes
 
 if TYPE_CHECKING:
@@ -73,10 +75,17 @@ async def initialize_context(c: Controller) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
     context = c.context
     context.brokers = await c.zk.brokers(await c.zk.broker_ids())
-    names = await c.zk.read_children(znodes.TopicsZNode.path())
+    if c.generation.broker_epochs:
+        c.say("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
+    names = topic_names(c, await c.zk.read_children(znodes.TopicsZNode.path()))
     if c.generation.single_threaded:
         listeners.watch_topics(c, names)
-    context.topics = {name: {} for name in names} | await c.zk.assignments(names)
+    context.topics, context.table = {name: {} for name in names}, HashMap(case_hash)
+    assignments = await read_assignments(c, names)
+    context.add(assignments)
+    if context.in_tables:  # what was read is the table, not a copy of it
+        read = (TopicPartition(topic, number) for topic, numbers in assignments.items() for number in numbers)
+        context.table, context.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
     context.leadership.clear()
     context.shutting_down.clear()
     if c.generation.watches_endpoints:
@@ -100,9 +109,24 @@ async def initialize_context(c: Controller) -> None:
         await deletion.initialize(c)
 
 
-async def refresh_leadership(c: Controller, partitions: object) -> None:
+def topic_names(c: Controller, children: Iterable[str]) -> list[str]:
+    """The topics that were read, in the order in which they are gone through."""
+    return set_order_by(java_set_order(children), text_hash) if c.context.in_tables else list(children)
+
+
+async def read_assignments(c: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
+    """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
+    if not c.context.in_tables:
+        return await c.zk.assignments(topics)
+    found = await c.zk.assignments(topics, ascending=False)
+    return {topic: {n: numbers[n] for n in json_order(numbers)} for topic, numbers in found.items()}
+
+
+async def refresh_leadership(c: Controller, partitions: Iterable[TopicPartition]) -> None:
     """Read the `state` znodes of these partitions into the cache."""
-    for tp, state in (await c.zk.states(partitions)).items():  # type: ignore[arg-type]
+    found = await c.zk.states(partitions)
+    for tp in map_order(found, case_hash) if c.context.in_tables else list(found):
+        state = found[tp]
         if isinstance(state, LeaderAndIsr):
             c.context.leadership[tp] = state
         elif isinstance(state, BadInput):
@@ -118,6 +142,7 @@ async def resign(c: Controller) -> None:
     listeners.unregister_wishes(c)
     while c.threads:
         await c.threads.pop().end()
+    c.gauges.reset()
     async with c.locked():
         listeners.unregister(c)
         c.channels.close()
@@ -125,7 +150,12 @@ async def resign(c: Controller) -> None:
         if c.generation.clears_batches:
             for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
                 batch.clear()
-        fresh, kept = vars(Context()), () if c.generation.forgets_on_resignation else SURVIVORS
+        fresh = vars(Context(c.context.in_tables))
+        kept = () if c.generation.forgets_on_resignation else SURVIVORS
+        if c.context.in_tables:
+            c.context.partitions.clear()
+            c.context.replicas.clear()
+            kept = (*kept, "partitions", "replicas")
         for name in fresh.keys() - set(kept):
             setattr(c.context, name, fresh[name])
         c.say("resigned")

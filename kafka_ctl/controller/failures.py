@@ -13,12 +13,15 @@ if TYPE_CHECKING:
 
 
 def no_live_replica(c: Controller, tp: TopicPartition) -> StateChangeFailed:
-    """New -> Online, but no assigned replica is alive."""
-    assigned = ",".join(map(str, c.context.assigned(tp)))
+    """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
+    told = f"Controller {c.id} epoch {c.context.epoch} encountered error during state change of partition {tp}", ""
+    if not c.generation.single_threaded:
+        assigned = ",".join(map(str, c.context.assigned(tp)))
+        told = f"encountered error during state change of partition [{tp.topic},{tp.partition}]", assigned
     live = ", ".join(map(str, sorted(c.context.live)))
     return StateChangeFailed(
-        f"Controller {c.id} epoch {c.context.epoch} encountered error during state change of partition {tp} from New "
-        f"to Online, assigned replicas are [{assigned}], live brokers are [Set({live})]. No assigned replica is alive."
+        f"{told[0]} from New to Online, assigned replicas are [{told[1]}], live brokers are [Set({live})]. "
+        "No assigned replica is alive."
     )
 
 
@@ -36,8 +39,10 @@ def no_leader(
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """
     if c.generation.pipelined:
-        words = {"preferred": "PreferredReplica"}.get(strategy, strategy.title().replace("-", ""))
+        words = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(strategy, strategy.title().replace("-", ""))
         name = f"{words}PartitionLeaderElectionStrategy"
+        if c.generation.elects_on_request and words == "Offline":
+            name += f"({str(strategy == 'unclean').lower()})"
         return StateChangeFailed(f"Failed to elect leader for partition {tp} under strategy {name}")
     assigned, pair, isr = c.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))
     now = f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]'

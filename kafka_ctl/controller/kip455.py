@@ -17,7 +17,7 @@ from kafka_ctl.controller import deletion, listeners, reassignment, wishes
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala import java_hash, partition_map_order
+from kafka_ctl.scala import java_hash, map_order
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -112,7 +112,7 @@ def _problem(c: Controller, tp: TopicPartition, target: Sequence[int] | None) ->
 async def _apply(c: Controller, targets: Targets) -> Refusals:
     """Start, change or cancel these reassignments; the refusals."""
     refused: Refusals = {}
-    for tp in partition_map_order(targets, java_hash):
+    for tp in map_order(targets, java_hash):
         target, current = targets[tp], c.context.assignment(tp)
         if tp.topic in c.context.topics_to_be_deleted:
             c.say("reassignment_skipped", partition=str(tp))
@@ -202,5 +202,6 @@ async def _drop_wishes(c: Controller, unwanted: Callable[[TopicPartition, tuple[
     wished = await wishes.read(c)
     if wished:
         rest = {tp: replicas for tp, replicas in wished.items() if not unwanted(tp, replicas)}
-        c.say("reassignment_removed", partitions=[str(tp) for tp in wished if tp not in rest])
+        gone = {str(tp): list(replicas) for tp, replicas in wished.items() if tp not in rest}
+        c.say("reassignment_removed", partitions=list(gone), targets=gone)
         await wishes.write(c, rest)

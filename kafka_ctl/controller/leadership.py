@@ -78,7 +78,7 @@ async def _elect(c: Controller) -> None:
         data = ControllerZNode.encode(c.id, int(c.clock.now() * 1000))
         if c.generation.fences_writes:
             c.context.epoch, c.context.epoch_zk_version = await _register_with_epoch(c, data)
-            c.zk.fence = c.context.epoch_zk_version
+            c.zk.fence, c.context.elected = c.context.epoch_zk_version, True
             c.active_id = c.id
             c.say("elected", epoch=c.context.epoch, zk_version=c.context.epoch_zk_version)
         else:
@@ -186,4 +186,5 @@ async def increment_epoch(c: Controller) -> None:
         c.context.epoch, c.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
     else:
         raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
+    c.context.elected = True
     c.say("epoch_incremented", epoch=c.context.epoch)

@@ -12,6 +12,7 @@ from kafka_ctl.cluster import Broker, Replica
 from kafka_ctl.controller import deletion, kip455, listeners, reassignment
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
+from kafka_ctl.scala import filtered
 from kafka_ctl.zookeeper.znodes import BrokerIdZNode
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ async def _brokers_are(c: Controller, now: dict[int, Broker], listed: Collection
     if dead:
         _update(c, {}, dead)
         await on_broker_failure(c, dead)
+    if c.generation.broker_epochs and (new or bounced or dead):
+        c.say("broker_epochs_updated", epochs={id: broker.epoch for id, broker in c.context.brokers.items()})
 
 
 def _update(c: Controller, now: dict[int, Broker], changed: Iterable[int]) -> None:
@@ -90,9 +93,9 @@ async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
     if c.generation.incremental_reassignment:
         await kip455.resume(c, lambda _, assignment: not returning.isdisjoint(assignment.target))
     else:
-        for tp, target in list(c.context.reassigning.items()):
-            if not returning.isdisjoint(target):
-                await reassignment.on_reassignment(c, tp, target)
+        moving = c.context.reassigning
+        for tp in filtered(moving, lambda _, target: not returning.isdisjoint(target)):
+            await reassignment.on_reassignment(c, tp, moving[tp])
     doomed = [r for r in replicas if r.topic in c.context.topics_to_be_deleted]
     if doomed:
         topics = list(c.context.topics_to_be_deleted)
@@ -121,11 +124,12 @@ async def on_replicas_offline(c: Controller, replicas: Iterable[Replica], dead: 
     Before 1.0 only those that one of the `dead` brokers led do.
     """
     context, doomed, every = c.context, c.context.topics_to_be_deleted, c.generation.follows_missing_leaders
-    leaderless = [
-        tp
-        for tp, state in context.leadership.items()
-        if tp.topic not in doomed and (state.leader in dead or (every and not context.online(state.leader, tp)))
-    ]
+    leaderless = filtered(
+        context.leadership,
+        lambda tp, state: (
+            tp.topic not in doomed and (state.leader in dead or (every and not context.online(state.leader, tp)))
+        ),
+    )
     await c.partition_machine.handle(leaderless, OFFLINE_PARTITION)
     await c.partition_machine.trigger_online()
     gone = list(replicas)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller import failures
+from kafka_ctl.controller import failures, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
+from kafka_ctl.trace import SET
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -27,6 +28,8 @@ class Strategy(StrEnum):
 
     OFFLINE = "offline"
     REASSIGN = "reassign"
+    UNCLEAN = "unclean"
+    """Offline, and asked for by an administrator: a replica out of sync may lead whatever the configuration says."""
     PREFERRED = "preferred"
     CONTROLLED_SHUTDOWN = "controlled-shutdown"
 
@@ -38,6 +41,7 @@ class PartitionStateMachine:
         self.controller, self.context = controller, controller.context
         self.table = PARTITION[controller.generation]
         self.batch = RequestBatch(controller)
+        self._failures: dict[TopicPartition, Exception] = {}
 
     async def startup(self) -> None:
         """Guess every partition's state from its leader, then look for leaders where there are none."""
@@ -45,9 +49,9 @@ class PartitionStateMachine:
         for tp in self.context.all_partitions():
             state = self.context.leadership.get(tp)
             if state is None:
-                self.context.partitions[tp] = NEW
+                self._set(tp, NEW)
             else:
-                self.context.partitions[tp] = ONLINE if self.context.online(state.leader, tp) else OFFLINE
+                self._set(tp, ONLINE if self.context.online(state.leader, tp) else OFFLINE)
         self.controller.say("triggering_online_partitions")
         await self.trigger_online()
 
@@ -61,14 +65,16 @@ class PartitionStateMachine:
 
     async def handle(
         self, partitions: Iterable[TopicPartition], target: PartitionState, strategy: Strategy = Strategy.OFFLINE
-    ) -> None:
-        """Move these partitions to `target` and send what follows from it, in one batch."""
+    ) -> dict[TopicPartition, Exception]:
+        """Move these partitions to `target` and send what follows from it, in one batch; those that failed, and why."""
         wanted = list(partitions)
         if not self.controller.generation.single_threaded:
             self.controller.say("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
         await self._together(wanted, target, strategy)
+        return self._failures
 
     async def _together(self, wanted: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
+        self._failures = {}
         if not wanted:
             return
         try:
@@ -78,6 +84,7 @@ class PartitionStateMachine:
             self.batch.send()
         except BatchNotEmpty as error:
             self.controller.say("error_moving_partitions", target=str(target), error=str(error))
+            self._failures = dict.fromkeys(wanted, error)
 
     async def _move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
         states = self.context.partitions
@@ -97,10 +104,19 @@ class PartitionStateMachine:
                 for tp in movable:
                     self._moved(tp, target, action)
 
+    def _set(self, tp: TopicPartition, state: PartitionState) -> None:
+        """Record a state that a partition has without a move, and remember it."""
+        context = self.context
+        self.controller.trace.add(
+            self.controller.actor, "partition", SET, *tp, target=state, controller_epoch=context.epoch
+        )
+        context.partitions[tp] = state
+
     def _moved(
         self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None
     ) -> None:
         """Record a move that was made, and make it."""
+        self._failures.pop(tp, None)
         context = self.context
         self.controller.trace.about(
             self.controller.actor,
@@ -117,6 +133,7 @@ class PartitionStateMachine:
         context.partitions[tp] = target
 
     def _failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
+        self._failures[tp] = error
         self.controller.trace.add(
             self.controller.actor,
             "partition",
@@ -177,14 +194,14 @@ class PartitionStateMachine:
         """One round: read, decide, write; returns the partitions elected and those to try again."""
         context = self.context
         states = self._electable(partitions, await self.controller.zk.states(partitions))
-        unclean = await self._unclean_allowed(states) if strategy is Strategy.OFFLINE else {}
+        allowed = await self._unclean_allowed(states, strategy)
         receivers: dict[TopicPartition, tuple[int, ...]] = {}
         updates: dict[TopicPartition, LeaderAndIsr] = {}
         for tp, state in states.items():
-            choice, receivers[tp] = self._decide(strategy, tp, state, unclean.get(tp.topic, False))
+            choice, receivers[tp] = self._decide(strategy, tp, state, allowed.get(tp.topic, False))
             self._record_election(strategy, tp, state, choice)
             if choice is None:
-                self._failed(tp, ONLINE, failures.no_leader(self.controller, tp, strategy, state, unclean))
+                self._failed(tp, ONLINE, failures.no_leader(self.controller, tp, strategy, state, allowed))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
         updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
@@ -212,11 +229,16 @@ class PartitionStateMachine:
                 states[tp] = state
         return states
 
-    async def _unclean_allowed(self, states: dict[TopicPartition, LeaderAndIsr]) -> dict[str, bool]:
+    async def _unclean_allowed(self, states: dict[TopicPartition, LeaderAndIsr], strategy: Strategy) -> dict[str, bool]:
         """By topic, whether a replica out of sync may lead; asked only where no replica in sync is online."""
         online = self.context.online
         topics = dict.fromkeys(tp.topic for tp, s in states.items() if not any(online(r, tp) for r in s.isr))
-        return await self.controller.unclean_allowed(topics)
+        match strategy:
+            case Strategy.OFFLINE:
+                return await unclean.allowed(self.controller, topics)
+            case Strategy.UNCLEAN:
+                return dict.fromkeys(topics, True)
+        return {}
 
     def _decide(
         self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, unclean: bool
@@ -226,7 +248,7 @@ class PartitionStateMachine:
         assigned = context.assigned(tp)
         live = tuple(r for r in assigned if context.online(r, tp))
         match strategy:
-            case Strategy.OFFLINE:
+            case Strategy.OFFLINE | Strategy.UNCLEAN:
                 return election.offline_leader(assigned, state.isr, live, unclean), live
             case Strategy.PREFERRED:
                 return election.preferred_leader(assigned, state.isr, live), assigned

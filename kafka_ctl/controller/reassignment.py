@@ -18,7 +18,7 @@ from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, Stat
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala import case_hash, java_hash, partition_map_order, partition_set_order, set_order
+from kafka_ctl.scala import case_hash, java_hash, json_order, map_order, set_order, set_order_by
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
@@ -37,15 +37,17 @@ async def initialize(c: Controller) -> None:
         wished = {tp: target for tp, target in wished.items() if tp not in done}
         c.say("partitions_already_reassigned", partitions=[str(tp) for tp in done])
         c.say("reassignment_resuming", partitions={str(tp): list(r) for tp, r in wished.items()})
+    if c.context.in_tables:
+        wished = {tp: wished[tp] for tp in map_order(set_order_by(wished, case_hash), case_hash)}
     c.context.reassigning |= wished
 
 
 async def resume(c: Controller) -> None:
     """At failover, once ready: go on with them."""
     if c.generation.drops_wishes_together:
-        await trigger(c, partition_map_order(c.context.reassigning, java_hash))
+        await trigger(c, map_order(c.context.reassigning, java_hash))
     else:
-        for tp in partition_map_order(c.context.reassigning, case_hash):
+        for tp in list(c.context.reassigning):
             await initiate(c, tp, c.context.reassigning[tp])
 
 
@@ -60,9 +62,9 @@ async def partition_reassignment(c: Controller) -> None:
     if c.generation.drops_wishes_together:
         c.context.reassigning |= fresh
         if fresh:
-            await trigger(c, partition_set_order(fresh, java_hash))
+            await trigger(c, set_order_by(fresh, java_hash))
         return
-    for tp in partition_set_order(fresh, case_hash):
+    for tp in set_order_by(fresh, case_hash):
         async with c.locked():
             if tp.topic in c.context.topics_to_be_deleted:
                 c.say("reassignment_skipped", partition=str(tp))
@@ -268,6 +270,10 @@ async def _assign(c: Controller, tp: TopicPartition, replicas: tuple[int, ...]) 
 
 
 async def write_assignment(c: Controller, topic: str) -> None:
+    """Write the replicas of a topic as they are known here."""
     known: dict[int, ReplicaAssignment] = c.context.topics[topic]
+    if c.context.in_tables:
+        table = map_order(c.context.table.ordered(TopicPartition(topic, n) for n in known), case_hash)
+        known = {number: known[number] for number in json_order(tp.partition for tp in table)}
     data = TopicZNode.encode(known, c.generation.topic_version)
     (await c.zk.write(Set(TopicZNode.path(topic), data))).checked()

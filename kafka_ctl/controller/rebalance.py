@@ -14,7 +14,7 @@ from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.controller.threads import Thread
 from kafka_ctl.partition import ONLINE
-from kafka_ctl.scala import case_hash, group_order, partition_map_order
+from kafka_ctl.scala import case_hash, group_order, map_order, set_order_by
 from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
@@ -61,6 +61,8 @@ async def preferred_election(c: Controller) -> None:
     if not await listeners.watch_preferred(c):
         return
     wished = await _wished(c)
+    if c.context.in_tables:
+        wished = set_order_by(wished, case_hash)
     async with c.locked():
         if running := c.context.preferred_elections:
             c.say("preferred_running", partitions=[str(tp) for tp in running])
@@ -151,11 +153,11 @@ async def _check(c: Controller) -> None:
     c.say("checking_balance")
     by_preferred: dict[int, list[TopicPartition]] = {}
     async with c.locked():
-        for tp in context.all_partitions():
-            if tp.topic not in context.topics_to_be_deleted and context.assigned(tp):
+        for tp in _kept(c):
+            if context.assigned(tp):
                 by_preferred.setdefault(context.assigned(tp)[0], []).append(tp)
     for broker in group_order(by_preferred):
-        partitions = by_preferred[broker]
+        partitions = _walked(c, by_preferred[broker])
         async with c.locked():
             astray = [tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker]
             ratio = len(astray) / len(partitions)
@@ -164,12 +166,33 @@ async def _check(c: Controller) -> None:
             await _rebalance(c, broker, astray)
 
 
+def _kept(c: Controller) -> list[TopicPartition]:
+    """The partitions of topics that are not to be deleted.
+
+    `filterNot`, unlike `filter`, copies a map once for each key that it leaves out, and not at all where there is none.
+    Scala 2.12: collection/MapLike.scala, filterNot; collection/mutable/MapLike.scala, -
+    """
+    doomed, every = c.context.topics_to_be_deleted, list(c.context.all_partitions())
+    if c.context.in_tables:
+        earlier: list[TopicPartition] = []
+        for left in range(sum(tp.topic in doomed for tp in every), 0, -1):
+            if (walked := _walked(c, every)) == earlier and left % 2 == 0:
+                break  # two copies more are as these
+            earlier, every = every, walked
+    return [tp for tp in every if tp.topic not in doomed]
+
+
+def _walked(c: Controller, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """The partitions in the order of a new table, where they are in tables."""
+    return map_order(partitions, case_hash) if c.context.in_tables else list(partitions)
+
+
 async def _rebalance(c: Controller, broker: int, astray: list[TopicPartition]) -> None:
     """Give a broker the leaderships it is preferred for: all at once, or one by one as far as that still can be."""
     if c.generation.rebalances_in_batches:
         await elect(c, [tp for tp in astray if _electable(c, tp, broker)], AUTOMATIC)
         return
-    for tp in partition_map_order(astray, case_hash):
+    for tp in _walked(c, astray):
         async with c.locked():
             if _electable(c, tp, broker):
                 await elect(c, [tp], AUTOMATIC)

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.controller import failures
+from kafka_ctl.controller import failures, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Callback
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
-from kafka_ctl.scala import group_order
+from kafka_ctl.scala import group_order, replica_hash, set_order_by
+from kafka_ctl.trace import SET
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -33,12 +34,13 @@ class ReplicaStateMachine:
         """Guess every replica's state from its broker, then tell every live broker what it leads and follows."""
         self.controller.say("initializing_replica_state")
         context = self.context
-        for replica in context.replicas_of(context.all_partitions()):
-            online = context.online(replica.broker, replica.topic_partition)
-            context.replicas[replica] = ONLINE if online else INELIGIBLE
+        for tp in context.all_partitions():
+            for broker in context.assigned(tp):
+                self._set(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
         self.controller.say("triggering_online_replicas")
         guessed = dict(context.replicas)
-        await self.handle([r for r, state in guessed.items() if state is ONLINE], ONLINE)
+        online = context.replicas_on(sorted(context.live)) if context.in_tables else guessed
+        await self.handle([r for r in online if guessed[r] is ONLINE], ONLINE)
         if self.controller.generation.stops_dead_replicas_at_startup:
             self.controller.say("triggering_offline_replicas")
             await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
@@ -48,7 +50,7 @@ class ReplicaStateMachine:
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        wanted = list(replicas)
+        wanted = list(replicas) if self.controller.generation.pipelined else set_order_by(replicas, replica_hash)
         if not wanted:
             return
         if not self.controller.generation.single_threaded:
@@ -113,6 +115,14 @@ class ReplicaStateMachine:
         )
         context.replicas[replica] = target
 
+    def _set(self, replica: Replica, state: ReplicaState) -> None:
+        """Record a state that a replica has without a move, and that no log of Kafka's tells, and remember it."""
+        context = self.context
+        self.controller.trace.add(
+            self.controller.actor, "replica", SET, *replica, target=state, controller_epoch=context.epoch
+        )
+        context.replicas[replica] = state
+
     def _failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
         self.controller.trace.add(
             self.controller.actor,
@@ -156,7 +166,7 @@ class ReplicaStateMachine:
         if state is not None:
             self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
         elif not self.controller.generation.tolerates_missing_state:
-            self.context.replicas[replica] = target  # 0.10 says nothing of a replica whose partition was never led
+            self._set(replica, target)  # 0.10 logs nothing of a replica whose partition was never led
             return
         self._moved(replica, target, "tell")
 
@@ -232,11 +242,11 @@ class ReplicaStateMachine:
         if self.controller.generation.keeps_last_isr_member:
             return set()
         last = [tp for tp, state in states.items() if len(state.isr) == 1]
-        unclean = await self.controller.unclean_allowed(dict.fromkeys(tp.topic for tp in last))
+        allowed = await unclean.allowed(self.controller, dict.fromkeys(tp.topic for tp in last))
         for tp in last:
-            if not unclean[tp.topic]:
+            if not allowed[tp.topic]:
                 self.controller.say("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
-        return {tp for tp in last if unclean[tp.topic]}
+        return {tp for tp in last if allowed[tp.topic]}
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""

@@ -18,7 +18,7 @@ from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, Refused, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
-from kafka_ctl.scala import case_hash, partition_map_order, partition_set_order, product_hash
+from kafka_ctl.scala import case_hash, filtered, product_hash, set_order_by
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller
@@ -47,11 +47,13 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
     else:
         await _move_one_by_one(c, broker)
     async with c.locked():
-        return tuple(
-            tp
-            for tp, state in c.context.leadership.items()
-            if state.leader == broker and len(c.context.assigned(tp)) > 1 and tp.topic not in _skipped(c)
+        remaining = filtered(
+            c.context.leadership,
+            lambda tp, state: (
+                state.leader == broker and len(c.context.assigned(tp)) > 1 and tp.topic not in _skipped(c)
+            ),
         )
+        return tuple(set_order_by(remaining, case_hash) if c.context.in_tables else remaining)
 
 
 def _begin(c: Controller, broker: int, broker_epoch: int) -> None:
@@ -98,8 +100,8 @@ async def _move_one_by_one(c: Controller, broker: int) -> None:
     looked up at the beginning, who leads is not."""
     context = c.context
     async with c.locked():
-        found = {tp: len(context.assigned(tp)) for tp in partition_map_order(context.partitions_on(broker), case_hash)}
-    for tp in partition_set_order(found, lambda tp: product_hash(case_hash(tp), found[tp])):
+        found = {tp: len(context.assigned(tp)) for tp in context.partitions_on(broker)}
+    for tp in set_order_by(found, lambda tp: product_hash(case_hash(tp), found[tp])):
         replicas = found[tp]
         async with c.locked():
             if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(c):

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import listeners
+from kafka_ctl.controller import failover, listeners
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+from kafka_ctl.scala import case_hash, map_order
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 
@@ -30,13 +31,12 @@ async def topic_change(c: Controller) -> None:
 
 async def _topics_are(c: Controller, now: list[str]) -> None:
     context = c.context
-    new = [t for t in now if t not in context.topics]
+    new = [t for t in failover.topic_names(c, now) if t not in context.topics]
     deleted = [t for t in context.topics if t not in now]
     if c.generation.single_threaded:
         listeners.watch_topics(c, new)
-    assignments = await c.zk.assignments(new)
-    for topic in deleted:
-        context.remove_topic(topic)
+    assignments = await failover.read_assignments(c, new)
+    context.remove_topics(deleted)
     for topic in new:
         context.topics[topic] = {}
     partitions = _take(c, assignments, "topics_changed", new=new, deleted=deleted)
@@ -51,7 +51,11 @@ async def _topics_are(c: Controller, now: list[str]) -> None:
 async def partition_modifications(c: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     async with c.locked():
-        await _partitions_are(c, topic, (await c.zk.assignments([topic])).get(topic, {}))
+        assignment = (await failover.read_assignments(c, [topic])).get(topic, {})
+        if c.context.in_tables:  # what is new is a copy of a part of this table
+            walked = map_order((TopicPartition(topic, n) for n in assignment), case_hash)
+            assignment = {tp.partition: assignment[tp.partition] for tp in walked}
+        await _partitions_are(c, topic, assignment)
 
 
 async def _partitions_are(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
@@ -86,10 +90,7 @@ def _take(
     c: Controller, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
-    partitions = []
-    for topic, added in assignments.items():
-        c.context.topics.setdefault(topic, {}).update(added)
-        partitions += [TopicPartition(topic, number) for number in added]
+    partitions = c.context.add(assignments)
     named = {str(tp): list(c.context.assigned(tp)) for tp in partitions}
     c.say(message, **words, assignment=named)
     return partitions

@@ -2,6 +2,7 @@
 
 walk.py         a random walk, drawn from a seed
 play.py         plays a walk and says what it broke
+unrest.py       what keeps a cluster busy and is no livelock
 minimise.py     the shortest walk that breaks the same
 search.py       walks of many seeds on all cores
 exhaustive.py   every order of the pending events of a small cluster, up to a depth

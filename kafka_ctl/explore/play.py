@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, NotReached, Unavailable
+from kafka_ctl.explore.unrest import is_behind_schedule, is_slow_follower
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.clock import Halted, VirtualClock
@@ -46,16 +47,17 @@ class Outcome(NamedTuple):
 def play(walk: Walk, wanted: object = None) -> Outcome:
     """Play a walk to its end, or until an actor crashes, or until what is `wanted` (a kind) has been broken.
 
-    Commands that cannot be done just then are left out.
+    Commands that cannot be done just then are left out; one that failed after it had done something is kept as refused.
     """
     with Lab(**story.opening(walk.opening)) as lab:
         done: list[Command] = []
         more: list[Broken] = []
         for line in walk.commands:
+            before = len(lab.commands)
             trouble = give(lab, line)
-            if trouble is REFUSED:
+            if trouble is REFUSED and len(lab.commands) == before:
                 continue
-            done.append(line)
+            done.append(lab.commands[-1] if trouble is REFUSED else line)
             if isinstance(trouble, Broken):
                 more.append(trouble)
                 break
@@ -72,7 +74,14 @@ def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> B
     clock, records = lab._world.clock, lab.trace.records
     assert isinstance(clock, VirtualClock)
     most = len(records) + BUDGET
-    clock.halt = lambda: len(records) > most or stop()
+
+    def halt() -> bool:
+        nonlocal most
+        if len(records) > most and is_behind_schedule(lab):
+            most += BUDGET
+        return len(records) > most or stop()
+
+    clock.halt = halt
     try:
         lab.do(line)
     except BadInput:
@@ -82,7 +91,7 @@ def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> B
             return None
         return Broken(RESTLESS, f"one command has left {BUDGET} records, and more are to come", _known(lab))
     except NotReached as error:
-        restless = line.name == "settle" and lab._world.healthy
+        restless = line.name == "settle" and lab._world.healthy and not is_slow_follower(lab)
         return Broken(RESTLESS, str(error), _known(lab)) if restless else None
     except Unavailable:
         return None

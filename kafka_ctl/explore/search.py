@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.explore.minimise import Minimiser
 from kafka_ctl.explore.play import Broken, play
-from kafka_ctl.explore.walk import LENGTH, Walk, walk
+from kafka_ctl.explore.walk import LENGTH, Walk, busy, walk
 from kafka_ctl.generation import Generation
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class Task(NamedTuple):
 
     @property
     def walk(self) -> Walk:
+        """The walk of the seed; a defect is looked for in every other walk in a cluster that is in use."""
+        if self.mutant and self.seed % 2:
+            return busy(self.generation, self.seed)
         return walk(self.generation, self.seed, self.length)
 
     def where(self, times: int) -> str:

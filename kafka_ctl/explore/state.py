@@ -61,7 +61,8 @@ def _known(broker: Broker) -> Iterator[str]:
     yield f"{broker.id} {broker.state} {replicas.controller_epoch} {replicas.live_brokers}"
     yield repr({tp: (h.state, h.replicas) for tp, h in replicas.hosted.items()})
     yield repr(replicas.metadata)
-    yield f"{sorted(broker.replication._fetchers)} {sorted(broker.replication.lagging)} {broker.replication._changed}"
+    fetchers = broker.replication
+    yield f"{sorted(fetchers._fetchers)} {sorted(fetchers.unfetched)} {sorted(fetchers.lagging)} {fetchers._changed}"
     yield f"{controller.active_id} {controller.state} {controller.zk.fence} {controller.context}"
     yield repr([event for event, _ in controller.queue._items])
     for id, channel in controller.channels._by_broker.items():

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 from kafka_ctl.lab.story import Command
 
 TOPICS = ("a", "b", "c")
+OWN = "m"
+"""The topic of the focused moments, which nothing else touches."""
 PARTITIONS = 3
 """Topics have at most so many partitions."""
 LENGTH = 40
@@ -105,6 +107,42 @@ MENU += ((4, lambda d: _command("at_once", [str(d.rng.choice(TOOLS)(d)) for _ in
 WEIGHTS = tuple(weight for weight, _ in MENU)
 
 
+def _at_a_return(draw: Draw) -> list[Command]:
+    """A record comes while followers that have caught up wait to be let into the ISR: half a millisecond.
+
+    Nobody but the leader is in the ISR by then, so that the record is below the high watermark at once.
+    """
+    brokers, produce = range(1, draw.brokers + 1), Command("produce", (OWN, 0), {"wait": False})
+    lags = [_command("lag", follower, OWN, 0) for follower in brokers]
+    moment = round(draw.rng.uniform(0.2012, 0.2022), 4)
+    returns = [_command("catch_up", follower) for follower in brokers]
+    return [*lags, _settle(), produce, *returns, _command("run_for", moment), produce]
+
+
+def _answers_lost(draw: Draw) -> list[Command]:
+    """A broker dies, and the answer to the next write of each other one is lost."""
+    dead = draw.broker()
+    lost = [_command("lose", id, "zookeeper", applied=True) for id in range(1, draw.brokers + 1) if id != dead]
+    return [_command("kill", dead), *lost]
+
+
+def _focused(draw: Draw) -> list[Command]:
+    """One of the moments, in a cluster that is whole again, with a topic that has a replica on every broker."""
+    whole = [_command("heal"), *[_command("start", id) for id in range(1, draw.brokers + 1)], _settle()]
+    create = _command("create_topic", OWN, replication_factor=draw.brokers)
+    return [*whole, create, _settle(), *draw.rng.choice(MOMENTS)(draw), _settle()]
+
+
+def _settle() -> Command:
+    return _command("settle", limit=300)
+
+
+MOMENTS: tuple[Callable[[Draw], list[Command]], ...] = (_at_a_return, _answers_lost)
+"""Faults at the moments at which they matter, which single draws hardly ever meet."""
+FOCUSED = 0.4
+"""The share of walks that have such a moment."""
+
+
 def _pass_time(draw: Draw) -> list[Command]:
     """Nothing, a few moments, a while, or until all is quiet."""
     chosen = draw.rng.random()
@@ -134,7 +172,32 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     commands: list[Command] = []
     for _, maker in rng.choices(MENU, WEIGHTS, k=length):
         commands += [maker(draw), *_pass_time(draw)]
+    other = Draw(Random(f"{generation} {seed} moment"), draw.brokers)
+    if other.maybe(FOCUSED):
+        place = other.rng.randrange(len(commands) + 1)
+        commands[place:place] = _focused(other)
     commands.append(_command("heal"))
     commands += [_command("start", broker) for broker in range(1, draw.brokers + 1)]
     commands.append(_command("settle", limit=300))
     return Walk(opening, tuple(commands))
+
+
+def busy(generation: str, seed: int) -> Walk:
+    """The explorer's walk of a seed in a cluster that is in use.
+
+    There are topics, somebody produces often, leaderships are rebalanced every 10 s, and `/controller` is deleted while
+    its owner is cut off from ZooKeeper, so that two believe to be it.
+    """
+    wanted, rng = walk(generation, seed), Random(seed)
+    brokers = len(wanted.opening.kwargs["brokers"])
+    commands = [_command("create_topic", topic, partitions=2, replication_factor=brokers) for topic in "ab"]
+    commands.append(Command("settle", (), {}))
+    for line in wanted.commands:
+        acks = rng.choice(({}, {}, {"acks": 1}))
+        produce = Command("produce", (rng.choice("ab"), rng.randrange(2)), {**acks, "wait": False})
+        commands += [produce, line] if rng.random() < 0.5 else [line]
+        if rng.random() < 0.03:
+            slow = Command("delay", (rng.randint(1, brokers), "zookeeper", round(rng.uniform(0.1, 2), 2)), {})
+            commands += [slow, Command("delete_controller", (), {}), Command("kill", (rng.randint(1, brokers),), {})]
+    config = {**wanted.opening.kwargs.get("config", {}), "leader.imbalance.check.interval.seconds": 10}
+    return Walk(wanted.opening._replace(kwargs={**wanted.opening.kwargs, "config": config}), tuple(commands))

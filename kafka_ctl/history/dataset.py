@@ -12,24 +12,30 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kafka_ctl.errors import BadInput, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName
+from kafka_ctl.history.files import naming
 from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, Place, bucket_of
 from kafka_ctl.history.schema import to_arrow
+from kafka_ctl.history.session import failing
 from kafka_ctl.history.workers import ready
-from kafka_ctl.history.workload import Workload, simulate
+from kafka_ctl.history.workload import Workload, check_hours, short, simulate
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FORMAT = 2
 """Of the dataset's folder; a reader of another format says so."""
+
+
+MOST = {"clusters": 1_000_000, "seed": 1_000_000_000, "buckets": 100_000}
+"""Seeds of clusters are counted in millions (`Job.seed_of`); Spark has no more buckets than that."""
 
 
 @dataclass(frozen=True)
@@ -40,16 +46,21 @@ class Job:
     hours: float
     seed: int
     generation: str
-    buckets: int
+    buckets: int = 1
     workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
         from kafka_ctl.generation import GENERATIONS
 
-        if self.clusters < 1 or self.hours <= 0 or self.buckets < 1:
-            raise BadInput(f"clusters={self.clusters}, hours={self.hours}, buckets={self.buckets}: all must be above 0")
-        if self.generation not in GENERATIONS:
+        for name, most in MOST.items():
+            value, least = getattr(self, name), 0 if name == "seed" else 1
+            if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+                raise BadInput(f"{name}={short(value)}: give a whole number from {least} to {most:,}")
+        check_hours(self.hours)
+        if not isinstance(self.generation, str) or self.generation not in GENERATIONS:
             raise UnknownName("generation", self.generation, GENERATIONS)
+        if not isinstance(self.workload, Workload):
+            raise BadInput(f"workload={short(self.workload)}: give a Workload")
 
     def seed_of(self, cluster: int) -> int:
         """The seed of one cluster: `simulate(seed)` runs it again, alone."""
@@ -89,21 +100,26 @@ def generate(
     on stderr; by default only on a terminal.
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
-    folder that `load` refuses, and that `resume` finishes. Raises BadInput for these and for bad numbers.
+    folder that `load` refuses, and that `resume` finishes; so does a full disk, which is told as Unavailable. Raises
+    BadInput for these, for bad numbers, and for a folder that cannot be written.
     """
-    job = Job(clusters, hours, seed, generation, buckets or default_buckets(clusters), workload or Workload())
+    job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
+    job = replace(job, buckets=default_buckets(clusters) if buckets is None else buckets)
+    if not isinstance(processes, int) or processes < 1:
+        raise BadInput(f"processes={short(processes)}: give a whole number from 1 on")
     place = Place(out)
-    if not prepare(place, job, overwrite, resume):
+    with naming(place.path, "cannot be written"):
+        if not prepare(place, job, overwrite, resume):
+            return dataset(place)
+        done = {int(name.split(".")[0]) for name in place.names(DONE) if name.endswith(".json")}
+        todo = [bucket for bucket in range(job.buckets) if bucket not in done]
+        with shown(place, job.buckets, progress):
+            if spark is not None:
+                _in_spark(spark, place.path, job, todo)
+            else:
+                _here(place.path, job, todo, processes)
+        finish(place, job)
         return dataset(place)
-    done = {int(name.split(".")[0]) for name in place.names(DONE) if name.endswith(".json")}
-    todo = [bucket for bucket in range(job.buckets) if bucket not in done]
-    with shown(place, job.buckets, progress):
-        if spark is not None:
-            _in_spark(spark, place.path, job, todo)
-        else:
-            _here(place.path, job, todo, processes)
-    finish(place, job)
-    return dataset(place)
 
 
 def default_buckets(clusters: int) -> int:
@@ -118,9 +134,13 @@ def dataset(place: Place) -> Dataset:
 
 def prepare(place: Place, job: Job, overwrite: bool, resume: bool) -> bool:
     """Make the folder ready; False when a resumed run turns out to be finished."""
+    if place.fs.get_file_info(place.root).is_file:
+        raise BadInput(f"{place.path} is a file; give an empty or new folder")
     before = MANIFEST if place.has(MANIFEST) else UNFINISHED if place.has(UNFINISHED) else None
     if before and overwrite and not resume:
+        place.write_json(job.described(), UNFINISHED)  # first, so that what is half removed is never taken for whole
         place.clear()
+        return True
     elif before and not resume:
         state = "a dataset" if before == MANIFEST else "an unfinished dataset"
         cure = "" if before == MANIFEST else "resume=True finishes it, "
@@ -153,6 +173,7 @@ def finish(place: Place, job: Job) -> None:
         "histories": sum(n["histories"] for n in noted),
         "records": sum(n["records"] for n in noted),
         "folders": sorted({folder for n in noted for folder in n["folders"]}),
+        "files": place.sizes(),
     }
     place.write_json(manifest, MANIFEST)
     for name in (TEMPORARY, DONE):
@@ -162,32 +183,47 @@ def finish(place: Place, job: Job) -> None:
 
 
 def write_bucket(path: str, job: Job, bucket: int) -> dict[str, Any]:
-    """Simulate the clusters of one bucket and write its files; what one task does."""
-    writer = BucketWriter(Place(path), bucket)
-    for name, seed in job.names().items():
-        if bucket_of(name, job.buckets) == bucket:
-            writer.add(to_arrow(simulate(seed, job.hours, job.generation, job.workload), name))
-    return writer.commit()
+    """Simulate the clusters of one bucket and write its files; what one task does.
+
+    Raises BadInput or Unavailable where they cannot be written.
+    """
+    with naming(path, "cannot be written"):
+        writer = BucketWriter(Place(path), bucket)
+        try:
+            for name, seed in job.names().items():
+                if bucket_of(name, job.buckets) == bucket:
+                    writer.add(to_arrow(simulate(seed, job.hours, job.generation, job.workload), name))
+            return writer.commit()
+        except BaseException:
+            writer.abandon()
+            raise
 
 
 def _in_spark(spark: SparkSession, path: str, job: Job, buckets: Sequence[int]) -> None:
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            noted = [write_bucket(path, job, buckets[n]) for n in batch.column("id").to_pylist()]
-            yield pa.RecordBatch.from_pydict({"records": [n["records"] for n in noted]})
+            for n in batch.column("id").to_pylist():
+                try:
+                    write_bucket(path, job, buckets[n])
+                except KafkaCtlError as problem:  # told here, and not in Java's stack traces
+                    yield pa.RecordBatch.from_pydict({"kind": [type(problem).__name__], "text": [str(problem)]})
 
     if buckets:
         ready(spark)
         tasks = spark.range(0, len(buckets), 1, len(buckets))
-        tasks.mapInArrow(work, "records bigint").collect()
+        with failing(f"{path}: writing it"):
+            problems = tasks.mapInArrow(work, "kind string, text string").collect()
+        if problems:
+            first = min(problems)
+            raise (Unavailable if first.kind == Unavailable.__name__ else BadInput)(first.text)
 
 
 def _here(path: str, job: Job, buckets: Sequence[int], processes: int) -> None:
-    if processes <= 1:
+    if processes == 1 or not buckets:
         for bucket in buckets:
             write_bucket(path, job, bucket)
         return
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(min(processes, len(buckets)), mp_context=get_context("spawn")) as pool:
         for future in as_completed([pool.submit(write_bucket, path, job, bucket) for bucket in buckets]):
             future.result()
 
@@ -217,6 +253,7 @@ def shown(place: Place, buckets: int, wanted: bool | None) -> Iterator[None]:
 def _follow(place: Place, over: threading.Event, tell: Callable[[int], None]) -> None:
     while True:
         last = over.wait(0.5)
-        tell(sum(name.endswith(".json") for name in place.names(DONE)))
+        with suppress(OSError):  # which is told by who writes them
+            tell(sum(name.endswith(".json") for name in place.names(DONE)))
         if last:
             return

@@ -1,21 +1,27 @@
-"""Reading the logs of real clusters: `state-change.log*` and `controller.log*` of Kafka 0.8 to 3.x.
+"""Reading the logs of real clusters: `state-change.log*` and `controller.log*` of Kafka 0.8.0 to 3.9.
 
 Files are cut into chunks that Spark's tasks read side by side, so one large file is no slower than many small ones.
-What cannot be understood is kept, with its file and line.
+What cannot be understood is kept, with its file and line, and so is what cannot be read.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from itertools import accumulate, islice
-from typing import TYPE_CHECKING, Any
+from itertools import accumulate, groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from kafka_ctl.history.logchunks import PACKED, RECORD, WHOLE, Chunk, Paths, lines, log_files, read_chunk
-from kafka_ctl.history.logfile import release
+from kafka_ctl.errors import BadInput
+from kafka_ctl.history.logchunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
+from kafka_ctl.history.logfolders import LogFile, Paths, log_files
+from kafka_ctl.history.logrelease import release
 from kafka_ctl.history.schema import SCHEMA
+from kafka_ctl.history.session import failing
+from kafka_ctl.history.unpacking import Unreadable, packed
 from kafka_ctl.history.workers import ready
 
 if TYPE_CHECKING:
@@ -25,12 +31,31 @@ CHUNK = 16 << 20
 """Bytes of a file that are read in one go."""
 TASK = 4 << 20
 """Bytes that are worth a task."""
+OPENED = 16
+"""Files whose beginnings are looked at side by side."""
+CHUNKS = pa.schema(
+    [(name, pa.string()) for name in ("history", "file")]
+    + [(name, pa.int64()) for name in ("start", "stop", "changed", "first")]
+    + [("problem", pa.string())]
+)
+"""What tasks are given, as `logchunks.Chunk`."""
 PARSED = pa.schema(
-    [("history", pa.string()), ("file", pa.string()), ("number", pa.int64()), ("part", pa.int32())]
-    + [("what", pa.string()), ("text", pa.string()), ("formats", pa.int64())]
+    [("history", pa.string()), ("file", pa.string()), ("number", pa.int64()), ("piece", pa.int32())]
+    + [("part", pa.int32()), ("what", pa.string()), ("text", pa.string()), ("formats", pa.int64())]
     + [field.with_nullable(True) for field in RECORD]
 )
 """What tasks return: where a line stands, and what it says, as `logchunks.Read`."""
+
+
+class Problem(NamedTuple):
+    """A file that could not be read, or not to its end, or a folder that could not be listed; and why."""
+
+    history: str
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
 
 
 class Logs:
@@ -39,7 +64,8 @@ class Logs:
     `records` are in the trace schema: `time_ms` counts from 1970 (logs tell no time zone; UTC is assumed), `seq`
     numbers them by time, file and line, `cause` is null. `rejected` has `history`, `file`, `line`, `reason` and
     `text`. `files` has for each file `lines`, `records`, `rejected`, `continued` (lines that only go on with the
-    one before), `first_ms`, `last_ms` and `kafka`, the releases that write this format.
+    one before), `first_ms`, `last_ms`, `kafka`, the releases that write this format, and `problem`: why it was not
+    read, or not to its end. Where several records stand on one line, without line breaks, each of them counts.
     """
 
     def __init__(self, parsed: DataFrame) -> None:
@@ -50,7 +76,7 @@ class Logs:
         from pyspark.sql import Window
         from pyspark.sql import functions as fn
 
-        in_time = Window.partitionBy("history").orderBy("time_ms", "file", "number", "part")
+        in_time = Window.partitionBy("history").orderBy("time_ms", "file", "number", "piece", "part")
         seq = (fn.row_number().over(in_time) - 1).cast("bigint").alias("seq")
         others = {name: fn.col(name) for name in SCHEMA.names if name not in ("seq", "cause")}
         columns = others | {"seq": seq, "cause": fn.lit(None).cast("bigint").alias("cause")}
@@ -67,20 +93,30 @@ class Logs:
     def files(self) -> DataFrame:
         from pyspark.sql import functions as fn
 
+        def total(what: str) -> Any:
+            return fn.coalesce(fn.sum(fn.expr(f"CASE WHEN what = '{what}' THEN number END")), fn.lit(0))
+
         kafka = fn.udf(release, "string", useArrow=False)
         counted = self._parsed.groupBy("history", "file").agg(
-            fn.coalesce(fn.sum(fn.expr("CASE WHEN what = 'chunk' THEN number END")), fn.lit(0)).alias("lines"),
+            total("chunk").alias("lines"),
             fn.count_if(fn.expr("what = 'record' AND part = 0")).alias("records"),
             fn.count_if(fn.expr("what = 'rejected'")).alias("rejected"),
+            total("continued").alias("continued"),
             fn.min("time_ms").alias("first_ms"),
             fn.max("time_ms").alias("last_ms"),
             fn.bit_or("formats").alias("formats"),
+            fn.min(fn.expr("CASE WHEN what = 'problem' THEN text END")).alias("problem"),
         )
-        continued = (fn.col("lines") - fn.col("records") - fn.col("rejected")).alias("continued")
         return counted.select(
-            "history", "file", "lines", "records", "rejected", continued, "first_ms", "last_ms",
-            kafka(fn.coalesce("formats", fn.lit(0))).alias("kafka"),
+            "history", "file", "lines", "records", "rejected", "continued", "first_ms", "last_ms",
+            kafka(fn.coalesce("formats", fn.lit(0))).alias("kafka"), "problem",
         )  # fmt: skip
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """What could not be read, or not to its end, in the order of the names."""
+        found = self.files.where("problem IS NOT NULL").orderBy("history", "file")
+        return [Problem(*row) for row in found.select("history", "file", "problem").collect()]
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -101,74 +137,115 @@ class Logs:
         when = f"from {first} to {last}, " if first else ""
         return (
             f"{files:,} files with {lines:,} lines, {when}{records:,} of them understood, {rejected:,} rejected; "
-            f"the format of Kafka {release(formats or 0)}"
+            f"the format of Kafka {release(formats or 0)}" + (f"; {unread(self.problems)}" if self.problems else "")
         )
+
+
+def unread(problems: list[Problem], most: int = 5) -> str:
+    """The files that were not read to their end and why, the first few by name."""
+    more = f"; and {len(problems) - most:,} more" if len(problems) > most else ""
+    return f"{len(problems):,} not read, or not to the end: {'; '.join(map(str, problems[:most]))}{more}"
 
 
 def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
     """Read logs of Kafka's controllers and brokers into the trace schema.
 
     `paths` are files, or folders of which every file named like `state-change.log*` or `controller.log*` is read,
-    however deep: rolled, gzipped, one folder for each broker. All of them are one history, of that name; a mapping
-    of names to paths reads several clusters. Files are read once, here; questions then use what was read.
-    Raises BadInput for a path where nothing is, and for a folder without such files.
+    however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: what a file is, its
+    first bytes say) or not. All of them are one history, of that name; a mapping of names to paths reads several
+    clusters. Each file is read once, here, however many paths and links lead to it; questions then use what was read.
+
+    A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
+    `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for what is no path, for
+    a path where nothing is, and for a folder without such files.
     """
+    logs = read_logs(spark, paths, history)
+    if logs.problems:
+        warnings.warn(unread(logs.problems), stacklevel=2)
+    return logs
+
+
+def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+    """The same without the warning."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     clusters = paths if isinstance(paths, Mapping) else {history: paths}
+    if wrong := [name for name in clusters if not isinstance(name, str)]:
+        raise BadInput(f"history {wrong[0]!r}: give its name as text")
+    if not clusters:
+        raise BadInput("no path was given: name at least one log file or folder")
     chunks = [chunk for name, some in clusters.items() for chunk in _chunks(name, some)]
-    chunks = _numbered(spark, chunks)
-    parsed = _tasks(spark, chunks).mapInArrow(_parse, from_arrow_schema(PARSED)).persist()
-    parsed.count()
+    if spark is None:
+        raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
+    with failing("reading the logs"):
+        chunks = _numbered(spark, chunks)
+        parsed = _tasks(spark, chunks).mapInArrow(_parse, from_arrow_schema(PARSED)).persist()
+        parsed.count()
     return Logs(parsed)
 
 
 def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
     """The chunks as rows; a task gets several small ones or a large one."""
     ready(spark)
-    rows = spark.createDataFrame(pa.Table.from_pylist([chunk._asdict() for chunk in chunks]))
+    rows = spark.createDataFrame(pa.Table.from_pylist([chunk._asdict() for chunk in chunks], CHUNKS))
     size = sum(min(CHUNK, chunk.stop - chunk.start) for chunk in chunks)
     return rows.repartition(max(1, min(len(chunks), size // TASK)))
 
 
 def _chunks(history: str, paths: Paths) -> Iterator[Chunk]:
     """The chunks of every file, in the order of the files' names."""
-    for name, file in log_files(paths):
-        size = max(1, file.size)
-        step = WHOLE if name.endswith(PACKED) else CHUNK
-        for start in range(0, size, step):
-            stop = WHOLE if step == WHOLE else min(start + step, size)
-            yield Chunk(history, name, start, stop, file.mtime_ns or 0)
+    files = list(log_files(paths))
+    # Far away, opening a file takes longer than anything that is done with it here.
+    with ThreadPoolExecutor(OPENED) as pool:
+        wholes = list(pool.map(_whole, files))
+    for file, whole in zip(files, wholes, strict=True):
+        if isinstance(whole, str):
+            yield Chunk(history, file.name, 0, 0, file.changed, problem=whole)
+        elif whole:
+            yield Chunk(history, file.name, 0, WHOLE, file.changed)
+        else:
+            for start in range(0, max(1, file.size), CHUNK):
+                yield Chunk(history, file.name, start, min(start + CHUNK, file.size), file.changed)
+
+
+def _whole(file: LogFile) -> bool | str:
+    """Whether a file has to be read as a whole; or why it cannot be read."""
+    if file.problem is not None:
+        return file.problem
+    try:
+        return packed(file.name)
+    except Unreadable as problem:
+        return str(problem)
 
 
 def _numbered(spark: SparkSession, chunks: list[Chunk]) -> list[Chunk]:
     """The chunks with the number of their first line, which takes a quick pass over files of several chunks."""
-    later = {chunk.file for chunk in chunks if chunk.start}
-    cut = [chunk for chunk in chunks if chunk.file in later]
+    later = {chunk[:2] for chunk in chunks if chunk.start}
+    cut = [chunk for chunk in chunks if chunk[:2] in later]
     if not cut:
         return chunks
-    counts = _tasks(spark, cut).mapInArrow(_count_lines, "file string, start bigint, lines bigint").collect()
-    counted = {(row.file, row.start): row.lines for row in counts}
+    counts = _tasks(spark, cut).mapInArrow(_count, "history string, file string, start bigint, lines bigint").collect()
+    counted = {tuple(row)[:3]: row.lines for row in counts}
     numbered = []
-    for file in dict.fromkeys(chunk.file for chunk in chunks):
-        mine = [chunk for chunk in chunks if chunk.file == file]
-        firsts = accumulate((counted.get((file, chunk.start), 0) for chunk in mine), initial=1)
-        numbered += [chunk._replace(first=first) for chunk, first in zip(mine, firsts, strict=False)]
+    for _, mine in groupby(chunks, key=lambda chunk: chunk[:2]):
+        pieces = list(mine)
+        firsts = accumulate((counted.get(chunk[:3], 0) for chunk in pieces), initial=1)
+        numbered += [chunk._replace(first=first) for chunk, first in zip(pieces, firsts, strict=False)]
     return numbered
 
 
 # In Spark's tasks
 
 
-def _count_lines(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for chunk in _of(batches):
-        count = sum(1 for _ in lines(chunk))
-        yield pa.RecordBatch.from_pydict({"file": [chunk.file], "start": [chunk.start], "lines": [count]})
+        place = {"history": [chunk.history], "file": [chunk.file], "start": [chunk.start]}
+        yield pa.RecordBatch.from_pydict(place | {"lines": [count_lines(chunk)]})
 
 
 def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for chunk in _of(batches):
-        rows = ((chunk.history, chunk.file, *read[:5], *read.values) for read in read_chunk(chunk))
+        rows = ((chunk.history, chunk.file, *read[:6], *read.values) for read in read_chunk(chunk))
         while some := list(islice(rows, 10_000)):
             columns = zip(*some, strict=True)
             yield pa.RecordBatch.from_arrays(

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from uuid import uuid4
 
@@ -87,36 +88,56 @@ class Place:
         return sorted(info.base_name for info in self.fs.get_file_info(selector))
 
     def read_json(self, *names: str) -> dict[str, Any]:
+        """A file of JSON that was written here; BadInput when it is something else by now."""
         with self.fs.open_input_stream(self.at(*names)) as file:
-            return json.loads(file.read())
+            text = file.read()
+        try:
+            found = json.loads(text)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict):
+            raise BadInput(f"{self.at(*names)} is damaged: not the JSON that was written there")
+        return found
 
     def write_json(self, value: dict[str, Any], *names: str) -> None:
         """Under another name first, so that nobody reads half a file."""
         folder = self.at(*names[:-1]) if names[:-1] else self.root
         self.fs.create_dir(folder)
-        with self.fs.open_output_stream(f"{folder}/.{names[-1]}") as file:
-            file.write(json.dumps(value, indent=1).encode() + b"\n")
-        self.fs.move(f"{folder}/.{names[-1]}", f"{folder}/{names[-1]}")
+        unfinished = f"{folder}/.{names[-1]}"
+        try:
+            with self.fs.open_output_stream(unfinished) as file:
+                file.write(json.dumps(value, indent=1).encode() + b"\n")
+            self.fs.move(unfinished, f"{folder}/{names[-1]}")
+        except OSError:
+            with suppress(OSError):
+                self.fs.delete_file(unfinished)
+            raise
 
     def files(self) -> list[str]:
         """The files that hold records, sorted."""
+        return [self.at(name) for name in self.sizes()]
+
+    def sizes(self) -> dict[str, int]:
+        """The files that hold records, by their names in the folder, sorted, and their bytes."""
         selector = pafs.FileSelector(self.root, allow_not_found=True, recursive=True)
-        found = (info.path for info in self.fs.get_file_info(selector) if info.is_file)
-        return sorted(path for path in found if path[len(self.root) :].startswith("/kind="))
+        found = {info.path[len(self.root) + 1 :]: info.size for info in self.fs.get_file_info(selector) if info.is_file}
+        return {name: found[name] for name in sorted(found) if name.startswith("kind=")}
 
     def manifest(self) -> dict[str, Any]:
         """What the dataset says about itself; BadInput when there is none, or only a part of one."""
         if self.has(MANIFEST):
-            return self.read_json(MANIFEST)
+            found = self.read_json(MANIFEST)
+            if missing := {"format", "buckets", "histories", "records"} - found.keys():
+                raise BadInput(f"{self.at(MANIFEST)} is damaged: it lacks {', '.join(sorted(missing))}")
+            return found
         if self.has(UNFINISHED):
             raise BadInput(f"{self.path} is not complete; generate(..., resume=True) finishes it")
         raise BadInput(f"{self.path} holds no generated histories (no {MANIFEST} there)")
 
     def clear(self) -> None:
-        """Remove a dataset, finished or not; nothing else that lies in the folder."""
-        for name in (MANIFEST, UNFINISHED):
-            if self.has(name):
-                self.fs.delete_file(self.at(name))
+        """Remove a dataset, finished or not; nothing else in the folder, nor the note that it is unfinished."""
+        if self.has(MANIFEST):
+            self.fs.delete_file(self.at(MANIFEST))
         for name in self.names():
             if name in (TEMPORARY, DONE) or name.startswith("kind="):
                 self.fs.delete_dir(self.at(name))
@@ -162,6 +183,14 @@ class BucketWriter:
                 column_encoding=dict.fromkeys(["seq", "cause"], "DELTA_BINARY_PACKED"),
             )  # fmt: skip
         self._writers[folder].write_table(pa.concat_tables(self._waiting.pop(folder)), row_group_size=ROW_GROUP)
+
+    def abandon(self) -> None:
+        """Leave nothing of the bucket, as far as that is possible, so that a full disk is less full."""
+        for writer in self._writers.values():
+            with suppress(OSError, pa.ArrowException):
+                writer.close()
+        with suppress(OSError):
+            self.place.fs.delete_dir(self.folder)
 
     def commit(self) -> dict[str, Any]:
         """Close the files, move them to their places, and note what the bucket holds."""

@@ -1,4 +1,4 @@
-"""Pieces of log files, read side by side: where the files are, their lines, and what a piece becomes.
+"""Pieces of log files, read side by side: their lines, and what a piece becomes.
 
 A piece is a range of bytes; a line belongs to the piece in which it begins. The importer and the live reader share it.
 """
@@ -6,39 +6,39 @@ A piece is a range of bytes; a line belongs to the piece in which it begins. The
 from __future__ import annotations
 
 import json
-import os
+import re
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
-from typing import Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import Any, NamedTuple
 
-import pyarrow.fs as pafs
+import pyarrow as pa
 
-from kafka_ctl.errors import BadInput
-from kafka_ctl.history.files import filesystem
-from kafka_ctl.history.logfile import read_texts
+from kafka_ctl.history.logfile import LONGEST, Said, read_texts
 from kafka_ctl.history.logline import Line
-from kafka_ctl.history.schema import SCHEMA
-
-Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+from kafka_ctl.history.schema import IDS, SCHEMA
+from kafka_ctl.history.unpacking import LOG_HEADER, Unreadable, blocks
 
 LEAD_IN = 64 << 10
 """Bytes before its piece that a task reads too, to know who was speaking; and where to look for a line after it."""
-BLOCK = 4 << 20
-PACKED = (".gz", ".bz2", ".zst", ".lz4")
-"""Files that can only be read from their beginning, by one task."""
 WHOLE = 1 << 62
 """Where a packed file ends: nobody knows."""
-NAMES = ("state-change", "controller")
-"""What is read in a folder: files with one of these in their names."""
+KEPT_HEAD, KEPT_TAIL = 4 * LONGEST, 800
+"""Bytes of a longer line that are kept: as many as `LONGEST` characters may take, and its end, with the logger."""
+BREAK = re.compile(rb"\r\n?|\n")
+FITS = range(-(1 << 31), 1 << 31)
+"""What `NUMBERS`, the columns of numbers, can hold, and `LISTS`, those of several."""
 
 RECORD = [field for field in SCHEMA if field.name not in ("history", "seq", "cause")]
 """The columns that a line says, or leaves out."""
+NUMBERS = [at for at, field in enumerate(RECORD) if field.type == pa.int32()]
+LISTS = [at for at, field in enumerate(RECORD) if field.type == IDS]
 
 
 class Chunk(NamedTuple):
     """Bytes `start` to `stop` of a file (unpacked, if it is packed), whose first line is number `first`.
 
-    `changed` tells versions of a file apart: Spark would take what it has read for what it is asked to read.
+    `changed` tells versions of a file apart: Spark would take what it has read for what it is asked to read. A file
+    with a `problem` is not read.
     """
 
     history: str
@@ -47,12 +47,19 @@ class Chunk(NamedTuple):
     stop: int
     changed: int = 0
     first: int = 1
+    problem: str | None = None
 
 
 class Read(NamedTuple):
-    """What a line says: a record (`what`), or a rejected line with its reason; or how many lines the chunk had."""
+    """What a line says: a record (`what`), or a rejected line with its reason.
+
+    Two records on one line differ in `piece`, those that one record stands for in `part`. At last come `chunk` and
+    `continued`, with the number of its lines and of those that only go on, and, where it could not be read to its end,
+    `problem`.
+    """
 
     number: int
+    piece: int
     part: int
     what: str
     text: str | None = None
@@ -60,53 +67,100 @@ class Read(NamedTuple):
     values: tuple[Any, ...] = (None,) * len(RECORD)
 
 
-def log_files(paths: Paths) -> Iterator[tuple[str, pafs.FileInfo]]:
-    """Files as they are, and those of folders that are named like logs, however deep; each with its address.
-
-    Raises BadInput for a path where nothing is, and for a folder without such files.
-    """
-    for path in [paths] if isinstance(paths, (str, os.PathLike)) else paths:
-        fs, root, prefix = filesystem(path)
-        info = fs.get_file_info(root)
-        if info.type == pafs.FileType.NotFound:
-            raise BadInput(f"{os.fspath(path)}: no such file or folder")
-        found = [info]
-        if info.type == pafs.FileType.Directory:
-            inside = fs.get_file_info(pafs.FileSelector(root, recursive=True))
-            found = [f for f in inside if f.is_file and any(name in f.base_name for name in NAMES)]
-            if not found:
-                raise BadInput(f"{os.fspath(path)} holds no file named like state-change.log* or controller.log*")
-        for file in sorted(found, key=lambda f: f.path):
-            yield prefix + file.path, file
-
-
 def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[Read]:
-    """What the lines of a chunk say, and last how many there were.
+    """What the lines of a chunk say, then how many there were, and what was wrong with it.
 
     `ahead` lines after it may end a record that it began: an exception stands below its error.
     """
-    before = list(lines(chunk._replace(start=max(0, chunk.start - LEAD_IN), stop=chunk.start)))
-    after = islice(
-        lines(chunk._replace(start=chunk.stop, stop=chunk.stop + LEAD_IN)), ahead if chunk.stop < WHOLE else 0
-    )
-    last = chunk.first - 1
-
-    def own() -> Iterator[bytes]:
-        nonlocal last
-        for line in lines(chunk):
-            last += 1
-            yield line
-
-    texts = enumerate(chain(before, own(), after), chunk.first - len(before))
-    for said in read_texts((number, line.decode("utf-8", "replace").rstrip("\r")) for number, line in texts):
-        if not chunk.first <= said.number <= last:
+    counts = Counts()
+    texts = _texts(chunk, ahead, counts)
+    continued = 0
+    for said in read_texts((number, _decoded(line)) for number, line in texts):
+        if not chunk.first <= said.number < chunk.first + counts.lines:
             continue
-        if said.rejected:
-            yield Read(said.number, 0, "rejected", f"{said.rejected}: {said.text[:2000]}")
-        elif said.line is not None:
-            for part, line in enumerate(_spread(said.line)):
-                yield Read(said.number, part, "record", None, said.formats, _values(line))
-    yield Read(last - chunk.first + 1, 0, "chunk")
+        if said.line is not None and (records := _records(said)):
+            yield from records
+        elif said.line is not None or said.rejected:
+            why = said.rejected or "a number out of range"
+            yield Read(said.number, said.piece, 0, "rejected", f"{why}: {said.text[:2000]}")
+        else:
+            continued += 1
+    yield Read(counts.lines, 0, 0, "chunk")
+    yield Read(continued, 0, 0, "continued")
+    if problem := chunk.problem or counts.problem:
+        yield Read(0, 0, 0, "problem", problem)
+
+
+class Counts:
+    """How many lines of a chunk have come, and why there are no more of them, if that is not its end."""
+
+    lines = 0
+    problem: str | None = None
+
+
+def _texts(chunk: Chunk, ahead: int, counts: Counts) -> Iterator[tuple[int, bytes]]:
+    """The lines of a chunk with their numbers, those before it that tell who was speaking, and some after it."""
+    if chunk.problem is not None:
+        return
+    before: list[bytes] = []
+    begun = last = -1
+    try:
+        for begin, line in lines(chunk.file, max(0, chunk.start - LEAD_IN), chunk.stop + LEAD_IN, _listed(chunk)):
+            if begin < chunk.start:
+                before.append(line)
+                continue
+            if begin >= chunk.stop and (ahead == 0 or begin >= chunk.stop + LEAD_IN):
+                return
+            if last < 0:
+                yield from enumerate(before, chunk.first - len(before))
+                last = chunk.first - 1
+            last += begin != begun
+            ahead -= begin >= chunk.stop and begin != begun
+            counts.lines += begin < chunk.stop and begin != begun
+            begun = begin
+            yield last, line
+    except Unreadable as problem:
+        counts.problem = str(problem)
+
+
+def count_lines(chunk: Chunk) -> int:
+    """How many lines a chunk has, or those before a fault."""
+    count, begun = 0, -1
+    try:
+        for begin, _ in lines(chunk.file, chunk.start, chunk.stop, _listed(chunk)):
+            if begin >= chunk.stop:
+                break
+            count, begun = count + (begin != begun), begin
+    except Unreadable:
+        pass  # which is reported where the lines are read
+    return count
+
+
+def _listed(chunk: Chunk) -> int:
+    """The bytes that the chunk's file must have, where that is known."""
+    return 0 if chunk.stop >= WHOLE else chunk.stop
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _records(said: Said) -> list[Read]:
+    """The records of a line; none if a number is too large for its column."""
+    assert said.line is not None
+    found = [
+        Read(said.number, said.piece, part, "record", None, said.formats, _values(line))
+        for part, line in enumerate(_spread(said.line))
+    ]
+    return found if all(map(_fits, found)) else []
+
+
+def _fits(read: Read) -> bool:
+    values = read.values
+    for at in NUMBERS:
+        if values[at] is not None and values[at] not in FITS:
+            return False
+    return all(number in FITS for at in LISTS if values[at] for number in values[at])
 
 
 def _values(line: Line) -> tuple[Any, ...]:
@@ -130,40 +184,64 @@ def _spread(line: Line) -> Iterator[Line]:
             yield line._replace(kind="broker", action="controlled-shutdown", broker=words["broker"], detail=None)
 
 
-def opened(file: str) -> Any:
-    """A file's bytes from the beginning, unpacked."""
-    fs, path, _ = filesystem(file)
-    return fs.open_input_stream(path) if path.endswith(PACKED) else fs.open_input_file(path)
+def lines(file: str, start: int, stop: int, size: int = 0) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that begin at `start` or later, and where each begins; `stop` is where looking may end.
 
-
-def lines(chunk: Chunk) -> Iterator[bytes]:
-    """The lines that begin between `start` and `stop`."""
-    if chunk.start >= chunk.stop:
-        return
-    with opened(chunk.file) as file:
-        # What comes before the first line break has begun in the chunk before, however short it is.
-        begin = max(0, chunk.start - 1)
-        if chunk.file.endswith(PACKED):
-            left = begin
-            while left and (skipped := file.read(min(BLOCK, left))):
-                left -= len(skipped)
-        else:
-            file.seek(begin)
-        yield from islice(_split(file, begin, chunk.stop), 1 if chunk.start else 0, None)
-
-
-def _split(stream: Any, offset: int, stop: int) -> Iterator[bytes]:
-    """Lines from a stream that is at `offset`, as long as they begin before `stop`."""
-    rest = b""
-    while offset < stop:
-        block = stream.read(BLOCK)
-        if not block:
-            if rest:
-                yield rest
-            return
-        *whole, rest = (rest + block).split(b"\n")
-        for line in whole:
+    A line ends with a line feed, a carriage return, or both. A line of many records that lack line breaks may come in
+    several pieces, all with the line's beginning. Raises Unreadable as `blocks` does.
+    """
+    # What comes before the first line break has begun earlier, however short it is.
+    offset = max(0, start - 1)
+    found = _whole_breaks(blocks(file, offset, size))
+    if start:
+        for block in found:
+            if ended := BREAK.search(block):
+                offset += ended.end()
+                found = chain([block[ended.end() :]], found)
+                break
+            offset += len(block)
             if offset >= stop:
                 return
-            yield line
-            offset += len(line) + 1
+        else:
+            return
+    yield from _split(found, offset)
+
+
+def _whole_breaks(found: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in blocks of which none ends within a line break of two bytes."""
+    held = b""
+    for block in found:
+        block = held + block
+        held = b"\r" if block.endswith(b"\r") else b""
+        yield block[:-1] if held else block
+    yield held
+
+
+def _split(found: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
+    """The lines in blocks of which the first is at `offset`, however long they are."""
+    begin, size, line = offset, 0, b""
+    for block in found:
+        for text in block.splitlines(keepends=True):
+            size += len(text)
+            line = line + text if line else text
+            if len(line) > KEPT_HEAD * 2:
+                *records, line = _shortened(line)
+                yield from ((begin, record) for record in records)
+            # A crash, or a log that is emptied while it is written to, leaves NULs before a line.
+            if text.endswith((b"\n", b"\r")):
+                yield begin, line.rstrip(b"\r\n").strip(b"\0")
+                begin, size, line = begin + size, 0, b""
+            elif line.startswith(b"\0"):
+                line = line.lstrip(b"\0")
+    if size:
+        yield begin, line.strip(b"\0")
+
+
+def _shortened(line: bytes) -> Iterator[bytes]:
+    """A long line that may go on: whole records, if there are several on it, and what is kept of the last."""
+    starts = [found.start() - (line[found.start() - 1] == ord("[")) for found in LOG_HEADER.finditer(line, 1)]
+    cut = max(starts, default=0)
+    if cut:
+        yield line[:cut]
+    last = line[cut:]
+    yield last if len(last) <= KEPT_HEAD * 2 else last[:KEPT_HEAD] + last[-KEPT_TAIL:]

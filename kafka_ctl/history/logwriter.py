@@ -6,6 +6,7 @@ import gzip
 import os
 from pathlib import Path
 
+from kafka_ctl.history.files import naming
 from kafka_ctl.lab.kafkalog import NAMES, kafka_log
 from kafka_ctl.trace import Trace
 
@@ -18,12 +19,18 @@ def write_logs(trace: Trace, folder: str | os.PathLike[str], packed: bool = True
 
     There is one folder for each broker, `broker-1` and so on. As Kafka's own settings say, a log is rolled every hour:
     a finished one has the hour in its name, `state-change.log.2018-10-25-00`. With `packed` those are gzipped, as
-    operators do. Files that are there already are replaced.
+    operators do. Files that are there already are replaced. Raises BadInput where nothing can be written, Unavailable
+    where the disk is full.
     Kafka 2.0.1: config/log4j.properties
     """
+    with naming(folder, "cannot be written"):
+        return _write(trace, Path(folder), packed)
+
+
+def _write(trace: Trace, folder: Path, packed: bool) -> int:
     written, hour = 0, ""
     for broker in sorted({int(r.actor.removeprefix("broker-")) for r in trace if r.actor.startswith("broker-")}):
-        place = Path(folder) / f"broker-{broker}"
+        place = folder / f"broker-{broker}"
         place.mkdir(parents=True, exist_ok=True)
         for name in NAMES:
             hours: dict[str, list[str]] = {}

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.history.files import filesystem, naming, path_of, replacing
 from kafka_ctl.trace import KINDS, Record, Trace
 
 if TYPE_CHECKING:
@@ -83,8 +83,18 @@ def _id_lists(column: Sequence[tuple[int, ...] | None]) -> pa.Array:
 
 
 def to_parquet(trace: Iterable[Record], path: str | os.PathLike[str], history: str | None = None) -> None:
-    """Write records to one Parquet file in the trace schema; a file that is there already is replaced."""
-    pq.write_table(to_arrow(trace, history), os.fspath(path), compression="zstd", compression_level=1)
+    """Write records to one Parquet file in the trace schema; a file that is there already is replaced.
+
+    Raises BadInput where the file cannot be written, Unavailable where the disk is full: nothing has changed then.
+    """
+    table, given = to_arrow(trace, history), path_of(path)
+    if "://" in given:
+        fs, root, _ = filesystem(given)
+        with naming(given, "cannot be written"):
+            pq.write_table(table, root, filesystem=fs, compression="zstd", compression_level=1)
+        return
+    with replacing(given) as unfinished:
+        pq.write_table(table, unfinished, compression="zstd", compression_level=1)
 
 
 def read_parquet(path: str | os.PathLike[str], history: str | None = None) -> Trace:
@@ -92,12 +102,11 @@ def read_parquet(path: str | os.PathLike[str], history: str | None = None) -> Tr
 
     Raises BadInput when there is nothing at `path`, it is no Parquet, or it holds another table.
     """
-    if not Path(path).exists():
-        raise BadInput(f"{os.fspath(path)}: no such file")
-    try:
-        table = pq.read_table(os.fspath(path))
-    except (pa.ArrowException, OSError) as bad:
-        raise BadInput(f"{os.fspath(path)} is not a Parquet file: {bad}") from None
+    given = path_of(path)
+    if not os.path.exists(given):
+        raise BadInput(f"{given}: no such file")
+    with naming(given, "cannot be read", "is not a Parquet file"):
+        table = pq.read_table(given)
     return from_arrow(table, history)
 
 

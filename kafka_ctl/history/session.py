@@ -11,16 +11,21 @@ import atexit
 import importlib.util
 import logging
 import os
+import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka_ctl.errors import Unavailable
+from kafka_ctl.errors import KafkaCtlError, Unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,10 +101,12 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     if _gateway is not None and _gateway.poll() is not None:
         _forget_java()
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake:
+        with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake, _ended_in_order():
             connection = _start_java(Path(handshake) / "connection", cores, memory)
             os.environ.update(connection)
             try:
+                SparkContext._ensure_initialized()
+                _removed_with_java()
                 return builder.getOrCreate()
             finally:
                 # Programs started from here must not join this Java process.
@@ -148,12 +155,39 @@ _folder_made: Path | None = None
 
 
 def session_folder() -> Path:
-    """A temporary folder of this process for the log, the warehouse and what is sent to workers; removed at exit."""
+    """A temporary folder of this process that nobody else may read.
+
+    Spark's log, its warehouse, its blocks and all that Java leaves about are in it, and what is sent to workers. It is
+    removed when Java ends, as it does with this process whatever ends that, and when this process exits.
+    """
     global _folder_made
-    if _folder_made is None:
+    if _folder_made is None or not _folder_made.exists():
         _folder_made = Path(tempfile.mkdtemp(prefix="kafka_ctl-spark-"))
         atexit.register(shutil.rmtree, _folder_made, ignore_errors=True)
+        _removed_with_java()
     return _folder_made
+
+
+def _removed_with_java() -> None:
+    """Have Java, if there is one, remove the folder when it ends: this process may be killed."""
+    from pyspark import SparkContext
+
+    if _folder_made is not None and SparkContext._jvm is not None:
+        hooks = SparkContext._jvm.org.apache.spark.util.ShutdownHookManager
+        hooks.registerShutdownDeleteDir(SparkContext._jvm.java.io.File(str(_folder_made)))
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Until Java removes the folder: SIGTERM ends this process by its exit handlers, unless it is handled already."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    if ours:
+        signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
@@ -190,12 +224,16 @@ def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dic
     home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
     configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")
     master = f"local[{cores}]" if cores else os.environ.get("MASTER", "local[*]")
-    settings = SETTINGS | {"spark.sql.warehouse.dir": (session_folder() / "warehouse").as_uri()}
+    folder = session_folder()
+    settings = SETTINGS | {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri(), "spark.local.dir": str(folder)}
     if master.startswith("local"):
         settings |= _LOOPBACK
     command = [str(java_executable()), f"-Xmx{memory}", *_JAVA_OPTIONS]
-    if not any("GC" in os.environ.get(name, "") for name in _SAID_TO_JAVA):  # Java refuses two collectors
+    said = " ".join(os.environ.get(name, "") for name in _SAID_TO_JAVA)
+    if "GC" not in said:  # Java refuses two collectors
         command.append(_COLLECTOR)
+    if "java.io.tmpdir" not in said:
+        command.append(f"-Djava.io.tmpdir={folder}")
     command += [f"-D{name}={value}" for name, value in settings.items()]
     command += ["-cp", os.pathsep.join([configuration, f"{home}/jars/*"]), "org.apache.spark.deploy.SparkSubmit"]
     command += ["--conf", f"spark.master={master}"] if cores else []
@@ -218,3 +256,18 @@ def runs_here(spark: Any) -> bool:
         return spark.sparkContext.master.startswith("local")
     except Exception:  # Spark Connect has no context, and its workers are its own affair
         return False
+
+
+@contextmanager
+def failing(what: str) -> Iterator[None]:
+    """Turn what Spark raises into Unavailable: one sentence with the first cause, instead of Java's stack traces."""
+    try:
+        yield
+    except KafkaCtlError:
+        raise
+    except Exception as problem:
+        if type(problem).__module__.partition(".")[0] not in ("py4j", "pyspark"):
+            raise
+        causes = re.findall(r"^Caused by: (.+)", str(problem), re.MULTILINE)
+        said = causes[-1] if causes else next(iter(str(problem).strip().splitlines()), type(problem).__name__)
+        raise Unavailable(f"{what} failed in Spark: {said[:500]}") from None

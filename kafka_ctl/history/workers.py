@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import zipfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,12 @@ def ready(spark: Any) -> None:
         # A session that somebody else made runs whatever `python3` comes first on PATH.
         spark.sparkContext.pythonExec = sys.executable
     elif spark.conf.get(_SHIPPED, "no") != "yes":
-        spark.addArtifacts(str(packed(session_folder())), pyfile=True)
+        with ExitStack() as sent:
+            if "connect" in type(spark).__module__:  # which has sent it when the call returns
+                folder = Path(sent.enter_context(tempfile.TemporaryDirectory(prefix="kafka_ctl-")))
+            else:
+                folder = session_folder()
+            spark.addArtifacts(str(packed(folder)), pyfile=True)
         spark.conf.set(_SHIPPED, "yes")
 
 

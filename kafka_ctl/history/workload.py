@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kafka_ctl.trace import Trace
 
 HOUR, DAY = 3600.0, 86400.0
+LONGEST_LIFE = 100_000
+"""Hours of a cluster, eleven years: its troubles are drawn before it starts, and its records are kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +51,47 @@ class Workload:
             if name not in TROUBLES:
                 raise UnknownName("trouble", name, TROUBLES)
         for name, (fewest, most) in {"brokers": self.brokers, "topics": self.topics}.items():
+            if not isinstance(fewest, int) or not isinstance(most, int):
+                raise BadInput(
+                    f"{name}=({short(fewest)}, {short(most)}): give the fewest and the most, as whole numbers"
+                )
             if not 1 <= fewest <= most:
                 raise BadInput(f"{name}=({fewest}, {most}): give the fewest and the most, at least 1")
         for name, weights in {"partitions": self.partitions, "replication": self.replication}.items():
             if not weights or min(weights) < 1 or min(weights.values()) < 0 or not sum(weights.values()):
                 raise BadInput(f"{name}={dict(weights)}: give numbers from 1 on, with their weights")
+        numbers = {
+            "rate": self.rate,
+            "spread": self.spread,
+            "unclean": self.unclean,
+            "racks": self.racks,
+            **self.per_day,
+        }
+        for name, value in numbers.items():
+            if not isinstance(value, (int, float)) or not -1e9 <= value <= 1e9:
+                raise BadInput(f"{name}={short(value)}: give a number")
         if self.rate < 0 or any(rate < 0 for rate in self.per_day.values()):
             raise BadInput("rates cannot be negative")
         if self.spread < 1:
             raise BadInput(f"spread={self.spread}: 1 for clusters that are all alike, or more")
         if self.racks < 1 or not 0 <= self.unclean <= 1:
             raise BadInput(f"racks={self.racks}, unclean={self.unclean}: at least 1, and a share from 0 to 1")
+
+
+def short(value: object) -> str:
+    """A value as an error shows it: a number of thousands of digits cannot even be printed."""
+    try:
+        shown = repr(value)
+    except ValueError:
+        return "a number of thousands of digits"
+    return shown if len(shown) < 60 else f"{shown[:60]}..."
+
+
+def check_hours(hours: object) -> None:
+    """BadInput unless it is a number of hours that a cluster can live."""
+    known = isinstance(hours, (int, float)) and not isinstance(hours, bool)
+    if not known or not 0 < hours <= LONGEST_LIFE:  # type: ignore[operator]
+        raise BadInput(f"hours={short(hours)}: give a number above 0 and up to {LONGEST_LIFE:,}")
 
 
 class Topic(NamedTuple):
@@ -80,6 +112,7 @@ class Plan(NamedTuple):
 def plan(seed: int, hours: float = 24, workload: Workload | None = None) -> Plan:
     """Draw one cluster; the same seed gives the same cluster."""
     drawn = workload or Workload()
+    check_hours(hours)
     rng = Random(f"cluster {seed}")
     size = log_uniform_int(rng, *drawn.brokers)
     racks = [f"rack-{n}" if drawn.racks > 1 else None for n in range(drawn.racks)]

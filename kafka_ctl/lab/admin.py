@@ -5,30 +5,28 @@ Kafka 2.0.1: zk/AdminZkClient.scala, AdminZkClient; admin/TopicCommand.scala, To
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from typing import Any
 
 from kafka_ctl.assignment import add_partitions, assign
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import topic_config
+from kafka_ctl.lab import topic_config, topic_names
+from kafka_ctl.scala import tool_order
 from kafka_ctl.trace import CAUSE, Trace
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
 from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
 
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}\Z")
-
 
 class Admin:
     """One administrator with a session of its own."""
 
     def __init__(self, store: Any, trace: Trace, random: Random, generation: Generation) -> None:
-        self.store, self.trace, self.random = store, trace, random
+        self.store, self.trace, self.random, self.generation = store, trace, random, generation
         self.topic_version = 2 if generation.incremental_reassignment else 1
         """The version of the topic znodes that this generation's tools write."""
         self._zk: KafkaZk | None = None
@@ -47,7 +45,9 @@ class Admin:
     def _state(self, client: ZkClient, state: str) -> None:
         if state == CONNECTED:
             client.connected.set()
-        elif state != DISCONNECTED:
+        elif state == DISCONNECTED:
+            client.connected.clear()
+        else:
             self._zk = None
 
     async def topics(self) -> list[str]:
@@ -63,11 +63,10 @@ class Admin:
         racks: Mapping[int, str | None],
     ) -> None:
         """Write the topic's configuration, then its assignment; the controller does the rest."""
-        _check_name(topic)
+        topic_names.check_name(topic, self.generation)
         values = topic_config.as_text(config or {})
         zk = await self.zk()
-        if topic in await self.topics():
-            raise BadInput(f"Topic '{topic}' already exists.")
+        topic_names.check_new(topic, await self.topics())
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
         if assignment is None:
             assert partitions is not None and replication_factor is not None
@@ -78,28 +77,37 @@ class Admin:
             chosen = check_assignment(assignment)
         path = znodes.ConfigEntityZNode.path("topics", topic)
         await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
-        data = znodes.TopicZNode.encode({p: tuple(r) for p, r in chosen.items()}, self.topic_version)
+        data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
         (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
 
-    async def add_partitions(self, topic: str, total: int) -> None:
-        """Write the topic's assignment, as it has just been read, with more partitions.
+    async def add_partitions(self, topic: str, total: int, racks: Mapping[int, str | None]) -> None:
+        """Write the topic's assignment, as it has just been read, with more partitions, racks kept apart.
 
-        What the controller writes in between is lost. Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions
+        What the controller writes in between is lost. Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions,
+        getBrokerMetadatas
         """
         zk = await self.zk()
         known = (await zk.assignments([topic])).get(topic)
         if known is None:
             raise UnknownName("topic", topic, await self.topics())
+        topic_names.check_growth(topic, self.generation)
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
-        new = add_partitions({number: a.replicas for number, a in known.items()}, total, registered)
-        data = znodes.TopicZNode.encode({**known, **new}, self.topic_version)
+        there = {b: racks.get(b) for b in registered}
+        new = add_partitions({number: a.replicas for number, a in known.items()}, total, registered, there)
+        data = self._encoded({**known, **{p: ReplicaAssignment(tuple(r)) for p, r in new.items()}})
         (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
+
+    def _encoded(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
+        """A topic's znode; 0.10's controller goes through the partitions as they stand there."""
+        numbers = list(assignment) if self.generation.pipelined else tool_order(assignment)
+        return znodes.TopicZNode.encode({n: assignment[n] for n in numbers}, self.topic_version)
 
     async def delete_topic(self, topic: str) -> None:
         """Ask for a topic's deletion."""
         zk = await self.zk()
         if topic not in await self.topics():
             raise UnknownName("topic", topic, await self.topics())
+        topic_names.check_deletion(topic, self.generation)
         answer = await zk.write(Create(znodes.DeleteTopicsTopicZNode.path(topic)))
         if answer.error == "NODEEXISTS":
             raise BadInput(f"topic {topic} is already marked for deletion")
@@ -182,11 +190,3 @@ def check_targets(targets: Mapping[TopicPartition, Sequence[int]]) -> None:
                 "Partition replica lists may not contain duplicate entries: "
                 f"{tp} contains multiple entries for {listed}"
             )
-
-
-def _check_name(topic: str) -> None:
-    if not isinstance(topic, str) or not LEGAL_NAME.match(topic) or topic in (".", ".."):
-        raise BadInput(
-            f"topic name {topic!r} is illegal: 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', "
-            "not '.' or '..'"
-        )

@@ -153,13 +153,14 @@ class BrokerLines:
             if r.error is not None:
                 self.write(r, "follow_unavailable", **told)
                 continue
-            leader, leader_epoch = self._obey(r)
-            if leader == r.leader and (r.leader_epoch or 0) <= leader_epoch + 1:
+            self._obey(r)
+            if "fetcher=kept" in (r.detail or ""):
                 self.write(r, "follow_skipped", **told)
             else:
                 new.append(r)
         for what in FOLLOWING:
             for r in new:
-                self.write(r, what, **told)
+                skipped = what == "follow_started" and "fetcher=skipped" in (r.detail or "")
+                self.write(r, "follow_leaving" if skipped else what, **told)
         for r in partitions:
             self.write(r, "follow_completed", **told)

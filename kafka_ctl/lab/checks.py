@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import reprlib
+import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.zookeeper.fields import digits
 
+MOST_CHARACTERS = 1000
+"""The longest name: Kafka's topics have 249 characters at most."""
 MOST_SECONDS = 1_000_000
 """The longest time that may be asked for: some eleven days, in which brokers look at their ISRs 200,000 times."""
 
@@ -17,33 +19,32 @@ MOST_SECONDS = 1_000_000
 def whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
     """A whole number that is not too small, nor too large where there is a limit; True and False are no numbers."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise BadInput(f"{what} cannot be {_short(value)}; it is a whole number, {least} or more")
+        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {least} or more")
     if most is not None and value > most:
-        raise BadInput(f"{what} cannot be {_short(value)}; it is a whole number, {most} or less")
+        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {most} or less")
     return value
 
 
 def seconds(what: str, value: Any) -> float:
     """A length of time."""
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
-        raise BadInput(f"{what} cannot be {_short(value)}; it is a number of seconds, 0 or more")
+        raise BadInput(f"{what} cannot be {short(value)}; it is a number of seconds, 0 or more")
     if value > MOST_SECONDS:
-        raise BadInput(f"{what} cannot be {_short(value)}; it is a number of seconds, {MOST_SECONDS} or less")
+        raise BadInput(f"{what} cannot be {short(value)}; it is a number of seconds, {MOST_SECONDS} or less")
     return value
 
 
-def _short(value: Any) -> str:
-    """What was given, as far as it is worth repeating."""
-    try:
-        return reprlib.repr(value)
-    except ValueError:  # a number too long to be written
-        return "a number of very many digits"
+def flag(what: str, value: Any) -> bool:
+    """Yes or no."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{what} cannot be {short(value)}; it is True or False")
+    return value
 
 
 def text(what: str, value: Any) -> str:
     """A name."""
-    if not isinstance(value, str) or not value:
-        raise BadInput(f"{what} cannot be {_short(value)}; it is a name")
+    if not isinstance(value, str) or not 0 < len(value) <= MOST_CHARACTERS:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a name")
     return writable(what, value)
 
 
@@ -52,21 +53,36 @@ def writable(what: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        raise BadInput(f"{what} cannot be {_short(value)}; character {error.start} cannot be written") from None
+        raise BadInput(f"{what} cannot be {short(value)}; character {error.start} cannot be written") from None
+    return value
+
+
+def function(what: str, value: Any, *given: Any) -> Any:
+    """Something that can be called with what it is given, or None."""
+    fine = value is None or callable(value)
+    if callable(value):
+        try:
+            inspect.signature(value).bind(*given)
+        except TypeError:
+            fine = False
+        except ValueError:  # a builtin that does not tell
+            pass
+    if not fine:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a function of {len(given)} arguments, or None")
     return value
 
 
 def mapping(what: str, value: Any) -> Mapping[Any, Any]:
     """Keys and values."""
     if not isinstance(value, Mapping):
-        raise BadInput(f"{what} cannot be {value!r}; it is a mapping, {{...}}")
+        raise BadInput(f"{what} cannot be {short(value)}; it is a mapping, {{...}}")
     return value
 
 
 def replicas(what: str, value: Any) -> tuple[int, ...]:
     """Broker ids, the preferred leader first."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise BadInput(f"{what} cannot be {value!r}; they are broker ids, such as [1, 2, 3]")
+        raise BadInput(f"{what} cannot be {short(value)}; they are broker ids, such as [1, 2, 3]")
     return tuple(whole(f"a broker id among {what}", broker) for broker in value)
 
 
@@ -88,13 +104,13 @@ def topic_partition(given: Any) -> TopicPartition:
             return TopicPartition(*pair)
         if isinstance(given, str) and (plain := digits(str(pair[1]))) is not None:
             return TopicPartition(pair[0], plain)
-    raise BadInput(f"{given!r} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
+    raise BadInput(f"{short(given)} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
 
 
 def topic_partitions(what: str, value: Any) -> list[TopicPartition]:
     """Several topic-partitions."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise BadInput(f"{what} cannot be {value!r}; they are a list such as [('orders', 0)]")
+        raise BadInput(f"{what} cannot be {short(value)}; they are a list such as [('orders', 0)]")
     return [topic_partition(list_or_pair(given)) for given in value]
 
 

@@ -9,12 +9,11 @@ times run in the order they were asked for, so a run depends on nothing but its 
 from __future__ import annotations
 
 import asyncio
-import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
@@ -96,6 +95,14 @@ class Clock:
         """What is done inside is not torn apart by Ctrl-C, as far as this clock can see to that."""
         return nullcontext()
 
+    def interruptible(self) -> AbstractContextManager[None]:
+        """What is done inside may be torn apart all the same."""
+        return nullcontext()
+
+    def stopped_by(self, error: BaseException) -> bool:
+        """Whether this is what an interrupt raised between two callbacks."""
+        return isinstance(error, KeyboardInterrupt)
+
     def close(self) -> None:
         raise NotImplementedError
 
@@ -146,12 +153,18 @@ class VirtualClock(Clock):
         try:
             self.drive(task.done, self.loop.now + LIMIT)
         except BaseException:  # it goes on when the lab does, but nobody waits for it any more
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._tasks[task] = None
+            task.add_done_callback(self._abandoned)
             raise
         if not task.done():
             task.cancel()
             raise NotReached(f"the command has not come to an end within {LIMIT:g} s of virtual time")
         return task.result()
+
+    def _abandoned(self, task: asyncio.Task) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled():
+            task.exception()  # nobody wants to know
 
     def run_for(self, seconds: float) -> None:
         """Let so many virtual seconds pass."""
@@ -169,30 +182,14 @@ class VirtualClock(Clock):
     def call(self, function: Callable[[], T]) -> T:
         return function()
 
-    @contextmanager
-    def uninterrupted(self) -> Iterator[None]:
-        """Ctrl-C is taken between two callbacks, or at the end; a second one at once.
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        return self.loop.interrupts.held()
 
-        Only where it would raise KeyboardInterrupt in this thread; whoever has another handler keeps it.
-        """
-        loop, main = self.loop, threading.current_thread() is threading.main_thread()
-        if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-            yield
-            return
+    def interruptible(self) -> AbstractContextManager[None]:
+        return self.loop.interrupts.at_once()
 
-        def note(number: int, frame: object) -> None:
-            if loop.interrupted:
-                raise KeyboardInterrupt
-            loop.interrupted = True
-
-        signal.signal(signal.SIGINT, note)
-        try:
-            yield
-        finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            late, loop.interrupted = loop.interrupted, False
-        if late:
-            raise KeyboardInterrupt
+    def stopped_by(self, error: BaseException) -> bool:
+        return error is self.loop.interrupts.stopped
 
     def close(self) -> None:
         for task in list(self._tasks):
@@ -212,12 +209,15 @@ class RealClock(Clock):
         self.closed = False
         self.pending = 0
         """Foreground waits that are still running."""
-        self._thread = threading.Thread(target=self._run, name="kafka-ctl-lab", daemon=True)
-        self._thread.start()
+        self.thread = threading.Thread(target=self._run, name="kafka-ctl-lab", daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
 
     def now(self) -> float:
         return time.monotonic() - self._start
@@ -241,7 +241,7 @@ class RealClock(Clock):
             raise self._failures.pop(0)
 
     def _await(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self.thread:
             coro.close()
             raise RuntimeError("an actor of the lab cannot wait for the lab")
         if self.closed:
@@ -262,7 +262,7 @@ class RealClock(Clock):
 
     def call(self, function: Callable[[], T]) -> T:
         """Call a plain function in the loop's thread."""
-        if threading.current_thread() is self._thread:
+        if threading.current_thread() is self.thread:
             return function()
 
         async def once() -> T:
@@ -293,6 +293,4 @@ class RealClock(Clock):
         self.closed = True
         self._failures.clear()
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(5)
-        if not self._thread.is_alive():
-            self.loop.close()
+        self.thread.join(5)

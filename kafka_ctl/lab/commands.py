@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import checks, story
+from kafka_ctl.lab import checks, story, topic_names
 from kafka_ctl.lab.admin import Admin
+from kafka_ctl.lab.calls import name_call
 from kafka_ctl.lab.looking import Looking
 from kafka_ctl.lab.world import MemoryWorld
 from kafka_ctl.trace import CAUSE
@@ -23,30 +24,19 @@ L = TypeVar("L", bound="Commands")
 
 
 def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
-    """A call that changes the run: refused on a closed lab, remembered for the story unless it did nothing."""
+    """A call that changes the run: refused on a closed lab, remembered for the story unless it did nothing.
+
+    It is given what its line in the story says. Ctrl-C finds it not begun, stopped between two callbacks (the story
+    says where), or done.
+    """
 
     @functools.wraps(method)
     def remembered(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
         if self.closed:
             raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
-        place, world = len(self.commands), self._world
-        given = story.command(method, args, kwargs)._replace(seq=len(self.trace), time=self.now)
-        self.commands.append(given)
-        before = world.turns, len(self.trace)
-        try:
-            with world.clock.uninterrupted():
-                return method(self, *args, **kwargs)
-        except (NotReached, Unavailable):
-            raise  # understood, but it did not come to an end
-        except KeyboardInterrupt:
-            self._stopped()
-            raise
-        except BaseException as error:
-            if world.turns is None or (world.turns, len(self.trace)) == before:
-                del self.commands[place:]  # refused: nothing was done
-            elif isinstance(error, BadInput):
-                self.commands[place] = given.refused()
-            raise
+        given = story.command(method, args, kwargs)
+        with self._world.clock.uninterrupted():
+            return self._carry_out(method, given)
 
     remembered.is_command = True  # type: ignore[attr-defined]
     return remembered
@@ -67,6 +57,27 @@ class Commands(Looking):
     _usual_admin: Admin
     _together: list[Work] | None = None
     """Where tools that are to work at the same time are gathered."""
+
+    def _carry_out(self, method: Callable[..., T], given: story.Command) -> T:
+        """Carry a command out and remember it, as far as it came."""
+        place, world = len(self.commands), self._world
+        given = given._replace(seq=len(self.trace), time=self.now)
+        self.commands.append(given)
+        before = world.turns, len(self.trace)
+        try:
+            return method(self, *given.args, **given.kwargs)
+        except (NotReached, Unavailable):
+            raise  # understood, but it did not come to an end
+        except BaseException as error:
+            if world.clock.stopped_by(error):
+                self._stopped()
+            elif world.turns is None or (world.turns, len(self.trace)) == before:
+                del self.commands[place:]  # refused: nothing was done
+                if isinstance(error, BadInput):
+                    name_call(error, method.__name__)
+            elif isinstance(error, KafkaCtlError):
+                self.commands[place] = given.refused()
+            raise
 
     def _known_racks(self) -> dict[int, str | None]:
         return {id: broker.rack for id, broker in self._world.brokers.items()}
@@ -147,21 +158,23 @@ class Topics(Commands):
         replication_factor: int | None = None,
         assignment: Mapping[int, Sequence[int]] | None = None,
         config: Mapping[str, Any] | None = None,
-    ) -> None:
+    ) -> str | None:
         """Ask for a topic: so many partitions and copies, spread as Kafka does, or exactly this assignment.
 
-        Raises BadInput with Kafka's own words where Kafka refuses.
+        Returns the tool's warning where the name has a `.` or `_`. Raises BadInput with Kafka's own words where Kafka
+        refuses: Refused, with Kafka's code, for a name that is illegal, taken, or collides with another's.
         """
         if assignment is not None and (partitions is not None or replication_factor is not None):
             raise BadInput("create_topic: give an assignment, or partitions and replication_factor, not both")
-        checks.text("a topic", topic)
+        if topic != "":  # of which Kafka has something to say
+            checks.text("a topic", topic)
         if assignment is None:
             partitions = checks.whole("the number of partitions", 1 if partitions is None else partitions, 0, MOST)
             given = 1 if replication_factor is None else replication_factor
             replication_factor = checks.whole("the replication factor", given)
         else:
             assignment = checks.assignment("an assignment", assignment)
-        config = checks.mapping("a topic's config", config or {})
+        config = checks.mapping("a topic's config", {} if config is None else config)
         self._ask(
             lambda: self._admin.create_topic(
                 topic, partitions, replication_factor, assignment, config, self._known_racks()
@@ -171,13 +184,19 @@ class Topics(Commands):
             partitions=partitions,
             replication_factor=replication_factor,
         )
+        return topic_names.warning(topic)
 
     @command
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
         checks.text("a topic", topic)
         checks.whole("the number of partitions", total, 1, MOST)
-        self._ask(lambda: self._admin.add_partitions(topic, total), "add_partitions", topic=topic, total=total)
+        self._ask(
+            lambda: self._admin.add_partitions(topic, total, self._known_racks()),
+            "add_partitions",
+            topic=topic,
+            total=total,
+        )
 
     @command
     def delete_topic(self, topic: str) -> str | None:
@@ -185,9 +204,3 @@ class Topics(Commands):
         checks.text("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
         return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)
-
-    @command
-    def elect_preferred(self, partitions: Iterable[Any] | None = None) -> None:
-        """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions."""
-        wanted = None if partitions is None else checks.topic_partitions("partitions", partitions)
-        self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")

@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.describe import describe
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def compare(left: Lab, right: Lab) -> Comparison:
     order; neither do the times that znodes contain. Raises BadInput for what is no lab."""
     for lab in (left, right):
         if not hasattr(lab, "trace") or not hasattr(lab, "znodes"):
-            raise BadInput(f"compare needs two labs; {lab!r} is none")
+            raise BadInput(f"compare needs two labs; {short(lab)} is none")
     parted = next(
         (n for n, (a, b) in enumerate(zip_longest(map(_fact, left.trace), map(_fact, right.trace))) if a != b), None
     )

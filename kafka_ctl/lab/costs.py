@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, fields
 from math import inf
 from typing import Any
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,10 @@ class Costs:
 
     zookeeper_round_trip: float = 0.0002
     """From sending an operation to having its answer; pipelined operations share it."""
+    zookeeper_tick: float = 2.0
+    """ZooKeeper's `tickTime`: how often it looks for sessions that have timed out. With it, a session ends between two
+    thirds of its timeout and a tick after it, by the seed. With 0, it ends exactly at its timeout after its client fell
+    silent, which makes a lesson's numbers round."""
     request: float = 0.0005
     """One way between two brokers (controller to broker, follower to leader)."""
     request_state: float = 0.000_005
@@ -36,11 +40,13 @@ class Costs:
     def of(cls, given: Mapping[str, Any]) -> Costs:
         """The table with these entries changed; UnknownName or BadInput for what cannot stand in it."""
         known = [f.name for f in fields(cls)]
+        if not isinstance(given, Mapping):
+            raise BadInput(f"costs cannot be {short(given)}; they are a mapping, such as {{'boot': 0.1}}")
         for name, value in given.items():
             if name not in known:
                 raise UnknownName("cost", name, known)
             if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < inf:
-                raise BadInput(f"the cost {name} cannot be {value!r}; it is a number of seconds, 0 or more")
+                raise BadInput(f"the cost {name} cannot be {short(value)}; it is a number of seconds, 0 or more")
         return cls(**given)
 
     @property

@@ -11,18 +11,20 @@ be controller before all have registered: the winner would elect new leaders for
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import topic_config
+from kafka_ctl.lab import checks, topic_config
 from kafka_ctl.lab.admin import Admin
-from kafka_ctl.lab.description import Description, PartitionDescription, parse_description
+from kafka_ctl.lab.description import Description, PartitionDescription, check_description
+from kafka_ctl.lab.settings import MAX_ID
 from kafka_ctl.lab.world import World
-from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper import fields, znodes
 from kafka_ctl.zookeeper.store import Create
 
+T = TypeVar("T")
 UNCLEAN = "unclean.leader.election.enable"
 EPOCH = 1
 """The epoch of the controller that left the cluster as it is described."""
@@ -106,12 +108,12 @@ async def _write(admin: Admin, description: Description, world: World) -> None:
             raise BadInput(f"topic '{topic}' is described, but exists already in ZooKeeper {world.address}")
     session = (await admin.zk()).client.session
     assert session is not None
-    for answer in await session.send(list(_creations(description, world.generation)), WINDOW):
+    for answer in await session.send(list(creations(description, world.generation)), WINDOW):
         if answer.error != "NODEEXISTS":  # what all clusters have may be there
             answer.checked()
 
 
-def _creations(description: Description, generation: Generation) -> Iterator[Create]:
+def creations(description: Description, generation: Generation) -> Iterator[Create]:
     """What to create in ZooKeeper, parents first."""
     for path in znodes.PERSISTENT_PATHS:
         yield Create(path)
@@ -136,44 +138,65 @@ def _creations(description: Description, generation: Generation) -> Iterator[Cre
 
 # In a story
 
+CONFIGS = "configs"
+FORM = '{"orders":[[[1,2,3],1,[1,2]]]}, for each partition its replicas, leader and ISR'
+
 
 def compact(description: Description) -> dict[str, Any]:
     """The description as a story keeps it: `{topic: [[replicas, leader, isr, adding, removing], ...]}`.
 
-    The last two are left out where nothing moves; a topic with a configuration has it as a last element.
+    The last two are left out where nothing moves; a topic with a configuration has it as a last element. Of a topic
+    whose partitions are not numbered 0 to n-1 the numbers are kept: `{topic: {"1": [...], "configs": {...}}}`.
     """
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, dict[int, list[Any]]] = {}
     for tp, p in sorted(description.partitions.items()):
         moving = [list(p.adding), list(p.removing)] if p.adding or p.removing else []
-        topics.setdefault(tp.topic, []).append([list(p.replicas), p.leader, list(p.isr), *moving])
-    for topic, config in description.configs.items():
-        topics.setdefault(topic, []).append(config)
-    return topics
+        topics.setdefault(tp.topic, {})[tp.partition] = [list(p.replicas), p.leader, list(p.isr), *moving]
+    kept: dict[str, Any] = {}
+    for topic in dict.fromkeys([*topics, *description.configs]):
+        numbered, config = topics.get(topic, {}), description.configs.get(topic)
+        if list(numbered) == list(range(len(numbered))):
+            kept[topic] = [*numbered.values(), *([] if config is None else [dict(config)])]
+        else:
+            kept[topic] = {str(n): p for n, p in numbered.items()} | ({} if config is None else {CONFIGS: dict(config)})
+    return kept
 
 
 def expand(topics: object) -> Description:
     """The description a story keeps; BadInput when it is none."""
+    partitions: dict[TopicPartition, PartitionDescription] = {}
+    configs: dict[str, dict[str, str]] = {}
     try:
-        return parse_description("\n".join(_lines(topics)) + "\n")
-    except (AttributeError, TypeError, ValueError, IndexError):
-        form = '{"orders":[[[1,2,3],1,[1,2]]]}, for each partition its replicas, leader and ISR'
-        raise BadInput(f"description={str(topics)[:80]}: {form}, is expected") from None
+        for topic, found in topics.items():  # type: ignore[attr-defined]
+            numbered, config = _numbered(found)
+            if config is not None:
+                configs[topic] = {key: str(value) for key, value in config.items()}
+            for number, (replicas, leader, isr, *moving) in numbered.items():
+                ids = [tuple(_broker(id) for id in _is(list, each)) for each in (replicas, isr, *moving)]
+                tp = TopicPartition(topic, number)
+                partitions[tp] = PartitionDescription(
+                    ids[0], None if leader in (None, -1) else _broker(leader), *ids[1:]
+                )
+    except (AttributeError, TypeError, ValueError):
+        raise BadInput(f"description={short(topics)}: {FORM}, is expected") from None
+    return check_description("description", Description((), partitions, configs))
 
 
-def _lines(topics: Any) -> Iterator[str]:
-    """The lines `kafka-topics --describe` would print."""
-    for topic, found in topics.items():
-        config = found[-1] if found and isinstance(found[-1], dict) else {}
-        partitions = [p for p in found if isinstance(p, list)]
-        pairs = ",".join(f"{key}={value}" for key, value in config.items())
-        yield f"Topic: {topic}\tPartitionCount: {len(partitions)}\tConfigs: {pairs}"
-        for number, (replicas, leader, isr, *moving) in enumerate(partitions):
-            line = f"Topic: {topic}\tPartition: {number}\tLeader: {'none' if leader is None else leader}"
-            line += f"\tReplicas: {_ids(replicas)}\tIsr: {_ids(isr)}"
-            for name, ids in zip(("Adding", "Removing"), moving, strict=False):
-                line += f"\t{name} Replicas: {_ids(ids)}"
-            yield line
+def _numbered(found: Any) -> tuple[dict[int, Any], dict[str, Any] | None]:
+    """The partitions of a topic by number, and its configuration if it has any."""
+    if isinstance(found, dict):
+        partitions = {fields.number("description", n): p for n, p in found.items() if n != CONFIGS}
+        return partitions, _is(dict, found[CONFIGS]) if CONFIGS in found else None
+    listed = list(_is(list, found))
+    config = listed.pop() if listed and isinstance(listed[-1], dict) else None
+    return dict(enumerate(listed)), config
 
 
-def _ids(ids: Sequence[int]) -> str:
-    return ",".join(map(str, ids))
+def _is(kind: type[T], value: Any) -> T:
+    if type(value) is not kind:
+        raise TypeError
+    return value
+
+
+def _broker(id: Any) -> int:
+    return checks.whole("a broker id of the description", id, 0, MAX_ID)

@@ -16,15 +16,17 @@ Kafka 2.4.1: admin/ReassignPartitionsCommand.scala, parsePartitionReassignmentDa
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab import checks
+from kafka_ctl.lab.settings import MAX_ID
 from kafka_ctl.zookeeper.fields import Fields, number
 
 MAX_CHARACTERS = 64 * 1024 * 1024
@@ -84,13 +86,42 @@ def parse_description(path_or_text: str | Path) -> Description:
             raise BadInput(f"{entry.where}: {entry.partition} is described twice, first at {first}")
         found[entry.partition] = entry
     _check_topics(source, found, counts)
-    partitions = {partition: found[partition].description for partition in sorted(found)}
+    return _whole({tp: entry.description for tp, entry in found.items()}, configs)
+
+
+def check_description(source: str, given: object) -> Description:
+    """A description that somebody has made, in order; BadInput, naming `source`, for what cannot be."""
+    try:
+        partitions, configs = given.partitions, given.configs  # type: ignore[attr-defined]
+        for (topic, number), state in partitions.items():
+            ids = (*state.replicas, *state.isr, *state.adding, *state.removing)
+            for id in ids if state.leader is None else (*ids, state.leader):
+                checks.whole(f"{source}: a broker of {topic}-{number}", id, 0, MAX_ID)
+            checks.whole(f"{source}: a partition of {topic}", number)
+            _check(_Entry(source, TopicPartition(topic, number), state))
+        for topic, config in configs.items():
+            if not _TOPIC.fullmatch(topic):
+                raise _illegal(source, topic)
+            for text in (*config.keys(), *config.values()):
+                checks.writable(f"{source}: the configuration of topic {topic}", text)
+    except (AttributeError, TypeError, ValueError):
+        raise BadInput(f"{source} cannot be {short(given)}; it is a Description, see `parse_description`") from None
+    if not partitions and not configs:
+        raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
+    return _whole(partitions, {topic: dict(config) for topic, config in configs.items()})
+
+
+def _whole(
+    partitions: Mapping[TopicPartition, PartitionDescription], configs: dict[str, dict[str, str]]
+) -> Description:
     brokers = {b for p in partitions.values() for b in (*p.replicas, *p.adding, *p.removing)}
-    return Description(tuple(sorted(brokers)), partitions, configs)
+    return Description(tuple(sorted(brokers)), {tp: partitions[tp] for tp in sorted(partitions)}, configs)
 
 
 def _read(path_or_text: str | Path) -> tuple[str, str]:
     """Where errors are, and the text: a text is what has lines or begins like a description."""
+    if not isinstance(path_or_text, (str, os.PathLike)):
+        raise BadInput(f"a description cannot be {short(path_or_text)}; it is a text, or the path of a file with one")
     given = str(path_or_text).lstrip("\ufeff")
     if isinstance(path_or_text, str) and ("\n" in given or given.lstrip().startswith(("{", "[", "Topic:"))):
         source, text = "description", given
@@ -169,7 +200,7 @@ def _check(entry: _Entry) -> None:
     subject = f"{where}: {partition}"
     replicas = ",".join(map(str, state.replicas))
     if not _TOPIC.fullmatch(partition.topic):
-        raise BadInput(f"{where}: topic {partition.topic[:60]!r}; 1 to 249 of a-z A-Z 0-9 . _ - are allowed")
+        raise _illegal(where, partition.topic)
     if partition.partition < 0:
         raise BadInput(f"{subject}: partitions are numbered from 0")
     if not state.replicas:
@@ -187,6 +218,10 @@ def _check(entry: _Entry) -> None:
     if state.leader is not None and state.leader not in state.isr:
         isr = ",".join(map(str, state.isr)) or "nobody"
         raise BadInput(f"{subject} is led by {state.leader}, but in sync are {isr} of replicas {replicas}")
+
+
+def _illegal(where: str, topic: str) -> BadInput:
+    return BadInput(f"{where}: topic {topic[:60]!r}; 1 to 249 of a-z A-Z 0-9 . _ - are allowed")
 
 
 def _check_topics(source: str, found: dict[TopicPartition, _Entry], counts: dict[str, int]) -> None:

@@ -12,6 +12,7 @@ starting a process.
 from __future__ import annotations
 
 import functools
+import json
 from collections.abc import Callable
 from contextvars import Token
 from typing import Any
@@ -70,6 +71,8 @@ class Faults(Commands):
         Time passes until the broker is down; with `wait=False` it has only been told to leave.
         """
         process = self._broker(broker, "shutdown", running=True)
+        if wait:
+            self._needs_zookeeper("shutdown, unless with wait=False,")
 
         def ask() -> Token:
             return CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
@@ -111,8 +114,8 @@ class Faults(Commands):
     @command
     def lag(self, broker: int, topic: str, partition: int) -> None:
         """Let a follower fall behind: after `replica.lag.time.max.ms` its leader takes it out of the ISR."""
-        process, tp = self._broker(broker, "lag", running=True), TopicPartition(topic, partition)
-        known = self.partition(topic, partition)
+        process, known = self._broker(broker, "lag", running=True), self.partition(topic, partition)
+        tp = TopicPartition(topic, partition)
         if broker not in known.replicas:
             raise UnknownName(f"replica of {tp} on broker", broker, known.replicas)
 
@@ -191,10 +194,8 @@ class Faults(Commands):
         ends, wait = self._ends(source, target, "delay"), checks.seconds("a delay", seconds)
         first = next(end for end in ends if end != ZOOKEEPER)
         if ZOOKEEPER in ends:
-            store, most = (
-                self._memory("delay").store,
-                self._world.config["zookeeper.session.timeout.ms"] / 1000 * NOTICE,
-            )
+            store = self._memory("delay").store
+            most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * NOTICE
             if wait >= most:
                 raise BadInput(f"a delay of ZooKeeper cannot be {wait:g}; from {most:g} s on it is a cut: disconnect")
             way = f"broker-{first}", DOWN if ends[0] == ZOOKEEPER else UP
@@ -265,10 +266,14 @@ class Faults(Commands):
         self._write("delete_controller", Delete(ControllerZNode.path()))
 
     @command
-    def write_znode(self, path: str, data: str) -> None:
-        """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not."""
+    def write_znode(self, path: str, data: Any) -> None:
+        """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not.
+
+        `data` is its text; a mapping or a list is written as JSON.
+        """
         checks.text("a path", path)
-        content = checks.writable("the content of a znode", str(data)).encode()
+        text = json.dumps(data, separators=(",", ":")) if isinstance(data, (dict, list)) else str(data)
+        content = checks.writable("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
     @command

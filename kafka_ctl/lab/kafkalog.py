@@ -1,9 +1,10 @@
 """The trace as Kafka's own logs: the lines a real cluster would have left behind.
 
-Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, how
-they read stands in `loglines/`. Virtual time begins at `EPOCH`. What a slice has cut off (the request that a
-broker answers) is not guessed: such lines are left out. Collections whose order Scala leaves to chance are
-printed sorted or in the order of the assignment.
+Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, in
+`brokerlog.py` and, where no record says it, in `controllerlog.py`; how they read stands in `loglines/`. How many of
+real brokers' lines are among them is measured: docs/fidelity.md. Virtual time begins at `EPOCH`. What a slice has cut
+off (the request that a broker answers) is not guessed: such lines are left out. Collections whose order Scala leaves to
+chance are printed sorted or in the order of the assignment.
 Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateChangeLogger
 """
 
@@ -17,12 +18,14 @@ from typing import Any
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.lab.brokerlog import BrokerLines, Sent, state_words
+from kafka_ctl.lab.controllerlog import ControllerLines
+from kafka_ctl.lab.listenerlog import ListenerLines
 from kafka_ctl.lab.logbook import Book, book
 from kafka_ctl.partition import NEW, ONLINE, PARTITION
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
 from kafka_ctl.table import Tables
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import SET, Record
 from kafka_ctl.zookeeper.fields import digits
 
 EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
@@ -103,13 +106,17 @@ class _Writer:
         self.stopping: list[Record] = []
         """The StopReplica states of the batch that is being read."""
         self.brokers = BrokerLines(self.write)
+        unsaid = ListenerLines if "listeners" in book.values else ControllerLines
+        self.unsaid = unsaid(self.write, self.states)
 
     def read(self, record: Record) -> None:
         if _tells_epoch(record):
             self.epochs[record.actor] = record.controller_epoch or 0
+        self.unsaid.before(record)
         handler = getattr(self, f"_{record.kind}", None)
         if handler is not None:
             handler(record)
+        self.unsaid.after(record)
 
     def finish(self) -> int:
         """End the batch that is being read; how many lines that made."""
@@ -124,8 +131,15 @@ class _Writer:
         if self.broker not in (None, number):
             return
         known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | words
+        if what == "follow_started":
+            known |= {
+                f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
+            }
         time = EPOCH + timedelta(milliseconds=int(r.time_ms))
-        self.lines += [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
+        told = [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
+        if told and (thrown := self.book.values.get(f"thrown_by_{what}")):
+            told.append(Line(None, partial(self.book.say, thrown, known)))
+        self.lines += told
 
     def node(self, broker: int) -> dict[str, Any]:
         """Where a broker listens: as its znode said, else as the lab has it."""
@@ -152,7 +166,12 @@ class _Writer:
         words = json.loads(r.detail or "{}")
         done = r.action == "reassignment_progress" and not words["missing"]
         if r.action == "not_sending":
+            name = str(words["request"])
             words["request"] = self._unsent(r, words)
+            batched = self.states.get((r.actor, name, words["broker"], r.cause), [])
+            del batched[len(batched) - len(words.get("partitions", ())) :]
+        if r.action == "reassignment_removed":
+            words = {"targets": dict.fromkeys(words["partitions"], ())} | words
         self.write(r, "reassignment_progress_done" if done else r.action, **words)
 
     def _unsent(self, r: Record, words: dict[str, Any]) -> str:
@@ -172,6 +191,8 @@ class _Writer:
         return self.book.say(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
 
     def _partition(self, r: Record) -> None:
+        if r.action == SET:
+            return
         if r.error:
             self.write(r, "partition_failed")
             self._thrown(r, PARTITION, "illegal_partition")
@@ -179,6 +200,8 @@ class _Writer:
             self.write(r, {NEW: "partition_new", ONLINE: "partition_online"}.get(r.target, "partition_moved"))  # type: ignore[call-overload]
 
     def _replica(self, r: Record) -> None:
+        if r.action == SET:
+            return
         if not r.error:
             self.write(r, "replica_moved", replica=r.broker)
             return
@@ -193,18 +216,20 @@ class _Writer:
         kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
         kind = kinds.get(r.error or "", "zookeeper_failed")
         if kind in self.book.values:
-            allowed = tables["2.0"].previous(r.target or "") if kind == illegal else ()
+            allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
             words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
             words |= {"text": r.detail, "code": r.error}
             self.lines.append(Line(None, partial(self.book.say, self.book.values[kind], words)))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")
+        words = dict(w.split("=", 1) for w in (r.detail or "").split())
+        if r.action == "offline" and r.leader is not None:
+            candidates = [b for b in r.replicas or () if str(b) in words["live"].split(",")]
+            self.write(r, f"elected_{r.target}", candidates=candidates)
+        elif r.leader is not None or r.action == "preferred":
+            self.write(r, f"elected_{r.action.replace('-', '_')}", leader_before=words.get("leader_before"))
         if r.leader is not None:
-            if r.action == "offline":
-                live = dict(w.split("=", 1) for w in (r.detail or "").split())["live"].split(",")
-                candidates = [b for b in r.replicas or () if str(b) in live]
-                self.write(r, f"elected_{r.target}", candidates=candidates)
             self.write(r, "elected_leader")
 
     # Requests
@@ -218,9 +243,10 @@ class _Writer:
         if r.action == "StopReplica":
             self.stopping.append(r)
             return
-        receiver = r.broker if r.action == "LeaderAndIsr" else None
-        self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
-        if receiver is not None:
+        told = [r.broker] if r.action == "LeaderAndIsr" else state_words(r)["brokers"]
+        for receiver in told:
+            self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
+        if r.action == "LeaderAndIsr":
             role = "become-leader" if r.broker == r.leader else "become-follower"
             self.write(r, "sending_leader_and_isr", **state_words(r), role=role, to=r.broker)
         else:
@@ -230,15 +256,20 @@ class _Writer:
         batch, self.stopping = self.stopping, []
         replicas: dict[bool, list[object]] = {True: [], False: []}
         for r in batch:
-            replicas[r.detail == "delete"].append((r.topic, r.partition, r.broker))
-        self.write(batch[0], "stopping_replicas", to=batch[0].broker, deleted=replicas[True], kept=replicas[False])
+            delete = r.detail == "delete"
+            replicas[delete].append((r.topic, r.partition, r.broker, delete))
+        words = {"to": batch[0].broker, "deleted": replicas[True], "kept": replicas[False]}
+        self.write(batch[0], "stopping_replicas", **words)
+        if replicas[True]:
+            self.write(batch[0], "stopping_deleted", **words)
+        if replicas[False]:
+            self.write(batch[0], "stopping_kept", **words)
 
     def _leaves(self, r: Record) -> None:
         """A request goes out: it carries the next states that were put into a batch for its receiver."""
         words = dict(w.split("=", 1) for w in (r.detail or "").split())
-        receiver = r.broker if r.action == "LeaderAndIsr" else None
-        waiting = self.states.get((r.actor, r.action, receiver, r.cause), [])
         key, count = (r.actor, r.action, r.broker, r.cause), int(words["partitions"])
+        waiting = self.states.get(key, [])
         start = self.taken.get(key, 0)
         self.taken[key] = start + count
         states = {(s.topic, s.partition): s for s in waiting[start : start + count]}
@@ -254,15 +285,17 @@ class _Writer:
         if sent is None:
             return
         done = self.brokers.answered(r, sent)
-        codes = [ERROR_CODES.get(d.error if d.action == "ignored" else None, -1) for d in done]
-        parts = [
-            f"{{topic={d.topic},partition={d.partition},error_code={code}}}"
-            for d, code in zip(done, codes, strict=True)
-        ]
-        told = "" if r.action == "UpdateMetadata" else f",partitions=[{','.join(parts)}]"
-        response = f"{{error_code={ERROR_CODES.get(r.error, -1)}{told}}}"
+        words = {"code": ERROR_CODES.get(r.error, -1), "answers": ",".join(map(self._answer, done))}
+        kind = "response" if r.action == "UpdateMetadata" else "response_partitions"
+        response = self.book.say(self.book.values[kind], words)
+        self.unsaid.answered(r, done, response)
         words = {"response": response, "api": APIS[r.action], "correlation_id": sent.words["correlation_id"]}
         self.write(r._replace(actor=sent.record.actor), "answered", **words, **self.node(r.broker or 0))
+
+    def _answer(self, done: Record) -> str:
+        """What became of one partition in a response."""
+        code = ERROR_CODES.get(done.error if done.action == "ignored" else None, -1)
+        return self.book.say(self.book.values["answer"], _columns(done) | {"code": code})
 
     def _broker(self, r: Record) -> None:
         self.brokers.read(r, self.sent.get(r.cause))

@@ -9,19 +9,22 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, NotReached, Unavailable
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import checks, described, story, world
+from kafka_ctl.lab import checks, described, ending, story, view, world
 from kafka_ctl.lab.admin import Admin
+from kafka_ctl.lab.calls import calls
 from kafka_ctl.lab.clock import LIMIT, VirtualClock
 from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.costs import Costs
-from kafka_ctl.lab.description import Description, parse_description
+from kafka_ctl.lab.description import Description, check_description, parse_description
+from kafka_ctl.lab.electing import Electing
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.identities import Identities
 from kafka_ctl.lab.invariants import Violation
@@ -29,19 +32,21 @@ from kafka_ctl.lab.order import Ordering
 from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.producing import Producing
-from kafka_ctl.lab.reassigning import Reassigning
 from kafka_ctl.lab.settings import parse_brokers, parse_config
 from kafka_ctl.lab.together import Together
 from kafka_ctl.lab.travel import Travel
 
 
-class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering, Travel, Pictures):
+@calls
+class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, Travel, Pictures):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
     for the same `seed`), `embedded` (a real one, started for this lab) or `host:port/chroot`. `config`: Kafka's own
-    keys. With `settle=False` the brokers have only just been started when the lab is returned. `described`: what the
-    cluster begins as, see `from_description`.
+    keys. `costs`: seconds of virtual time, a table or the entries that differ, `{"boot": 0.1}`. With `settle=False` the
+    brokers have only just been started when the lab is returned. `described`: what the cluster begins as, see
+    `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made;
+    `join=True` lets it take part in what others have there, and change that.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
@@ -52,29 +57,36 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering
         seed: int = 0,
         zookeeper: str = world.MEMORY,
         config: Mapping[str, Any] | None = None,
-        costs: Costs | None = None,
+        costs: Costs | Mapping[str, float] | None = None,
         settle: bool = True,
         history: str = "lab",
         described: Description | None = None,
+        join: bool = False,
     ) -> None:
         self.closed = True
         self.generation = Generation(generation)
         self.seed, self.zookeeper = checks.whole("a seed", seed), checks.text("zookeeper", zookeeper)
         self._racks = parse_brokers(brokers)
-        self._given_config = dict(checks.mapping("a config", config or {}))
+        self._given_config = dict(checks.mapping("a config", {} if config is None else config))
         settings = parse_config(self.generation, config)
         if min(self._racks) < 0:
             check_configured(NOT_CONFIGURED, settings)
-        self._world = world.open_world(zookeeper, self.generation, settings, seed, costs, history)
-        self.closed = False
+        self._described = None if described is None else _checked(described, self._racks)
+        table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
+        checks.text("history", history)
+        self._world = world.open_world(
+            zookeeper, self.generation, settings, seed, table, history, checks.flag("join", join)
+        )
+        self._keeper, self.closed = ending.keep(self._world), False
         self.commands: list[story.Command] = []
         self._usual_admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
         self._producer = Producer(self._world)
-        self._settled_first, self._described, self._costs = settle, described, costs or Costs()
+        self._settled_first, self._costs = settle, table or Costs()
         try:
             for broker, rack in self._racks.items():
                 self._world.add_broker(broker, rack)
             self._open()
+            self._opened = len(self.trace)
             if settle:
                 self._world.settle()
         except BaseException:
@@ -91,10 +103,7 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering
         change at once (2.4 takes the dead out of ISRs) is changed. Raises BadInput for what cannot be read or be.
         """
         description = parse_description(path_or_text)
-        brokers = parse_brokers(options.pop("brokers", description.brokers))
-        if missing := sorted(set(description.brokers) - brokers.keys()):
-            raise BadInput(f"brokers={sorted(brokers)}: the description also has {', '.join(map(str, missing))}")
-        return cls(brokers, described=description, **options)
+        return cls(**{"brokers": description.brokers} | options, described=description)
 
     def _open(self) -> None:
         """Start every broker, in a random order of arrival."""
@@ -126,6 +135,8 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering
         if not isinstance(clock, VirtualClock):
             raise BadInput("step needs the memory world; real time cannot be stopped")
         for _ in range(checks.whole("a number of steps", n)):
+            if clock.loop.idle:
+                return
             size = len(self.trace)
             clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle, self.now + LIMIT)  # type: ignore[misc]
             if len(self.trace) == size and not clock.loop.idle:
@@ -145,18 +156,22 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering
 
     def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)`, or `holds()`, is true; NotReached when it is not within `limit` seconds."""
-        if not callable(holds):
-            raise BadInput(f"run_until({holds!r}): a function of the lab, or of nothing, that says when to stop")
-        given = (self,) if inspect.signature(holds).parameters else ()
-        start, size, reached = self.now, len(self.trace), False
-        try:
-            with self._world.clock.uninterrupted():
-                reached = self._world.run_until(lambda: holds(*given), None if limit == LIMIT else limit)
-        finally:
-            if self._world.is_memory:  # in the story, that much time passed, and it stopped just there
-                seconds = math.ceil((self.now - start) * 1e6 + 1) / 1e6
-                self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
-                self._stopped()
+        asked = _asked(holds, self)
+        checks.seconds("a limit", limit)
+        start, size, reached, clock = self.now, len(self.trace), False, self._world.clock
+
+        def until() -> bool:
+            with clock.interruptible():
+                return asked()
+
+        with clock.uninterrupted():
+            try:
+                reached = self._world.run_until(until, None if limit == LIMIT else limit)
+            finally:
+                if self._world.is_memory:  # in the story, that much time passed, and it stopped just there
+                    seconds = math.ceil((self.now - start) * 1e6 + 1) / 1e6
+                    self.commands.append(story.Command("run_for", (seconds,), {}, 0, size, start))
+                    self._stopped()
         if not reached:
             why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
             raise NotReached("; ".join(filter(None, (why, self._world.hopeless()))))
@@ -164,11 +179,18 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering
     def __repr__(self) -> str:
         up = [id for id, b in self._world.brokers.items() if b.state != DOWN]
         try:
-            controller = self.controller if not self.closed else None
-            who = f"controller {controller.id} epoch {controller.epoch}" if controller else "no controller"
+            who = "no controller" if self.closed else self._look(self._who_acts)
         except Unavailable:
             who = "ZooKeeper does not answer"
         return f"Lab of Kafka {self.generation}: brokers {up} of {sorted(self._world.brokers)} up, {who}, {self.trace}"
+
+    def _who_acts(self, znodes: view.Znodes) -> str:
+        acting = self._world.acting()
+        if found := view.controller(znodes, acting):
+            return f"controller {found.id} epoch {found.epoch}"
+        idle = view.idle_controller(znodes, acting)
+        named = "" if idle is None else f": /controller names broker {idle}, which does not act"
+        return f"no controller{named}"
 
     def _opening(self) -> dict[str, Any]:
         """What the first line of our story says."""
@@ -194,6 +216,24 @@ class Lab(Topics, Reassigning, Producing, Identities, Faults, Together, Ordering
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _checked(description: Description, racks: Mapping[int, object]) -> Description:
+    """A description that can be, of brokers that there are."""
+    whole = check_description("described", description)
+    if missing := sorted(set(whole.brokers) - racks.keys()):
+        raise BadInput(f"brokers={short(sorted(racks))}: the description also has {', '.join(map(str, missing))}")
+    return whole
+
+
+def _asked(holds: Callable[..., bool], lab: Lab) -> Callable[[], bool]:
+    """The condition of `run_until` as a function of nothing; BadInput where it is none."""
+    if callable(holds):
+        with suppress(TypeError, ValueError):
+            given = (lab,) if inspect.signature(holds).parameters else ()
+            inspect.signature(holds).bind(*given)
+            return functools.partial(holds, *given)
+    raise BadInput(f"run_until({short(holds)}): a function of the lab, or of nothing, that says when to stop")
 
 
 COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name), "is_command", False)))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_ctl.errors import UnknownName
+from kafka_ctl.scala import flat_set_order, java_sized_set_order
 
 FILES = Path(__file__).parent / "loglines"
 GENERATIONS = tuple(sorted(path.stem for path in FILES.glob("*.txt")))
@@ -47,24 +48,54 @@ def _collection(name: str) -> Callable[[Iterable[Any]], str]:
     return lambda values: f"{name}({', '.join(map(_plain, values))})"
 
 
-def _map(entries: Mapping[Any, Any], key: Callable[[Any], str] = str) -> str:
-    values = {k: _collection("Vector")(v) if isinstance(v, (list, tuple)) else v for k, v in entries.items()}
-    return f"Map({', '.join(f'{key(k)} -> {_plain(v)}' for k, v in values.items())})"
+def _map(entries: Mapping[Any, Any], key: Callable[[Any], str] = str, sequence: str = "Vector") -> str:
+    return f"Map({', '.join(_entries(entries, key, sequence))})"
+
+
+def _entries(entries: Mapping[Any, Any], key: Callable[[Any], str], sequence: str = "Vector") -> Iterator[str]:
+    for name, value in entries.items():
+        if isinstance(value, Mapping):
+            text = _map(value, key, sequence)
+        else:
+            text = _collection(sequence)(value) if isinstance(value, (list, tuple)) else _plain(value)
+        yield f"{name if isinstance(name, int) else key(name)} -> {text}"
 
 
 def _replicas(replicas: Iterable[Iterable[Any]]) -> str:
     return ",".join("[Topic={},Partition={},Replica={}]".format(*replica) for replica in replicas)
 
 
+def _assignment(words: Mapping[str, Iterable[Any]]) -> str:
+    replicas, adding, removing = (_joined(words.get(name, ())) for name in ("replicas", "adding", "removing"))
+    return f"ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})"
+
+
+def _assignments(entries: Mapping[Any, Iterable[Any]]) -> str:
+    told = {tp: _assignment({"replicas": ids}) for tp, ids in entries.items()}
+    return f"Map({', '.join(f'{tp} -> {text}' for tp, text in told.items())})"
+
+
 SHAPES: dict[str, Callable[[Any], str]] = {
+    "Assignment": _assignment,
+    "AssignmentMap": _assignments,
     "ArrayBuffer": _collection("ArrayBuffer"),
     "List": _collection("List"),
     "Map": _map,
-    "PairMap": lambda entries: _map(entries, _pair),
+    "BufferMap": lambda entries: _map(entries, sequence="Buffer"),
+    "Entries": lambda entries: ",".join(_entries(entries, str)),
+    "PairEntries": lambda entries: ",".join(_entries(entries, _pair)),
+    "PairMap": lambda entries: _map(entries, _pair, "List"),
     "PairSet": lambda values: f"Set({', '.join(map(_pair, values))})",
     "Replicas": _replicas,
     "Set": _collection("Set"),
+    "Vector": _collection("Vector"),
+    "StopInfos": lambda infos: ",".join(f"StopReplicaRequestInfo({_replicas([i[:3]])},{_plain(i[3])})" for i in infos),
+    "blank": lambda _: " ",
+    "braces": lambda entries: f"{{{', '.join(f'{k}={_plain(v)}' for k, v in entries.items())}}}",
     "count": lambda values: str(len(list(values))),
+    "hashset": lambda values: f"[{', '.join(map(_plain, java_sized_set_order(values)))}]",
+    "javaset": lambda values: _joined(java_sized_set_order(values)),
+    "flatset": lambda values: _joined(flat_set_order(values)),
     "list": lambda values: f"[{', '.join(map(_plain, values))}]",
     "pair": _pair,
     "pairs": lambda values: ",".join(map(_pair, values)),
@@ -86,6 +117,7 @@ class Book(string.Formatter):
     """The lines of one generation."""
 
     def __init__(self, generation: str) -> None:
+        self.generation = generation
         self.components: dict[str, Component] = {}
         self.values: dict[str, str] = {}
         self.templates: dict[str, list[Template]] = {}

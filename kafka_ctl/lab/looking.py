@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.lab import view
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.lab import checks, view
 from kafka_ctl.lab.invariants import Violation
-from kafka_ctl.lab.metrics import Timer, metrics
+from kafka_ctl.lab.metrics import Shown, metrics
+from kafka_ctl.lab.settings import MAX_ID
 from kafka_ctl.lab.world import World
 from kafka_ctl.trace import Trace
 
@@ -64,19 +65,27 @@ class Looking:
 
     @property
     def controller(self) -> view.ControllerView | None:
-        """The broker that `/controller` names and that acts as controller; None while there is none."""
+        """The broker that `/controller` names and that acts as controller; None while there is none.
+
+        Who is only named there, by hand, was not elected, has no epoch and does nothing.
+        """
         return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
 
-    def metrics(self, broker: int) -> dict[str, int | Timer]:
-        """What JMX would show of a broker's controller: the length of its event queue, times of waiting and work (ms).
+    def metrics(self, broker: int) -> dict[str, Shown]:
+        """What JMX shows of a broker, by Kafka's names: gauges of its controller and its replicas, and meters.
 
-        BadInput for 0.10, which had no queue; UnknownName for a broker that is not there.
+        From 2.0 on also its event queue, with times in milliseconds. Gauges have the values that Kafka computes: those
+        of the controller are 0 where the broker does not act, and in 2.0 and 2.4 as old as the last event.
+        `kafka_ctl.lab.metrics.METRICS` has the source of each. UnknownName for a broker that is not there.
         """
-        if broker not in self._world.brokers:
+        process = self._world.brokers.get(checks.whole("a broker id", broker))
+        if process is None:
             raise UnknownName("broker", broker, sorted(self._world.brokers))
-        if not self._world.generation.single_threaded:
-            raise BadInput("metrics: Kafka 0.10 has no event queue, and so none of its metrics")
-        return self._world.clock.call(lambda: metrics(self.trace, broker))
+        usual = int(self._world.config["min.insync.replicas"])
+        znodes = self._look(lambda znodes: znodes) if process.replicas.hosted else {}
+        return self._world.clock.call(
+            lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
+        )
 
     def partitions(self) -> list[view.PartitionView]:
         """Every partition, by topic and number."""
@@ -84,10 +93,11 @@ class Looking:
 
     def partition(self, topic: str, partition: int) -> view.PartitionView:
         """One partition; UnknownName when there is none of that name."""
+        asked = checks.text("a topic", topic), checks.whole("a partition", partition, 0, MAX_ID)
         found = {(p.topic, p.partition): p for p in self.partitions()}
-        if (topic, partition) not in found:
+        if asked not in found:
             raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
-        return found[topic, partition]
+        return found[asked]
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from contextvars import Context, ContextVar
 from typing import Any
 
+from kafka_ctl.lab.interrupt import Interrupts
+
 PROCESS: ContextVar[int | None] = ContextVar("process", default=None)
 """The broker whose process the current callback belongs to; None for the world around it."""
 
@@ -58,8 +60,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._order = 0
         self.turns = 0
         """Callbacks run so far."""
-        self.interrupted = False
-        """Somebody wants to stop (Ctrl-C); done between two callbacks, so that no actor dies of it."""
+        self.interrupts = Interrupts()
         self.failures: list[BaseException] = []
         self.choose: Callable[[list[Timer]], Timer | None] | None = None
         """Picks the next of the foreground timers, whenever it is due; the earliest of all comes next for None."""
@@ -165,15 +166,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
         """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`.
 
-        Raises KeyboardInterrupt when interrupted, and what an actor died of.
+        Raises what an interrupt raises, such as KeyboardInterrupt, and what an actor died of.
         """
-        before = asyncio._get_running_loop()
+        before, interrupts = asyncio._get_running_loop(), self.interrupts
         asyncio._set_running_loop(self)
         try:
             while not until():
-                if self.interrupted:
-                    self.interrupted = False
-                    raise KeyboardInterrupt
+                if interrupts.pending is not None:
+                    interrupts.take()
                 if not self._ready:
                     when = self.next_time
                     if when is None or (deadline is not None and when > deadline):

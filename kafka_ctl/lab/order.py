@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab import checks
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.loop import Timer, VirtualLoop
@@ -77,7 +77,7 @@ class Ordering(Commands):
         earliest comes next, as usual. Only messages on one connection to ZooKeeper keep their order.
         """
         if not isinstance(numbers, list):
-            raise BadInput(f"an order cannot be {numbers!r}; it is a list of numbers, such as [1, 0, 2]")
+            raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
         given = [checks.whole("a number of an order", number) for number in numbers]
         loop = self._memory("order").clock.loop
         loop.choose = Order(loop, given) if given else None

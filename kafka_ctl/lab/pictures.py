@@ -8,10 +8,11 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from html import escape
+from math import inf
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.errors import Unavailable, needed_for
+from kafka_ctl.errors import BadInput, Unavailable, needed_for, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import Trace
 
@@ -35,6 +36,9 @@ class Pictures:
 
         `theme` is `auto`, `light` or `dark`. The same widget every time, so that two displays show the same.
         """
+        from kafka_ctl.views.asked import check_theme
+
+        check_theme(theme)
         if self._live is None:
             from kafka_ctl.views.live import Live
 
@@ -42,15 +46,19 @@ class Pictures:
         self._live.refresh()
         return self._live
 
-    def why(self, seq: int) -> Any:
+    def why(self, seq: int, lines: bool | None = None) -> Any:
         """Why the record `seq` came about: the rule, its inputs, what it decided, what it would have otherwise.
 
-        Raises BadInput when there is no such record.
+        The lines that ran are marked up to record 50,000, or with `lines` never or always: for that the story is told
+        again twice, in eight times the time it took. Raises BadInput when there is no such record.
         """
         from kafka_ctl.views.ran import lines_of
-        from kafka_ctl.views.why import why
+        from kafka_ctl.views.why import MOST_RETOLD, why
 
-        return why(self.trace, seq, self.generation, lines_of(self))
+        if lines is not None and not isinstance(lines, bool):
+            raise BadInput(f"lines cannot be {short(lines)}; it is True, False or None")
+        most = MOST_RETOLD if lines is None else inf if lines else -1
+        return why(self.trace, seq, self.generation, lines_of(self), most)
 
     def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
         """A player of the whole trace: step, rewind, jump, speed. Several views are kept in step.
@@ -59,9 +67,11 @@ class Pictures:
         as `start` (the first record's `seq`) and `limit` see `views/player.py`. Raises UnknownName for another view.
         """
         with needed_for("a player"):
+            from kafka_ctl.views.asked import check_own
             from kafka_ctl.views.player import player
             from kafka_ctl.views.ran import lines_of
 
+        check_own("player", options)
         return player(self.trace, view, generation=self.generation.name, lines=lines_of(self), **options)
 
     def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
@@ -69,9 +79,11 @@ class Pictures:
 
         Raises BadInput for another ending, Unavailable when a tool is missing.
         """
+        from kafka_ctl.views.asked import check_own
         from kafka_ctl.views.export import export
         from kafka_ctl.views.ran import lines_of
 
+        check_own("export", options)
         return export(self.trace, path, view, generation=self.generation.name, lines=lines_of(self), **options)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

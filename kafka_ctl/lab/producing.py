@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab import checks, view
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.producer import ACKS, Produced, Producer
+from kafka_ctl.lab.settings import MAX_ID
 
 MOST = 100
 """The most records that one command produces."""
@@ -27,12 +28,12 @@ class Producing(Commands):
         all. Time passes until the outcome is known; with `wait=False` the records have only been sent. What goes wrong
         is part of the outcome; UnknownName for a partition that does not exist, BadInput for what cannot be sent.
         """
-        tp = TopicPartition(checks.text("a topic", topic), checks.whole("a partition", partition))
+        tp = TopicPartition(checks.text("a topic", topic), checks.whole("a partition", partition, 0, MAX_ID))
         count = checks.whole("the number of records", records, 1)
         if count > MOST:
             raise BadInput(f"the number of records cannot be {count}; one command produces {MOST} at most")
         if isinstance(acks, bool) or acks not in ACKS:
-            raise BadInput(f"acks cannot be {acks!r}; it is 0, 1 or all")
+            raise BadInput(f"acks cannot be {short(acks)}; it is 0, 1 or all")
         self.partition(*tp)
         sending = self._producer.send(tp, count, ACKS[acks])
         if wait:
@@ -46,7 +47,8 @@ class Producing(Commands):
 
     def log(self, topic: str, partition: int) -> list[view.LogView]:
         """The logs of one partition, by broker; none while nobody has produced. UnknownName if it does not exist."""
-        found = [log for log in self.logs() if log[:2] == (topic, partition)]
+        tp = TopicPartition(checks.text("a topic", topic), checks.whole("a partition", partition, 0, MAX_ID))
+        found = [log for log in self.logs() if log[:2] == tp]
         if not found:
             self.partition(topic, partition)
         return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, STARTING, Broker
@@ -18,12 +19,12 @@ from kafka_ctl.lab import view
 from kafka_ctl.lab.clock import RealClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.world import EMBEDDED, World
+from kafka_ctl.zookeeper.chroot import LabStore
 from kafka_ctl.zookeeper.malformed import malformed
-from kafka_ctl.zookeeper.remote import RemoteStore
 from kafka_ctl.zookeeper.server import EmbeddedServer
 from kafka_ctl.zookeeper.session import RemoteSession
 from kafka_ctl.zookeeper.store import CONNECTED, Session
-from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
+from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ClusterIdZNode, ControllerZNode
 
 T = TypeVar("T")
 
@@ -38,19 +39,21 @@ CERTAIN = 2.0
 """The same where the lab knows better: it is its own server, and was killed."""
 SETTLE_SECONDS = 60.0
 """How long `settle` and `run_until` wait, beside twice what Kafka itself waits, unless told otherwise."""
+END_SECONDS = 20.0
+"""How long a program that ends waits for a lab to end."""
 SHORTEST_SESSION = 1000
 """The shortest session timeout, in milliseconds, that a client which pings once a second can keep alive."""
 
 
 class RealWorld(World):
-    """`zookeeper` is `embedded` or `host:port/chroot`.
+    """`zookeeper` is `embedded` or `host:port/chroot`; with `join`, that chroot may hold what no lab has made.
 
-    Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where
-    other brokers live.
+    Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where the
+    lab may not live.
     """
 
     clock: RealClock
-    store: RemoteStore
+    store: LabStore
 
     def __init__(
         self,
@@ -60,6 +63,7 @@ class RealWorld(World):
         seed: int,
         costs: Costs | None,
         history: str,
+        join: bool = False,
     ) -> None:
         shortest = config["zookeeper.session.timeout.ms"]
         if shortest < SHORTEST_SESSION:
@@ -75,8 +79,8 @@ class RealWorld(World):
             if zookeeper == EMBEDDED:
                 self.server = EmbeddedServer().start()
             address = self.server.address if self.server else zookeeper
-            self.store = RemoteStore(address, self.clock, self.trace, self.server)
-            self.run(self._nobody_else())
+            self.store = LabStore(address, self.clock, self.trace, self.server, shortest / 1000, join)
+            self.run(self.store.claim(self._workable))
         except BaseException:
             self._give_up()
             raise
@@ -91,28 +95,38 @@ class RealWorld(World):
         finally:
             self.clock.close()
 
-    async def _nobody_else(self) -> None:
-        """Refuse to start brokers among somebody else's, or on somebody's garbage.
-
-        The brokers of a dead lab vanish with their sessions.
-        """
-        end = self.clock.now() + self.config["zookeeper.session.timeout.ms"] / 1000 + 1
-        while others := [p for p, (_, _, owner) in (await self.store.dump()).items() if owner]:
-            if self.clock.now() > end:
-                raise BadInput(
-                    f"somebody's Kafka lives at ZooKeeper {self.address}: {', '.join(others[:3])} belong to "
-                    "live sessions; give the lab a chroot of its own, such as host:port/kit"
-                )
-            await asyncio.sleep(0.1)
-        if problems := list(malformed(await self.store.dump())):
+    def _workable(self, found: Mapping[str, tuple[bytes, int, int]]) -> None:
+        """Refuse to start brokers on somebody's garbage; whose cluster we join, its name is ours."""
+        if problems := list(malformed(found)):
             raise BadInput(
                 f"ZooKeeper {self.address} holds what no controller can work with: {'; '.join(problems[:3])}. "
                 "Delete it, or give the lab a chroot of its own, such as host:port/kit"
             )
+        if (there := found.get(ClusterIdZNode.path())) is not None:
+            with suppress(BadInput):
+                self.cluster_id = ClusterIdZNode.decode(there[0])
 
     @property
     def address(self) -> str:
-        return f"{self.store.servers}{self.store.chroot}"
+        return self.store.address
+
+    def close(self) -> None:
+        with suppress(BadInput) if self.store.lost else nullcontext():  # that has been said
+            super().close()
+
+    def dropped(self, waits: bool) -> None:
+        if self.clock.closed:
+            return
+        self.store.lock.release()
+        self.clock.closed = True
+        self.clock.loop.call_soon_threadsafe(self._end_here)
+        if waits:
+            self.clock.thread.join(END_SECONDS)
+
+    def _end_here(self) -> None:
+        """End in the thread of our loop, which ends with us: who drops a lab may be anywhere."""
+        ending = self.clock.loop.create_task(self._end())
+        ending.add_done_callback(lambda done: (done.cancelled() or done.exception(), self.clock.loop.stop()))
 
     def expire(self, session: Session) -> None:
         assert isinstance(session, RemoteSession)
@@ -144,12 +158,15 @@ class RealWorld(World):
     def _patience(self) -> Callable[[], None]:
         """A check to be repeated: Unavailable when the connection has been lost for too long.
 
-        Also when only some sessions have none: a server that has just started may leave a client waiting.
+        Also when only some sessions have none: a server that has just started may leave a client waiting. BadInput
+        when the chroot is another lab's now: our sessions are abandoned then, and answer nobody.
         """
         lost: float | None = None
 
         def check() -> None:
             nonlocal lost
+            if self.store.lost:
+                raise BadInput(self.store.lost)
             states = {session.state == CONNECTED for session in self.store.sessions if not session.over}
             if False not in states:
                 lost = None
@@ -218,7 +235,7 @@ class RealWorld(World):
         if self._expected or self.clock.pending:
             busy.append("operations, requests or waits are under way")
         acting = self.acting()
-        if up and acting is None:
+        if acting is None and any(broker.controller.active_id == -1 for broker in up):
             busy.append("there is no controller")
         elif acting is not None and acting.context.brokers.keys() != {broker.id for broker in up}:
             busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
@@ -247,7 +264,11 @@ class RealWorld(World):
         up = sorted(broker.id for broker in self.brokers.values() if broker.state != DOWN)
         stored = znodes.get(ControllerZNode.path())
         acting = self.acting()
-        agreed = (acting.id if acting else None) == (view.named(stored[0]) if stored else None)
+        named = view.named(stored[0]) if stored else None
+        if acting is None:  # nobody is there, or all believe what somebody has written by hand
+            agreed = {broker.controller.active_id for broker in self.brokers.values() if broker.listening} <= {named}
+        else:
+            agreed = acting.id == named
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+import json
+from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.requests import (
@@ -14,7 +15,7 @@ from kafka_ctl.brokers.requests import (
     Response,
 )
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput, Refused, Unavailable
+from kafka_ctl.errors import BadInput, Refused, Unavailable, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import checks
 from kafka_ctl.lab.commands import Commands, command
@@ -25,6 +26,7 @@ from kafka_ctl.reassign.tool import Tool
 from kafka_ctl.trace import CAUSE
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
 
+T = TypeVar("T")
 ZOOKEEPER, CONTROLLER = "zookeeper", "controller"
 API_TIMEOUT, RETRY_BACKOFF = 30.0, 0.1
 """Seconds that an administrator's client looks for a controller, and between two attempts."""
@@ -89,6 +91,7 @@ class Reassigning(Commands):
         """
         if not self.generation.incremental_reassignment:
             raise BadInput(f"Kafka {self.generation.kafka} cannot cancel a reassignment; that came with 2.4 (KIP-455)")
+        self._needs_zookeeper("cancel_reassignment")
         moving = [TopicPartition(r.topic, r.partition) for r in self.reassignments()]
         wanted = moving if partitions is None else checks.topic_partitions("partitions", partitions)
         if not wanted:
@@ -113,15 +116,16 @@ class Reassigning(Commands):
         self, topics: Iterable[str], brokers: Iterable[int], rack_aware: bool = True
     ) -> dict[TopicPartition, tuple[int, ...]]:
         """What the tool proposes for these topics on these brokers; Kafka draws where to begin, here the seed does."""
-        names = "".join(f',{{"topic":"{checks.text("a topic", topic)}"}}' for topic in topics)[1:]
+        if isinstance(topics, str) or not isinstance(topics, Iterable):
+            raise BadInput(f"the topics cannot be {short(topics)}; they are a list such as ['orders']")
+        file = json.dumps({"version": 1, "topics": [{"topic": checks.text("a topic", topic)} for topic in topics]})
         wanted = list(checks.replicas("the brokers", brokers))
 
         async def generate() -> dict[TopicPartition, tuple[int, ...]]:
             tool = await self._tool("generate_reassignment")
-            file = f'{{"version":1,"topics":[{names}]}}'
             return dict((await tool.generate(file, wanted, rack_aware, self._world.random))[0])
 
-        return self._world.run(generate())
+        return self._use("generate_reassignment", generate())
 
     @command
     def execute_reassignment(
@@ -141,7 +145,7 @@ class Reassigning(Commands):
         async def execute() -> str:
             return (await (await self._tool("execute_reassignment")).execute(file, throttle, between_dirs)).text
 
-        return self._world.run(execute())
+        return self._use("execute_reassignment", execute())
 
     @command
     def verify_reassignment(self, plan: Any) -> str:
@@ -151,7 +155,7 @@ class Reassigning(Commands):
         async def verify() -> str:
             return (await (await self._tool("verify_reassignment")).verify(file)).text
 
-        return self._world.run(verify())
+        return self._use("verify_reassignment", verify())
 
     @command
     def list_reassignments(self) -> str:
@@ -160,7 +164,7 @@ class Reassigning(Commands):
         async def running() -> str:
             return (await (await self._tool("list_reassignments")).running()).text
 
-        return self._world.run(running())
+        return self._use("list_reassignments", running())
 
     def _file(self, plan: Any) -> str:
         if isinstance(plan, str):
@@ -168,6 +172,15 @@ class Reassigning(Commands):
         given = checks.mapping("a plan", plan).items()
         targets = {checks.topic_partition(tp): checks.replicas(f"the replicas of {tp}", r) for tp, r in given}
         return write_plan(targets, self.generation)
+
+    def _use(self, command: str, work: Coroutine[Any, Any, T]) -> T:
+        """Do some work with the tool; refused where it would wait for ZooKeeper without end."""
+        try:
+            self._needs_zookeeper(command)
+        except BadInput:
+            work.close()
+            raise
+        return self._world.run(work)
 
     async def _tool(self, command: str) -> Tool:
         self._admin.asks(command)
@@ -184,7 +197,7 @@ class Reassigning(Commands):
         able = self.generation.incremental_reassignment
         if through not in (None, ZOOKEEPER, *[CONTROLLER] * able):
             allowed = f"{ZOOKEEPER} or {CONTROLLER}" if able else f"{ZOOKEEPER}; {CONTROLLER} came with 2.4 (KIP-455)"
-            raise BadInput(f"a reassignment cannot go through {through!r}; it goes through {allowed}")
+            raise BadInput(f"a reassignment cannot go through {short(through)}; it goes through {allowed}")
         return able and through != ZOOKEEPER
 
     async def _alter(

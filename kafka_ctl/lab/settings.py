@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from types import NoneType
 from typing import Any
 
-from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import checks
 
@@ -29,10 +29,10 @@ def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dic
         default = config[key]
         if isinstance(default, bool) is not isinstance(value, bool) or not isinstance(value, (bool, int)):
             wanted = "True or False" if isinstance(default, bool) else "a whole number"
-            raise BadInput(f"configuration key {key!r} cannot be {value!r}; it is {wanted}")
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {wanted}")
         least = 0 if key in ZERO_IS_FINE else 1
         if not isinstance(value, bool) and value < least:
-            raise BadInput(f"configuration key {key!r} cannot be {value}; it is {least} or more")
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {least} or more")
         config[key] = value
     return config
 
@@ -44,26 +44,27 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     """
     if isinstance(brokers, int) and not isinstance(brokers, bool):
         if not 1 <= brokers <= 1000:
-            raise BadInput(f"brokers={brokers}: a lab has 1 to 1000 brokers, or a list of their ids")
+            raise BadInput(f"brokers={short(brokers)}: a lab has 1 to 1000 brokers, or a list of their ids")
         return dict.fromkeys(range(1, brokers + 1))
     if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
-        raise BadInput(f"brokers={brokers!r}: a number of brokers, a list of ids, or a mapping of ids to racks")
+        raise BadInput(f"brokers={short(brokers)}: a number of brokers, a list of ids, or a mapping of ids to racks")
     listed = brokers if isinstance(brokers, Mapping) else list(brokers)
     unnamed: dict[int, str | None] = {}
     if isinstance(listed, list):
         known = [broker for broker in listed if broker is not None]
         unnamed, listed = dict.fromkeys(range(len(known) - len(listed), 0)), known
+    for broker in listed:
+        if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
+            raise BadInput(f"broker id {short(broker)}: an id is a whole number, 0 or more, or None in a list")
+        if broker > MAX_ID:
+            raise BadInput(f"broker id {short(broker)}: an id is {MAX_ID} or less")
     racks = dict(listed) if isinstance(listed, Mapping) else dict.fromkeys(listed)
     if not racks and not unnamed:
         raise BadInput("brokers: a lab needs at least one broker")
-    for broker in racks:
-        if not isinstance(broker, int) or isinstance(broker, bool) or broker < 0:
-            raise BadInput(f"broker id {broker!r}: an id is a whole number, 0 or more, or None in a list")
-        if broker > MAX_ID:
-            raise BadInput(f"broker id {broker}: an id is {MAX_ID} or less")
-        if not isinstance(racks[broker], (str, NoneType)):
-            raise BadInput(f"broker {broker} cannot be in rack {racks[broker]!r}; a rack is a name or None")
-        checks.writable("a rack", racks[broker] or "")
+    for broker, rack in racks.items():
+        if not isinstance(rack, (str, NoneType)):
+            raise BadInput(f"broker {broker} cannot be in rack {short(rack)}; a rack is a name or None")
+        checks.writable("a rack", rack or "")
     if len(racks) != len(listed):
-        raise BadInput(f"brokers={listed}: an id stands there twice")
+        raise BadInput(f"brokers={short(listed)}: an id stands there twice")
     return dict(sorted(racks.items())) | unnamed

@@ -14,12 +14,16 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from numbers import Integral
 from typing import Any, NamedTuple
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.lab.calls import bind, form, signature
 from kafka_ctl.zookeeper.fields import digits
 
 MAPPING = "a mapping, as JSON in '...',"
@@ -33,6 +37,8 @@ KINDS = {
 """What the words of a story's first line may be."""
 QUIET, SHOWN = "quiet", ("show", "check")
 """What golden stories put before a command whose output is not wanted, and their commands that only look."""
+MOST_ELEMENTS = 1_000_000
+"""The most elements of an argument that are looked at: some iterables have no end."""
 UNTIL, REFUSED = "until", "refused"
 """What stories say of the command before (it ended there), and before one that was refused after it had been begun."""
 
@@ -54,42 +60,90 @@ class Command(NamedTuple):
         return self._replace(name=REFUSED, args=(self.name, *self.args))
 
     def __str__(self) -> str:
-        words = [_write(a) for a in self.args]
+        words = [_write(a, bare=True) for a in self.args]
         words += [f"{k}={v if k == 'generation' else _write(v)}" for k, v in self.kwargs.items()]
         return " ".join([self.name, *words])
 
 
 def command(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Command:
-    """The call as a command: required arguments bare, the others named, defaults left out."""
-    bound = inspect.signature(method).bind(None, *args, **kwargs)
+    """The call as the line that a story keeps of it: required arguments bare, the others named, defaults left out.
+
+    The arguments are those that a reader of the line gets. BadInput, with the call, for what no line can hold and for
+    arguments that do not fit.
+    """
+    given = bind(method, (None, *args), kwargs)
     bare, named = [], {}
-    for name, parameter in list(inspect.signature(method).parameters.items())[1:]:
-        if name not in bound.arguments:
+    for name, parameter in list(signature(method).parameters.items())[1:]:
+        if name not in given:
             continue
-        value = bound.arguments[name]
-        if parameter.default is inspect.Parameter.empty:
-            bare.append(value)
-        elif value != parameter.default:
-            named[name] = value
-    return Command(method.__name__, tuple(bare), named)
+        try:
+            value = plain(given[name])
+            if parameter.default is inspect.Parameter.empty:
+                bare.append(value)
+            elif not _is_default(value, parameter.default):
+                named[name] = value
+        except (TypeError, ValueError, RecursionError):
+            asked = f"{method.__name__}: {name} cannot be {short(given[name])}"
+            raise BadInput(f"{asked}; the call is {form(method)}") from None
+    written = Command(method.__name__, tuple(bare), named)
+    try:
+        (read,) = parse(str(written))
+    except (ValueError, RecursionError):
+        raise BadInput(f"{method.__name__}: what is given is nested too deeply; the call is {form(method)}") from None
+    return written._replace(args=read.args, kwargs=read.kwargs)
 
 
-def _write(value: Any) -> str:
-    text = (
-        value if isinstance(value, str) and _read(value) == value else json.dumps(plain(value), separators=(",", ":"))
-    )
-    return shlex.quote(text) if text == "" or any(c.isspace() or c in "'\"\\#" for c in text) else text
+def _is_default(value: Any, default: Any) -> bool:
+    """Whether a story may leave the value out; 3600 is 3600.0, but True is not 1."""
+    kinds = (type(default), int) if isinstance(default, float) else (type(default),)
+    return type(value) in kinds and bool(value == default)
+
+
+def _write(value: Any, bare: bool = False) -> str:
+    """A value as a word of a line; a text is left as it is where it reads as itself."""
+    if not isinstance(value, str) or not _stands(value, bare):
+        value = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
+    return shlex.quote(value) if value == "" or any(c.isspace() or c in "'\"\\#" for c in value) else value
+
+
+def _stands(text: str, bare: bool) -> bool:
+    """Whether a text needs no quotes of JSON: it is no number, no line of its own, and does not look like `name=`."""
+    named = bare and text.partition("=")[1] and text.partition("=")[0].isidentifier()
+    return text.isprintable() and not named and _read(text) == text
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: topic-partitions as `orders-0`, tuples as lists, keys as text."""
-    if isinstance(value, dict):
-        return {(f"{k[0]}-{k[1]}" if isinstance(k, tuple) else str(k)): plain(v) for k, v in value.items()}
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str):
-        return f"{value[0]}-{value[1]}"
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(v) for v in value]
-    return value
+    """A value as JSON holds it: topic-partitions as `orders-0`, tuples and sets as lists, keys as text.
+
+    TypeError or ValueError for what JSON cannot hold.
+    """
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Integral):
+        str(int(value))  # ValueError for one of too many digits
+        return int(value)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError
+        return float(value)
+    if isinstance(value, Mapping):
+        held = {_key(key): plain(each) for key, each in value.items()}
+        if len(held) < len(value):
+            raise ValueError
+        return held
+    if isinstance(value, tuple) and _names_partition(value):
+        return _key(value)
+    if isinstance(value, (bytes, bytearray)) or not isinstance(value, Iterable):
+        raise TypeError
+    return [plain(each) for each in islice(value, MOST_ELEMENTS)]
+
+
+def _names_partition(value: tuple[Any, ...]) -> bool:
+    return len(value) == 2 and isinstance(value[0], str) and type(value[1]) is int
+
+
+def _key(key: Any) -> str:
+    return f"{key[0]}-{key[1]}" if isinstance(key, tuple) and _names_partition(key) else str(key)
 
 
 def _read(word: str) -> Any:
@@ -117,7 +171,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         try:
             words = shlex.split(stripped, comments=True)
         except ValueError as error:
-            raise BadInput(f"line {number}: {stripped!r} is no command: {error}") from None
+            raise BadInput(f"line {number}: {short(stripped)} is no command: {error}") from None
         words = words[1:] if words[0] == QUIET and len(words) > 1 else words
         if words[0] in SHOWN and not looks:
             continue
@@ -129,7 +183,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
                     raise BadInput(f"line {number}: {name} is given twice")
                 kwargs[name] = _read(value)
             elif kwargs:
-                raise BadInput(f"line {number}: {word!r} comes after a named argument; name it too")
+                raise BadInput(f"line {number}: {short(word)} comes after a named argument; name it too")
             else:
                 args.append(_read(word))
         yield Command(words[0], tuple(args), kwargs, number)
@@ -138,7 +192,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
 def read(text: str | Any) -> str:
     """A story given as text, or as the path of a file."""
     if not isinstance(text, (str, os.PathLike)):
-        raise BadInput(f"a story cannot be {text!r}; it is a text, or the path of a file with one")
+        raise BadInput(f"a story cannot be {short(text)}; it is a text, or the path of a file with one")
     given = str(text)
     if "\n" in given or not given.strip() or given.lstrip().startswith("lab"):
         return given

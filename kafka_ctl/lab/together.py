@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName
-from kafka_ctl.lab import checks, story
+from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName, short
+from kafka_ctl.lab import story
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.commands import ADMIN, Commands, Work, command
 
@@ -25,17 +25,21 @@ class Together(Commands):
         each of them was refused, None where it was not. BadInput for what no tool does.
         """
         if not isinstance(commands, list):
-            raise BadInput(f"at_once cannot be given {commands!r}; it is a list of commands, [...]")
-        lines = [line for text in commands for line in story.parse(checks.text("a command", text))]
+            raise BadInput(f"at_once cannot be given {short(commands)}; it is a list of commands, [...]")
+        if odd := [text for text in commands if not isinstance(text, str)]:
+            raise BadInput(
+                f"at_once: a command cannot be {short(odd[0])}; it is a name with its arguments, as in a story"
+            )
+        lines = [line for text in commands for line in story.parse(text)]
         self._together = []
         try:
             for line in lines:
                 if line.name not in TOOLS:
                     raise UnknownName("tool", line.name, TOOLS)
-                getattr(type(self), line.name).__wrapped__(self, *line.args, **line.kwargs)
+                tool = getattr(type(self), line.name).__wrapped__
+                given = story.command(tool, line.args, line.kwargs)
+                tool(self, *given.args, **given.kwargs)
             works = self._together
-        except TypeError as error:
-            raise BadInput(f"at_once: {error}") from None
         finally:
             self._together = None
         return self._world.run(self._all(works))

@@ -14,20 +14,19 @@ run altogether. Only virtual time can be travelled.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import checks, story
 from kafka_ctl.lab.clock import Halted, VirtualClock
 from kafka_ctl.lab.commands import Commands
+from kafka_ctl.lab.ending import Keeper
+from kafka_ctl.lab.progress import Progress, Tell
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command
 from kafka_ctl.lab.world import MEMORY
-
-if TYPE_CHECKING:
-    pass
 
 OPEN = "lab"
 OPENED = Command(OPEN, (), {})
@@ -43,6 +42,9 @@ class Travel(Commands):
     generation: Generation
     seed: int
     _settled_first: bool
+    _keeper: Keeper
+    _opened: int
+    """How many records there were when the lab had been opened: its first moment."""
 
     def _opening(self) -> dict[str, Any]:
         raise NotImplementedError
@@ -56,60 +58,79 @@ class Travel(Commands):
         return "\n".join(map(str, [Command("lab", (), self._opening()), *self.commands])) + "\n"
 
     @classmethod
-    def replay(cls, text: str | Path, zookeeper: str = MEMORY, until: int | None = None) -> Self:
+    def replay(cls, text: str | Path, zookeeper: str = MEMORY, until: int | None = None, *, join: bool = False) -> Self:
         """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
 
-        What was not reached when the story was made (NotReached) is not reached again, and the run goes on as it did
-        then, unless that was its last command. Raises BadInput for a line that cannot be run, and when there is no
-        record `until`.
+        `zookeeper` and `join` are those of `Lab`. What was not reached when the story was made (NotReached) is not
+        reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
+        that cannot be run, and when there is no record `until`.
         """
-        until = None if until is None else checks.whole("until", until)
+        return cls._replayed(text, None if until is None else checks.whole("until", until), None, zookeeper, join)
+
+    @classmethod
+    def _replayed(
+        cls,
+        text: str | Path,
+        until: int | None,
+        progress: Progress | None,
+        zookeeper: str = MEMORY,
+        join: bool = False,
+    ) -> Self:
         lines = list(story.parse(story.read(text)))
         if not lines:
             raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
-        opening = story.opening(lines[0]) | {"zookeeper": zookeeper}
-        lab = cls._told(opening, list(_parts(lines[1:], until)))
+        opening = story.opening(lines[0]) | {"zookeeper": zookeeper, "join": join}
+        lab = cls._told(opening, list(_parts(lines[1:], until)), progress)
         if until is not None and len(lab.trace) <= until:
             lab.close()
             raise BadInput(f"until={until}: this story ends with record {len(lab.trace) - 1}")
         return lab
 
     @classmethod
-    def _told(cls, opening: dict[str, Any], parts: list[Part], note: Callable[[int], None] | None = None) -> Self:
-        """A lab in which these parts have been played; `note` is told the trace's length after every callback."""
+    def _told(cls, opening: dict[str, Any], parts: list[Part], progress: Progress | None = None) -> Self:
+        """A lab in which these parts have been played."""
         settles = opening.get("settle", True)
-        whole = note is None and all(stop is None for _, stop in parts)
-        lab = cls(**opening | {"settle": settles and whole})
+        whole = all(stop is None for _, stop in parts)
+        try:
+            lab = cls(**opening | {"settle": settles and whole})
+        except BadInput as error:
+            error.args = (error.unnamed or str(error),)  # nobody has called the constructor
+            raise
         lab._settled_first = settles
+        listeners = [] if progress is None else [progress]
+        lab.trace.listeners.extend(listeners)
         try:
             if whole:
                 lab._run(parts[0][0])
-                return lab
-            parts[0][0][:0] = [OPENED] * settles
-            for lines, stop in parts:
-                lab._play(lines, stop, note)
+            else:
+                parts[0][0][:0] = [OPENED] * settles
+                for left, (lines, stop) in enumerate(parts, 1 - len(parts)):
+                    lab._play(lines, stop, raises=left == 0)
         except BaseException:
             lab.close()
             raise
+        for listener in listeners:
+            lab.trace.listeners.remove(listener)
         return lab
 
-    def _play(self, lines: list[Command], stop: Stop, note: Callable[[int], None] | None) -> None:
-        """Run commands up to their stop, which becomes a line of the story."""
+    def _play(self, lines: list[Command], stop: Stop, raises: bool) -> None:
+        """Run commands up to their stop, which becomes a line of the story.
+
+        A stop that tells the callbacks is in the last command: those before came to their ends.
+        """
         clock, records = self._memory("a run that stops").clock, self.trace.records
-        if isinstance(stop, float):
-            self._run(lines[:-1])
+        last, turns = stop if isinstance(stop, tuple) else (math.inf, 0)
+        if isinstance(stop, float) or turns:
+            self._run(lines[:-1], raises=False)
             lines = lines[-1:]
         end = clock.now() + stop if isinstance(stop, float) else math.inf
-        last, turns = stop if isinstance(stop, tuple) else (math.inf, 0)
 
         def halt() -> bool:
-            if note is not None:
-                note(len(records))
             return (len(records) > last and clock.loop.turns >= turns) or (clock.loop.next_time or 0.0) > end
 
         clock.halt = halt
         try:
-            self._run(lines)
+            self._run(lines, raises)
         except Halted:
             self._stopped()
             if isinstance(stop, tuple) and not turns:  # the first callback that is known to have left the record
@@ -117,7 +138,8 @@ class Travel(Commands):
         finally:
             clock.halt = None
 
-    def _run(self, lines: list[Command]) -> None:
+    def _run(self, lines: list[Command], raises: bool = True) -> None:
+        """Run them; what was not reached is raised by the last of them only, if at all."""
         clock = self._world.clock
         for line in lines:
             try:
@@ -128,28 +150,33 @@ class Travel(Commands):
             except Halted:
                 raise
             except (NotReached, Unavailable):
-                if line is lines[-1]:
+                if raises and line is lines[-1]:
                     raise
             if isinstance(clock, VirtualClock) and clock.halt is not None and clock.halt():
                 raise Halted
 
-    def do(self, line: Command) -> object:
-        """Run one command of a story; one that was refused may be refused again."""
+    def do(self, line: Command | str) -> object:
+        """Run one command of a story, as text or as parsed; one that was refused may be refused again.
+
+        Raises UnknownName for what is no command, BadInput for a text that is not one line.
+        """
+        line = line if isinstance(line, Command) else _only(line)
         refused = line.name == REFUSED and bool(line.args)
         line = line._replace(name=line.args[0], args=line.args[1:]) if refused else line
         method = getattr(type(self), str(line.name), None)
         if not getattr(method, "is_command", False):
             known = [name for name in dir(type(self)) if getattr(getattr(type(self), name), "is_command", False)]
-            raise UnknownName(f"command (line {line.line})", line.name, known)
+            raise UnknownName(f"command (line {line.line})" if line.line else "command", line.name, known)
         try:
             return method(self, *line.args, **line.kwargs)  # type: ignore[misc]
-        except TypeError as error:
-            raise BadInput(f"line {line.line}: {line}: {error}") from None
-        except BadInput as error:
-            if refused:
+        except KafkaCtlError as error:
+            if refused and not isinstance(error, (NotReached, Unavailable)):
                 return None
-            error.args = (f"line {line.line}: {error}" if line.line else str(error),)
+            if isinstance(error, BadInput) and line.line:
+                error.args, error.unnamed = (f"line {line.line}: {error.unnamed or error}",), None
             raise
+
+    do.names_itself = True  # type: ignore[attr-defined]
 
     def fork(
         self,
@@ -157,23 +184,27 @@ class Travel(Commands):
         generation: str | Generation | None = None,
         seed: int | None = None,
         config: Mapping[str, Any] | None = None,
+        progress: Tell | None = None,
     ) -> Self:
         """Another lab with the same story, up to record `at` of this one's trace (all of it, if None).
 
         With another generation, seed or configuration (Kafka's keys, added to those given) the records will be others:
-        the fork then gets the same commands, and stops as long after the last of them as `at` is here.
+        the fork then gets the same commands, and stops as long after the last of them as `at` is here. The story is
+        told again for it, some 70,000 records a second: where that takes long, `progress` is called with how many
+        records there are and how many there will be; without it, a line on standard error says so every two seconds.
         """
         self._memory("fork")
         if at is not None and not checks.whole("at", at) < len(self.trace):
             raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
         given = None if config is None else checks.mapping("a config", config)
+        note = Progress("fork", len(self.trace) if at is None else at + 1, checks.function("progress", progress, 0, 0))
         if generation is None and seed is None and config is None:
-            return type(self).replay(self.story, until=at)
+            return self._replayed(self.story, at, note)
         opening = story.opening(Command(OPEN, (), self._opening()))
         opening |= {} if generation is None else {"generation": Generation(generation)}
         opening |= {} if seed is None else {"seed": seed}
         opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
-        return type(self)._told(opening, self._parts_in_time(at))
+        return self._told(opening, self._parts_in_time(at), note)
 
     def _parts_in_time(self, at: int | None) -> list[Part]:
         """Our commands up to record `at`, with stops that count seconds instead of records."""
@@ -192,23 +223,41 @@ class Travel(Commands):
             started = line.time
         return [*parts, (lines, None)] if lines or not parts else parts
 
-    def back(self, n: int = 1) -> None:
-        """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them."""
+    def back(self, n: int = 1, progress: Tell | None = None) -> None:
+        """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them.
+
+        The story is told again up to there, with `progress` as in `fork`; until that has come to its end nothing is
+        undone. Raises BadInput where there were not as many moments.
+        """
         self._memory("back")
         checks.whole("a number of moments", n, 1)
-        moments = [0]
+        size = max(1, self._moment(n))
+        note = Progress("back", size, checks.function("progress", progress, 0, 0))
+        before = self._replayed(self.story, size - 1, note)
+        world, keeper = self._world, self._keeper
+        with world.clock.uninterrupted():
+            vars(self).update(vars(before))
+            world.close()
+        del keeper  # not before its world is closed
 
-        def note(size: int) -> None:
-            if size > moments[-1]:
-                moments.append(size)
+    def _moment(self, n: int) -> int:
+        """How many records there were before the last `n` moments; BadInput where there were not as many moments."""
+        turns, counted = self._memory("back").turn_of_record, 0
+        begun = {command.seq for command in self.commands}
+        for seq in range(len(turns) - 1, -1, -1):
+            first = seq == 0 or seq == self._opened
+            counted += first or (seq > self._opened and (turns[seq - 1] != turns[seq] or seq in begun))
+            if counted == n:
+                return seq
+        raise BadInput(f"back(n={short(n)}): only {counted} moments have left records so far")
 
-        lines = list(story.parse(self.story))
-        type(self)._told(story.opening(lines[0]), list(_parts(lines[1:])), note).close()
-        if n >= len(moments):
-            raise BadInput(f"back(n={n}): only {len(moments) - 1} moments have left records so far")
-        before = type(self).replay(self.story, until=max(0, moments[-1 - n] - 1))
-        self.close()
-        vars(self).update(vars(before))
+
+def _only(text: object) -> Command:
+    """The command that a text is."""
+    lines = list(story.parse(text)) if isinstance(text, str) else []
+    if len(lines) != 1:
+        raise BadInput(f"do: a command cannot be {short(text)}; it is one line of a story, such as 'kill 1'")
+    return lines[0]._replace(line=0)
 
 
 def _parts(lines: Iterable[Command], until: int | None = None) -> Iterator[Part]:

@@ -17,8 +17,8 @@ from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.zookeeper.fields import NotJson
-from kafka_ctl.zookeeper.znodes import ControllerZNode, TopicPartitionStateZNode, TopicZNode
+from kafka_ctl.zookeeper.fields import NotJson, digits
+from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
 
 Znodes = dict[str, tuple[bytes, int, int]]
 
@@ -97,6 +97,24 @@ def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | No
     return ControllerView(acting.id, acting.context.epoch)
 
 
+def idle_controller(znodes: Znodes, acting: Controller | None) -> int | None:
+    """The broker that `/controller` names, though it does not act: it is dead, or was written there by hand."""
+    stored = znodes.get(ControllerZNode.path())
+    return named(stored[0]) if stored is not None and controller(znodes, acting) is None else None
+
+
+def min_isr(znodes: Znodes, topic: str, usual: int) -> int:
+    """`min.insync.replicas` of a topic as its configuration says, else the usual one."""
+    found, own = znodes.get(ConfigEntityZNode.path("topics", topic)), None
+    with suppress(BadInput):
+        own = (
+            digits(ConfigEntityZNode.decode(found[0], "topics", topic).get("min.insync.replicas", ""))
+            if found
+            else None
+        )
+    return usual if own is None else own
+
+
 def named(data: bytes) -> int | None:
     """The broker that `/controller` names; None when somebody has written something else there."""
     with suppress(BadInput):
@@ -162,7 +180,7 @@ def broker(process: Broker) -> BrokerView:
         process.id,
         process.rack,
         process.state,
-        process.listening and process.controller.is_active,
+        process.acts,
         dict(process.replicas.metadata),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader == process.id)),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+from array import array
 from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, Broker
-from kafka_ctl.brokers.replication import FETCH_BACKOFF
+from kafka_ctl.brokers.fetcher import FETCH_BACKOFF
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import IdentityError, NotReached, needed_for
+from kafka_ctl.errors import BadInput, IdentityError, NotReached, needed_for
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab.clock import LIMIT, Clock, VirtualClock
+from kafka_ctl.lab.clock import LIMIT, Clock, Halted, VirtualClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.invariants import Checker, Violation
 from kafka_ctl.lab.network import Network
@@ -95,8 +97,8 @@ class World:
         return self.costs.boot * (1 + self.random.random())
 
     def acting(self) -> Controller | None:
-        """The controller that believes to be active in a running process; the newest epoch if several do."""
-        active = [b.controller for b in self.brokers.values() if b.listening and b.controller.is_active]
+        """The controller that acts in a running process; the newest epoch if several do."""
+        active = [broker.controller for broker in self.brokers.values() if broker.acts]
         return max(active, key=lambda c: c.context.epoch, default=None)
 
     def hopeless(self) -> str:
@@ -170,17 +172,20 @@ class World:
 
     def close(self) -> None:
         """Stop every process and let go of ZooKeeper."""
-
-        async def end() -> None:
-            for broker in self.brokers.values():
-                broker._end()
-            await self.clock.end_tasks()
-            await self.store.close()
-
         try:
-            self.clock.run(end())
+            self.clock.run(self._end())
         finally:
             self.clock.close()
+
+    async def _end(self) -> None:
+        for broker in self.brokers.values():
+            broker._end()
+        await self.clock.end_tasks()
+        await self.store.close()
+
+    def dropped(self, waits: bool) -> None:
+        """The lab is gone without having closed this world: end it, in the background or, if told to wait, now."""
+        raise NotImplementedError
 
 
 class MemoryWorld(World):
@@ -193,7 +198,13 @@ class MemoryWorld(World):
         self, generation: Generation, config: Mapping[str, Any], seed: int, costs: Costs | None, history: str
     ) -> None:
         super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history)
-        self.store: MemoryStore = MemoryStore(self.clock, self.trace, self.costs.zookeeper_round_trip)
+        phase = random.Random(f"zookeeper {seed}").random()  # draws nothing from the stream that the actors share
+        self.store: MemoryStore = MemoryStore(
+            self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, phase
+        )
+        self.turn_of_record = array("Q")
+        """By record: how many callbacks had begun when it was made; those of one callback belong together."""
+        self.trace.listeners.append(lambda record: self.turn_of_record.append(self.clock.loop.turns))
         self.checker = Checker(self)
 
     @property
@@ -207,6 +218,12 @@ class MemoryWorld(World):
     @property
     def turns(self) -> int:
         return self.clock.loop.turns
+
+    def dropped(self, waits: bool) -> None:
+        """Nothing here runs by itself; whatever is under way is given up, without leaving another record."""
+        for task in asyncio.all_tasks(self.clock.loop):
+            with suppress(RuntimeError):  # it was in the middle of something that is always done in the end
+                task.get_coro().close()
 
     def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
         return at(dict(self.store.snapshot()))
@@ -232,7 +249,14 @@ class MemoryWorld(World):
         self.drive(lambda: self.clock.loop.idle, limit)
         if (why := self.hopeless()) and not self.clock.loop.idle:
             raise NotReached(why)
-        self.clock.settle(limit, began)
+        try:
+            self.clock.settle(limit, began)
+        except Halted:
+            raise
+        except NotReached as busy:
+            if self.store.up:
+                raise
+            raise NotReached(f"{busy}: ZooKeeper is down; start_zookeeper or heal lets it answer again") from None
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
         """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""
@@ -248,12 +272,20 @@ class MemoryWorld(World):
 
 
 def open_world(
-    zookeeper: str, generation: Generation, config: Mapping[str, Any], seed: int, costs: Costs | None, history: str
+    zookeeper: str,
+    generation: Generation,
+    config: Mapping[str, Any],
+    seed: int,
+    costs: Costs | None,
+    history: str,
+    join: bool = False,
 ) -> World:
-    """The world for `memory`, `embedded` or an address."""
+    """The world for `memory`, `embedded` or an address; `join` goes with an address only."""
+    if join and zookeeper in (MEMORY, EMBEDDED):
+        raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
     if zookeeper == MEMORY:
         return MemoryWorld(generation, config, seed, costs, history)
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.lab.real import RealWorld
 
-    return RealWorld(zookeeper, generation, config, seed, costs, history)
+    return RealWorld(zookeeper, generation, config, seed, costs, history, join)

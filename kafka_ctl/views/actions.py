@@ -203,6 +203,8 @@ PARTITION = (
            lambda thing, given: (([_partition(thing)],), {})),
     Action("elect_preferred", "Elect preferred", "its first replica leads again",
            lambda thing, given: (([_partition(thing)],), {})),
+    Action("elect_leaders", "Elect unclean", "where nobody leads, a replica out of sync may; records may be lost",
+           lambda thing, given: (("unclean", [_partition(thing)]), {})),
     Action("add_partitions", "More partitions…", "its topic gets more partitions",
            lambda thing, given: ((_partition(thing)[0], _number(given, "total")), {}),
            (Field("total", "Altogether", "number"),)),
@@ -263,6 +265,8 @@ def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
     hidden = set() if lab.zookeeper == "memory" else MEMORY_ONLY
     if not lab.generation.incremental_reassignment:
         hidden = {*hidden, "cancel_reassignment", "list_reassignments"}
+    if not lab.generation.elects_on_request:
+        hidden = {*hidden, "elect_leaders"}
     return {
         kind: [
             {"do": a.do, "label": a.label, "hint": a.hint, "when": a.when, "fields": [f._asdict() for f in a.fields]}

@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import SET, Record
 from kafka_ctl.views.fold import ids, loads, number_of
 from kafka_ctl.views.phrases import brief, brokers, listed, ring, subjects, who
 from kafka_ctl.views.scene import shorten
@@ -78,11 +78,19 @@ def _refused(name: str, record: Record) -> str:
     return f"{name} cannot move from {source} to {target}: {brief(record.error)}."
 
 
+def _begins(one: bool, record: Record) -> str:
+    return f"{'begins' if one else 'begin'} as {short(record.target or '')}"
+
+
 def _partition(records: Sequence[Record]) -> str:
     first, names = records[0], subjects(records)
     if first.error:
         return _refused(names, first)
-    verb = "moves" if len({(r.topic, r.partition) for r in records}) == 1 else "move"
+    one = len({(r.topic, r.partition) for r in records}) == 1
+    if first.action == SET:
+        why = {"OnlinePartition": "the leader is alive", "OfflinePartition": "the leader is not alive"}
+        return f"{names} {_begins(one, first)}: {why.get(first.target or '', 'no leader has been elected yet')}."
+    verb = "moves" if one else "move"
     if first.leader is not None and first.leader != NO_LEADER and first.target == "OnlinePartition":
         if len(records) == 1:
             epoch = f", leader epoch {first.leader_epoch}" if first.leader_epoch is not None else ""
@@ -98,6 +106,8 @@ def _replica(records: Sequence[Record]) -> str:
     if records[0].error:
         return _refused(f"The replica {names}", records[0])
     many = len(records) > 1
+    if records[0].action == SET:
+        return f"The replica{'s' if many else ''} {names} {_begins(not many, records[0])}."
     return f"The replica{'s' if many else ''} {names} move{'' if many else 's'} {_move(records[0])}."
 
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kafka_ctl.trace import Record
 from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
-from kafka_ctl.views.fold import Model, number_of
+from kafka_ctl.views.fold import Model, controller_of, number_of
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.legend import add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, parse, shorten
@@ -94,9 +94,11 @@ class ClusterView:
         last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
         states = sum(path.endswith("/state") for path in model.znodes)
         here = sorted(b.id for b in model.brokers.values() if b.registered)
-        ruler = model.controller if "/controller" in model.znodes else None
+        there = model.znodes.get("/controller")
+        named = controller_of(there.data) if there else None
+        acts = "" if named == model.controller else ", not acting"
         said = {
-            "/controller": f"broker {ruler}" if ruler is not None else "(nobody)",
+            "/controller": f"broker {named}{acts}" if named is not None else "(nobody)",
             "/controller_epoch": str(model.controller_epoch or "(none yet)"),
             "/brokers/ids": shorten(str(here), 24),
             "state": _last_state(last) if last else f"{states} znode{'s' * (states != 1)}",

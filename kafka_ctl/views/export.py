@@ -7,20 +7,23 @@ reduced motion, and any program that does not know CSS animation, sees its last 
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.trace import Record
 from kafka_ctl.views.animated import animated
 from kafka_ctl.views.answers import answered
+from kafka_ctl.views.asked import views_of
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
+from kafka_ctl.writing import write_file
 
 HERE = Path(__file__).parent
 KINDS = (".svg", ".html", ".png", ".gif")
@@ -32,25 +35,28 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
     Chromium, through Playwright. Several views keep step; in pictures they stand below one another. Options are those
-    of `film` in `views/frames.py`. Raises BadInput for another ending, Unavailable when a tool is missing.
+    of `film` in `views/frames.py`. Raises BadInput for another ending and where nothing can be written, Unavailable
+    when a tool is missing or the disk is full.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise BadInput(f"cannot export {short(path)}: the path of a file is expected")
     path = Path(path)
     if path.suffix not in KINDS:
-        raise BadInput(f"cannot export {path.name!r}: the ending {path.suffix!r} is not one of {', '.join(KINDS)}")
-    views = (view,) if isinstance(view, str) else tuple(view)
+        raise BadInput(
+            f"cannot export {short(path.name)}: the ending {short(path.suffix)} is not one of {', '.join(KINDS)}"
+        )
+    views = views_of(view)
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
     lines = options.pop("lines", None)
     films = [film(records, name, **options) for name in views]
     if path.suffix == ".svg":
-        path.write_text(animated(films), encoding="utf-8")
-    elif path.suffix == ".html":
-        path.write_text(page(films, answered(films, records, options, lines)), encoding="utf-8")
-    else:
-        from kafka_ctl.views.raster import gif, png
+        return write_file(path, animated(films))
+    if path.suffix == ".html":
+        return write_file(path, page(films, answered(films, records, options, lines)))
+    from kafka_ctl.views.raster import gif, png
 
-        path.write_bytes((png if path.suffix == ".png" else gif)(films))
-    return path
+    return write_file(path, (png if path.suffix == ".png" else gif)(films))
 
 
 def page(films: Sequence[Film], told: dict[str, Any] | None = None) -> str:

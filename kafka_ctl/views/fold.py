@@ -107,7 +107,8 @@ class Model:
         """What a write to one of Kafka's znodes says about the cluster."""
         gone = record.action == "delete"
         if path.endswith("/controller"):
-            self.controller = None if gone else controller_of(record.detail)
+            named = None if gone else controller_of(record.detail)
+            self.controller = named if named in (number_of(record.actor), self.controller) else None  # by hand
         elif path.endswith("/controller_epoch"):
             self.controller_epoch = digits(record.detail or "") or self.controller_epoch
         elif found := _BROKER.search(path):
@@ -158,36 +159,15 @@ class Model:
         if record.action in ("elected", "ready"):
             return
         if record.action == "initializing_replica_state":
-            self._load_replicas()
+            self.replicas.clear()
         elif record.action == "initializing_partition_state":
-            self._load_partitions()
+            for seen in self.partitions.values():
+                seen.state = "NonExistentPartition"
         elif record.action == "resigned":
             if self.controller == number and not self.znodes.get("/controller"):
                 self.controller = None
             self.queues.pop(record.actor, None)
             self.running.pop(record.actor, None)
-
-    def _load_replicas(self) -> None:
-        """A new controller reads where the replicas are: those on brokers that are gone are not fit for deletion.
-
-        Kafka 2.0.1: controller/ReplicaStateMachine.scala, initializeReplicaState
-        """
-        for (topic, partition), seen in self.partitions.items():
-            for broker in seen.replicas:
-                here = self.broker(broker).registered
-                state = "OnlineReplica" if here else "ReplicaDeletionIneligible"
-                self.replicas[topic, partition, broker] = state
-                self.holders.setdefault((topic, partition), {})[broker] = None
-
-    def _load_partitions(self) -> None:
-        """A new controller reads who leads: Online under a live leader, Offline under a dead one, else New.
-
-        Kafka 2.0.1: controller/PartitionStateMachine.scala, initializePartitionState
-        """
-        for seen in filter(lambda seen: seen.replicas, self.partitions.values()):
-            led = seen.leader is not None and seen.leader in self.brokers and self.brokers[seen.leader].registered
-            online = "OnlinePartition" if led else "OfflinePartition"
-            seen.state = "NewPartition" if seen.leader is None else online
 
     def _partition(self, record: Record) -> None:
         if record.topic is None or record.partition is None or record.error:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record
+from kafka_ctl.views.asked import check_film
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.scene import Point, Scene, point_at
@@ -154,8 +155,9 @@ def film(
     Raises UnknownName for a view that does not exist, BadInput for an empty trace.
     """
     kind = view_class(view)
-    if not isinstance(limit, int) or limit < 1:
-        raise BadInput(f"limit cannot be {limit!r}; it is a number of frames, 1 or more")
+    if view not in MACHINES:
+        options.pop("generation", None)  # only the machines differ in their looks
+    check_film(kind, start, limit, wants, options)
     records = list(records)
     if not records:
         raise BadInput("nothing to show: the trace has no records yet")
@@ -163,8 +165,6 @@ def film(
     if start is not None:
         first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
     found = steps(records, wants or kind.wants, limit, first)
-    if view not in MACHINES:
-        options.pop("generation", None)  # only the machines differ in their looks
     reel = Reel(view, kind(union(records), records, found, **options), records, first)
     reel.add(records, found)
     place_movers(reel.film.frames)
@@ -222,7 +222,7 @@ def wants_of(views: Sequence[str]) -> Callable[[Record], bool]:
 
 def view_class(view: str) -> Any:
     """The class that draws a view; UnknownName when there is none."""
-    if view not in VIEWS:
+    if not isinstance(view, str) or view not in VIEWS:
         raise UnknownName("view", view, VIEWS)
     module, _, name = VIEWS[view].partition(":")
     return getattr(import_module(module), name)

@@ -22,6 +22,7 @@ from kafka_ctl.views.frames import Film
 from kafka_ctl.views.growing import Growing
 from kafka_ctl.views.player import HERE, Widget
 from kafka_ctl.views.script import REFUSED, UNTIL, call, script
+from kafka_ctl.views.standing import idle_controller
 
 PLANNED = 12
 """The most partitions in a plan that is offered for editing."""
@@ -197,10 +198,11 @@ class Live(Widget):
 
     def _now(self, said: dict[str, Any] | None = None) -> dict[str, Any]:
         lab, model = self.lab, self.growing.union.now
+        idle = idle_controller(model)
         now: dict[str, Any] = {
             "said": said or {},
             "name": self.name,
-            "title": f"Kafka {lab.generation}, {lab.now:.3f} s",
+            "title": f"Kafka {lab.generation}, {lab.now:.3f} s" + (f"; {idle}" if idle else ""),
             "script": [printable(line) for line in script(lab, self.name)],
             "brokers": {str(b): "up" if seen.alive else "down" for b, seen in sorted(model.brokers.items())},
             "partitions": {

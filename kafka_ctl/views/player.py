@@ -19,6 +19,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.views.answers import with_log
+from kafka_ctl.views.asked import check_player, views_of
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.palette import css
@@ -96,9 +97,8 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     names = ("index", "speed", "loop", "theme", "playing")
     own: dict[str, Any] = {name: options.pop(name) for name in names if name in options}
     lines: Lines | None = options.pop("lines", None)
-    views = (view,) if isinstance(view, str) else tuple(view)
-    if not views:
-        raise BadInput("a player needs a view")
+    check_player(own)
+    views = views_of(view)
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
     films = [film(records, name, **options) for name in views]

@@ -80,7 +80,7 @@ def _tell(lab: Any, wanted: frozenset[int], watch: Watch) -> Trace | None:
     before = sys.gettrace()
     sys.settrace(watch.called)
     try:
-        told = type(lab).replay(lab.story, until=max(wanted))
+        told = lab.fork(at=max(wanted))
     except KafkaCtlError:
         return None  # what was done past the lab's commands is in no story
     finally:

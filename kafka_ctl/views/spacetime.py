@@ -202,7 +202,8 @@ def message(record: Record) -> Message:
             return Message("put ephemeral", "zookeeper", lane, f"{record.target} {record.path}")
         case "partition" | "replica":
             who = f"{about}@{record.broker}" if record.kind == "replica" else about
-            move = f"{short(record.source or '')} → {short(record.target or '')}"
+            before = f"{short(record.source)} → " if record.source else ""
+            move = f"{before}{short(record.target or '')}"
             return Message("event blue", lane, lane, f"{who}: {move}")
         case "election":
             return Message("event blue", lane, lane, f"elects {record.leader} for {about}")

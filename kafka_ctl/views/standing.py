@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_ctl.views.fold import Model
+from kafka_ctl.views.fold import Model, controller_of
 
 GLYPHS = {
     "leader": "none",  # its star is a part of its own, which glides
@@ -53,7 +53,8 @@ def words(model: Model) -> str:
     """The state of the cluster in words, for who cannot see the picture."""
     up = [b.id for b in model.brokers.values() if b.alive]
     down = [b.id for b in model.brokers.values() if not b.alive]
-    ruler = "No controller."
+    idle = idle_controller(model)
+    ruler = "No controller." if idle is None else f"No controller: {idle}."
     if model.controller is not None:
         ruler = f"Controller: broker {model.controller}, epoch {model.controller_epoch}."
     running = f" Brokers up: {_ids(up)}; down: {_ids(down)}."
@@ -64,6 +65,15 @@ def words(model: Model) -> str:
         return f"{ruler}{running} Every partition has a leader."
     more = f" and {len(lost) - 6} more" if len(lost) > 6 else ""
     return f"{ruler}{running} Without a leader: {', '.join(lost[:6])}{more}."
+
+
+def idle_controller(model: Model) -> str | None:
+    """What is to be said where `/controller` names a broker that does not act; None where all is well."""
+    stored = model.znodes.get("/controller")
+    named = controller_of(stored.data) if stored else None
+    if named is None or (named == model.controller and model.broker(named).alive):
+        return None
+    return f"/controller names broker {named}, which does not act"
 
 
 def _ids(numbers: list[int]) -> str:

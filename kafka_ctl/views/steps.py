@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import SET, Record
 
 Wants = Callable[[Record], bool]
 Run = list[tuple[int, Record]]
@@ -72,7 +72,9 @@ def newsworthy(record: Record) -> bool:
     if kind == "broker":
         return action not in ("cached", "uncached", "registered", "waiting")
     if kind == "replica":
-        return record.source != record.target or record.error is not None
+        return record.action != SET and (record.source != record.target or record.error is not None)
+    if kind == "partition":
+        return record.action != SET
     return True
 
 

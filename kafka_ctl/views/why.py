@@ -18,7 +18,7 @@ from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partitions import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replicas import ReplicaStateMachine
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.invariants.base import Invariant
@@ -83,6 +83,9 @@ RULES: dict[str, Callable[[Trace, Record, Generation], dict[str, Any] | None]] =
 
 UNKNOWN = "Not known: only the story of a lab on virtual time can be told again to see which lines run."
 LOOKING = "The story is told again, to see which lines ran …"
+LATE = "Not looked for: the story would be told again twice, {:,} records each; lab.why({}, lines=True) waits for that."
+MOST_RETOLD = 50_000
+"""Records up to which a story is told again unasked: some seconds."""
 _WRITE: tuple[Callable[..., Any], ...] = (
     PartitionStateMachine._moved, PartitionStateMachine._failed, PartitionStateMachine._record_election,
     ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.say, Broker.record, Trace.about,
@@ -93,16 +96,25 @@ RECORDERS = frozenset(map(code_of, _WRITE))
 MACHINES = ("partitions.py", "replicas.py")
 
 
-def why(trace: Trace, seq: int, generation: str | Generation = "2.0", lines: Lines | None = None) -> Why:
+def why(
+    trace: Trace,
+    seq: int,
+    generation: str | Generation = "2.0",
+    lines: Lines | None = None,
+    most: float = MOST_RETOLD,
+) -> Why:
     """Why the record `seq` of this trace came about; BadInput when there is no such record.
 
-    `lines` finds out which lines ran, see `lines_of` in `views/ran.py`; without it none is marked but an election's.
+    `lines` finds out which lines ran, see `lines_of` in `views/ran.py`; without it, and of what happened after the
+    record `most`, none is marked but an election's.
     """
-    if not isinstance(seq, int) or not 0 <= seq < len(trace):
-        raise BadInput(f"why({seq!r}): the trace has records 0 to {len(trace) - 1}")
+    if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):
+        raise BadInput(f"why({short(seq)}): the trace has records 0 to {len(trace) - 1}")
     found = _rule(trace, seq, Generation(generation))
     by, at = found.get("by", ()), found.get("at", seq)
-    return _answer(trace, seq, found, lines([at], by).get(at) if lines else None)
+    if lines is None or at > most:
+        return _answer(trace, seq, found, None, UNKNOWN if lines is None else LATE.format(at + 1, seq))
+    return _answer(trace, seq, found, lines([at], by).get(at))
 
 
 def _rule(trace: Trace, seq: int, generation: Generation) -> dict[str, Any]:
@@ -119,8 +131,8 @@ def _rule(trace: Trace, seq: int, generation: Generation) -> dict[str, Any]:
     return found
 
 
-def _answer(trace: Trace, seq: int, found: dict[str, Any], run: Run | None) -> Why:
-    """The answer from a rule, and from the calls behind the record if they are known."""
+def _answer(trace: Trace, seq: int, found: dict[str, Any], run: Run | None, unknown: str = UNKNOWN) -> Why:
+    """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
     record = trace[seq]
     causes = tuple(dict.fromkeys(caption([cause]) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
     by, marks = found.pop("by", ()), found.pop("ran", ())
@@ -129,7 +141,7 @@ def _answer(trace: Trace, seq: int, found: dict[str, Any], run: Run | None) -> W
         sources = tuple(source(call.code, call.ran) for call in _deciding(run, by))
     else:  # what a real ZooKeeper refused, no function of ours did
         sources = tuple(source(code_of(one), marks) for one in by if record.kind != "zk")
-    unmarked = UNKNOWN if run is None and not marks else ""
+    unmarked = unknown if run is None and not marks else ""
     return Why(title=caption([record]), causes=causes, sources=sources, lines=unmarked, **found)
 
 
@@ -149,7 +161,7 @@ def answers(trace: Trace, seqs: Sequence[int], generation: Generation, lines: Li
     Of several records the one is explained that says most.
     """
     seq = most_telling(trace, seqs)
-    if lines is not None:
+    if lines is not None and seq <= MOST_RETOLD:
         yield as_data(why(trace, seq, generation)._replace(lines=LOOKING), len(seqs))
     yield as_data(why(trace, seq, generation, lines), len(seqs))
 
@@ -162,8 +174,9 @@ def whys(
     rules = {seq: _rule(trace, seq, generation) for seq in seqs if seq is not None}
     at = {seq: rule.get("at", seq) for seq, rule in rules.items()}
     by = [one for rule in rules.values() for one in rule.get("by", ())]
-    runs = lines(at.values(), by) if lines else {}
-    told = {seq: _answer(trace, seq, rule, runs.get(at[seq])) for seq, rule in rules.items()}
+    runs = lines([number for number in at.values() if number <= MOST_RETOLD], by) if lines else {}
+    late = {seq: LATE.format(at[seq] + 1, seq) for seq in rules if lines and at[seq] > MOST_RETOLD}
+    told = {seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()}
     return [None if seq is None else as_data(told[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)]
 
 

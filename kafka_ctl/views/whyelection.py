@@ -17,6 +17,8 @@ from kafka_ctl.views.source import watched
 RULES = {
     "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
     "is allowed, the first that is live.",
+    "unclean": "An administrator asks for an unclean election: the first assigned replica that is live and in the ISR "
+    "leads; if there is none, the first that is live.",
     "reassign": "The first target replica that is live and in the ISR leads; the ISR stays as it was.",
     "preferred": "The first assigned replica, and no other, leads if it is live and in the ISR.",
     "controlled-shutdown": "The first assigned replica that is live, in the ISR and staying leads; who leaves "
@@ -50,6 +52,7 @@ class Inputs:
         lossy = self.unclean if unclean is None else unclean
         return {
             "offline": (rules.offline_leader, self.assigned, self.isr, alive, lossy),
+            "unclean": (rules.offline_leader, self.assigned, self.isr, alive, True),
             "reassign": (rules.reassigned_leader, self.target, self.isr, alive),
             "preferred": (rules.preferred_leader, self.assigned, self.isr, alive),
             "controlled-shutdown": (

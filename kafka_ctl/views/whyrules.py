@@ -11,10 +11,11 @@ from kafka_ctl.controller.partitions import PartitionStateMachine
 from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.invariants.checker import INVARIANTS
+from kafka_ctl.lab.invariants.mechanisms import breaking
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace import SET, Record, Trace
 from kafka_ctl.views.known import known
 from kafka_ctl.views.phrases import ring
 from kafka_ctl.views.source import watched
@@ -42,6 +43,11 @@ FENCE = (
 def partition(trace: Trace, record: Record, generation: Generation) -> Found:
     """A partition's move: its row in the table, and the election behind it if there was one."""
     table = PARTITION[generation]
+    if record.action == SET:
+        rule = (
+            "A new controller takes a partition for Online where its leader is alive, for Offline where it is not, and"
+        )
+        return _begun(trace, record, f"{rule} for New where no leader was ever elected.", PartitionStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     vote = _election_of(trace, record)
@@ -70,12 +76,23 @@ def partition(trace: Trace, record: Record, generation: Generation) -> Found:
 def replica(trace: Trace, record: Record, generation: Generation) -> Found:
     """A replica's move: its row in the table and the method that makes it."""
     table = REPLICA[generation]
+    if record.action == SET:
+        rule = (
+            "A new controller takes a replica for Online where its broker is alive, else for ReplicaDeletionIneligible."
+        )
+        return _begun(trace, record, rule, ReplicaStateMachine.startup)
     if not {record.source, record.target} <= set(table.states):
         return None
     if record.error:
         return _refused(trace, table, record)
     name = "_start_following" if record.action == "create" else f"_{record.action}"
     return _move(trace, table, record) | {"by": (getattr(ReplicaStateMachine, name, ReplicaStateMachine._move),)}
+
+
+def _begun(trace: Trace, record: Record, rule: str, method: Any) -> dict[str, Any]:
+    """The state with which a new controller's machine begins."""
+    decided = f"it begins as {short(record.target or '')}"
+    return {"rule": rule, "inputs": known(trace, record), "decided": decided, "otherwise": (), "by": (method,)}
 
 
 def _move(trace: Trace, table: TransitionTable, record: Record) -> dict[str, Any]:
@@ -185,7 +202,7 @@ def violation(trace: Trace, record: Record, generation: Generation) -> Found:
     invariant = next((one for one in INVARIANTS if one.name == record.action), None)
     if invariant is None:
         return None
-    ways = [way for way in invariant.breakable if way.ticket == record.error and way.field != "any"]
+    ways = [way for way in breaking(invariant.id) if way.ticket == record.error and way.field is not None]
     checks = [m for m in vars(invariant).values() if isfunction(m) and "broken" in m.__code__.co_names]
     return {
         "rule": " ".join(invariant.sentence.split()),

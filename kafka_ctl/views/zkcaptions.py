@@ -35,6 +35,9 @@ def zk(records: Sequence[Record]) -> str:
         return _deleted(records, actor, path)
     if path == "/controller":
         named = controller_of(first.detail)
+        if named != number_of(first.actor):
+            by_hand = f"broker {named}" if named is not None else "nobody"
+            return f"{actor} writes /controller by hand: it names {by_hand}, and nobody was elected."
         won = f"it names broker {named}, and the race is won" if named is not None else "the race is won"
         return f"{actor} creates the ephemeral znode /controller: {won}."
     if path == "/controller_epoch":

@@ -85,8 +85,13 @@ class KafkaZk:
             if a.error is None
         }
 
-    async def assignments(self, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
-        """The replica assignment of each topic that exists; what is no JSON assigns nothing."""
+    async def assignments(
+        self, topics: Iterable[str], ascending: bool = True
+    ) -> dict[str, dict[int, ReplicaAssignment]]:
+        """The replica assignment of each topic that exists; what is no JSON assigns nothing.
+
+        Partitions come by their numbers, or else in the order of the znode.
+        """
         names = list(topics)
         answers = await self.read_all(znodes.TopicZNode.path(t) for t in names)
         found: dict[str, dict[int, ReplicaAssignment]] = {}
@@ -94,7 +99,7 @@ class KafkaZk:
             if isinstance(answer.value, bytes):
                 found[topic] = {}
                 with suppress(NotJson):
-                    found[topic] = znodes.TopicZNode.decode(answer.value, topic)
+                    found[topic] = znodes.TopicZNode.decode(answer.value, topic, ascending)
         return found
 
     async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:

@@ -39,11 +39,16 @@ Write = Create | Set | Delete
 class MemoryStore(Store):
     """The znode tree and its sessions, on the lab's clock.
 
-    `round_trip` is in seconds. Every operation and every fired watch is recorded in `trace`.
+    `round_trip` and `tick` are in seconds; `tick_phase` is the part of a tick that passes before the first one. With a
+    tick of 0, a session ends exactly at its timeout after its client fell silent. Every operation and every fired watch
+    is recorded in `trace`.
     """
 
-    def __init__(self, clock: Any, trace: Trace, round_trip: float = 0.0002) -> None:
+    def __init__(
+        self, clock: Any, trace: Trace, round_trip: float = 0.0002, tick: float = 0.0, tick_phase: float = 0.0
+    ) -> None:
         self.clock, self.trace, self.half_trip = clock, trace, round_trip / 2
+        self.tick, self.tick_phase = tick, tick_phase
         self.tree = Tree()
         self.sessions: dict[int, MemorySession] = {}
         self._unaware: dict[int, MemorySession] = {}
@@ -97,8 +102,7 @@ class MemoryStore(Store):
         if how == "expired":
             session.lose(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
             session.state_changed(store.EXPIRED, seq)
-            if not (session.connected and session.hears):
-                self._unaware[session.id] = session
+            self._unaware[session.id] = session
 
     # What can go wrong
 
@@ -129,7 +133,7 @@ class MemoryStore(Store):
 
     def _clients(self) -> list[MemorySession]:
         """Every session that somebody still believes to have."""
-        self._unaware = {id: s for id, s in self._unaware.items() if s.listening and not (s.connected and s.hears)}
+        self._unaware = {id: s for id, s in self._unaware.items() if s.listening}
         return [*self.sessions.values(), *self._unaware.values()]
 
     def stop(self) -> None:
@@ -140,9 +144,12 @@ class MemoryStore(Store):
 
     def start(self) -> None:
         """The server is up again: whoever still exists connects, and has a whole session timeout for that."""
-        self.up = True
+        was_up, self.up = self.up, True
         for session in self._clients():
             session.reconnect()
+        if not was_up:
+            for session in self.sessions.values():
+                session.server_restarted()
         self._notify()
 
     def _notify(self) -> None:

@@ -3,6 +3,11 @@
 What the client sends takes half a round trip to the server and the answer the other half. A session outlives its
 connection: while there is none, the client waits and the server counts; when it has heard nothing for the session's
 timeout, the session expires, and the client learns that when it is connected again.
+
+When a session expires: an idle client sends a ping every third of the timeout, so the server may have heard its last
+word up to a third of the timeout before the client fell silent; and the server looks at its sessions once a tick, so it
+notices up to a tick late. A session therefore ends between two thirds of its timeout and the timeout plus one tick.
+ZooKeeper 3.4.14: ClientCnxn.SendThread.run; server/SessionTrackerImpl.roundToInterval
 """
 
 from __future__ import annotations
@@ -24,6 +29,8 @@ UP, DOWN = "up", "down"
 """The ways of a message: to the server, and from it."""
 BEFORE, AFTER = "before", "after"
 """When a connection breaks: before or after the server has applied the write."""
+PING = 1 / 3
+"""The part of its timeout after which a client that has sent nothing sends a ping."""
 NOTICE = 2 / 3
 """The part of its timeout after which a client gives up a connection on which it hears nothing."""
 
@@ -50,6 +57,8 @@ class MemorySession(Session):
         self._waiting: dict[asyncio.Future, None] = {}
         self._missed: list[tuple[Callable[..., None], Any, int | None]] = []
         self._expiry: Any = None
+        self._sent = server.clock.now()
+        """When the client last sent something that was no ping."""
 
     # Sending
 
@@ -72,6 +81,7 @@ class MemorySession(Session):
         answer = server.clock.loop.create_future()
         self._waiting[answer] = None
         if self.sends:
+            self._sent = server.clock.now()
             self._travel(UP, self._arrive, ops, CAUSE.get(), answer)
         return answer
 
@@ -131,6 +141,8 @@ class MemorySession(Session):
             self._missed.append((listener, what, seq))
         elif self.listening:
             CAUSE.set(seq)
+            if what == store.EXPIRED:
+                self.listening = False  # the client has done with this session, whatever becomes of its connection
             listener(what)
 
     # The connection
@@ -193,21 +205,40 @@ class MemorySession(Session):
         self.reconnect()
 
     def fall_silent(self) -> None:
-        """The server hears nothing: unless that changes, the session expires after its timeout."""
+        """The server hears nothing: unless that changes, the session expires."""
         if self._expiry is None and self.alive:
-            self._expiry = self.server.clock.later(self.timeout, self._timed_out, CAUSE.get())
+            now, ping = self.server.clock.now(), self.timeout * PING
+            exact = not self.server.tick
+            heard = now if exact else self._sent + (now - self._sent) // ping * ping
+            self._expire_after(heard)
+
+    def _expire_after(self, heard: float) -> None:
+        """Let the session expire at the first tick at which its timeout has passed since the server heard of it."""
+        server, end = self.server, heard + self.timeout
+        if server.tick:
+            tick = min(server.tick, self.timeout / 2)  # a ZooKeeper grants no session shorter than two of its ticks
+            phase = server.tick_phase * tick
+            end = phase + ((end - phase) // tick + 1) * tick
+        self._expiry = server.clock.later(end - server.clock.now(), self._timed_out, CAUSE.get())
 
     def speak_again(self) -> None:
+        self._sent = self.server.clock.now()
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
+
+    def server_restarted(self) -> None:
+        """A server that starts gives every session its whole timeout again."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expire_after(self.server.clock.now())
 
     def _timed_out(self, cause: int | None) -> None:
         self._expiry = None
         if self.server.up:
             self.server.end(self, "expired", cause)
-        else:  # a server that comes back gives every session its whole timeout again
-            self.fall_silent()
+        else:
+            self._expire_after(self.server.clock.now())
 
     # The end
 

@@ -1,6 +1,6 @@
 """A real ZooKeeper behind the store port: the embedded server, or any `host:port,host:port/chroot`.
 
-Nothing outside the chroot is ever touched, and what the lab made is removed with it.
+Nothing outside the chroot is ever touched, and what the store made is removed with it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.lab.clock import Clock, RealClock
 from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.protocol import EVERYBODYS
 from kafka_ctl.zookeeper.records import Recorder, parent
 from kafka_ctl.zookeeper.server import EmbeddedServer
 from kafka_ctl.zookeeper.session import RemoteSession
@@ -23,6 +24,8 @@ from kafka_ctl.zookeeper.store import (
     Multi,
     Op,
     Result,
+    Set,
+    Stat,
     StateListener,
     Store,
     Watcher,
@@ -39,11 +42,16 @@ WINDOW = 100
 class RemoteStore(Store):
     """Any ZooKeeper from 3.4 on.
 
-    `address` is `host:port`, several of them with commas, and a chroot if the lab is to live below one:
+    `address` is `host:port`, several of them with commas, and a chroot if everything is to be below one:
     `127.0.0.1:2181/kit`. The chroot is made when it is missing. With a `trace`, what every session does is
     recorded. `server` is an embedded server that was started for this store and is stopped with it.
     Raises BadInput for an address that cannot be read.
     """
+
+    acl = EVERYBODYS
+    """Of the znodes that this store makes."""
+    housekeeping = 10.0
+    """The timeout of its own session, in seconds."""
 
     def __init__(
         self,
@@ -62,8 +70,12 @@ class RemoteStore(Store):
         """The persistent znodes that sessions of this store made: path -> czxid."""
         self.doubtful: set[str] = set()
         """Those whose creation was under way when a connection broke: they may be ours, so they are left."""
+        self.written: dict[str, int] = {}
+        """What sessions of this store wrote last: path -> mzxid."""
         self.ephemerals: dict[str, int] = {}
         """Their ephemeral ones: path -> session id."""
+        self.orphans: dict[str, int] = {}
+        """Those of abandoned sessions: the server keeps them until it finds out."""
         self._made_roots: list[str] = []
         self._tools: RemoteSession | None = None
         self._opening = asyncio.Lock()
@@ -100,8 +112,8 @@ class RemoteStore(Store):
     async def close(self, remove: bool = True) -> None:
         """Close all sessions, remove what this store made (unless told not to), and stop a server of its own.
 
-        A chroot that this store made goes with all it holds. Otherwise only the znodes that its sessions made
-        go, if they are still the same ones and nobody put others below them.
+        The znodes that its sessions made go if they are still the same ones and nobody put others below them; then
+        the chroot, if this store made it and it is empty.
         """
         await asyncio.gather(*(session.close() for session in list(self.sessions)))
         if self._tools is not None:
@@ -151,6 +163,8 @@ class RemoteStore(Store):
                     self.ephemerals[str(part.value)] = session.id
                 else:
                     self.created[str(part.value)] = zxid
+            elif isinstance(made, Set) and part.stat:
+                self.written[made.path] = part.stat.mzxid
             elif isinstance(made, Delete):
                 self.created.pop(made.path, None)
                 self.ephemerals.pop(made.path, None)
@@ -169,7 +183,7 @@ class RemoteStore(Store):
     def deliver(self) -> None:
         """An answer came in: sessions whose watches waited for it may go on."""
         for session in list(self.sessions):
-            session.deliver()
+            session.inbox.deliver()
 
     def foreground(self, change: int) -> None:
         """Let the clock know of operations on their way."""
@@ -181,58 +195,82 @@ class RemoteStore(Store):
     async def _housekeeper(self) -> RemoteSession:
         async with self._opening:
             if self._tools is None or self._tools.over:
-                tools = self._tools = RemoteSession(self, "store", 10.0, _ignore, _ignore)
+                self._tools = None
+                tools = RemoteSession(self, "store", self.housekeeping, _ignore, self._housekeeping_state)
                 tools.private = True
+                await tools.open()
                 try:
-                    await tools.open()
+                    await self._prepare(tools)
                 except BaseException:
-                    self._tools = None
+                    tools.abandon()
                     raise
-                await self._make_chroot(tools)
+                self._tools = tools
             return self._tools
 
-    async def _make_chroot(self, tools: RemoteSession) -> None:
+    async def _prepare(self, tools: RemoteSession) -> None:
+        """What comes before anything else that a new session of the store is used for."""
+        for path in await self._missing_roots(tools):
+            if (await tools.send([Create(path)]))[0].error is None:
+                self._made_roots.append(path)
+
+    def _housekeeping_state(self, state: str) -> None:
+        """The store's own session is Connected, Disconnected or Expired: the next need opens another one."""
+
+    async def _missing_roots(self, tools: RemoteSession) -> list[str]:
+        """The chroot and its parents, as far as they are missing, parents first."""
         missing = []
         path = self.chroot or "/"
         while await tools.exists(path) is None:
             missing.append(path)
             path = parent(path)
-        for path in reversed(missing):
-            if (await tools.send([Create(path)]))[0].error is None:
-                self._made_roots.append(path)
+        return missing[::-1]
 
     async def _tree(self, root: str) -> list[str]:
         """All paths from `root` down, parents before their children, without ZooKeeper's own."""
-        assert self._tools is not None
         paths, level = [], [root]
         while level:
             paths += level
-            answers = await self._tools.send([Children(path) for path in level], WINDOW)
-            level = [
-                f"{answer.op.path.rstrip('/')}/{name}"
-                for answer in answers
-                if isinstance(answer.value, list)
-                for name in answer.value
-            ]
-            level = [path for path in level if path != "/zookeeper"]
+            level = await self._below(level)
         return paths
+
+    async def _below(self, paths: list[str]) -> list[str]:
+        """The paths of the children of these znodes, but for ZooKeeper's own."""
+        assert self._tools is not None
+        answers = await self._tools.send([Children(path) for path in paths], WINDOW)
+        children = [
+            f"{answer.op.path.rstrip('/')}/{name}"
+            for answer in answers
+            if isinstance(answer.value, list)
+            for name in answer.value
+        ]
+        return [path for path in children if path != "/zookeeper"]
 
     async def _remove(self) -> None:
         assert self._tools is not None
-        tools = self._tools
-        if left := sorted(self.doubtful - set(self.created)):
-            _log.warning("znodes that may be left on ZooKeeper at %s: %s", self.servers, ", ".join(left))
-        made = [(self.inside(path), zxid) for path, zxid in (*self.created.items(), *self.ephemerals.items())]
-        answers = await tools.send([Exists(path) for path, _ in made], WINDOW)
-        doomed = [
-            answer.op.path
-            for answer, (_, mark) in zip(answers, made, strict=True)
-            if answer.stat and mark in (answer.stat.czxid, answer.stat.ephemeral_owner or None)
-        ]
-        doomed.sort(key=lambda path: path.count("/"), reverse=True)
-        for answer in await tools.send([Delete(path) for path in (*doomed, *reversed(self._made_roots))], WINDOW):
+        await self._remove_made(self._tools)
+        for answer in await self._tools.send([Delete(path) for path in reversed(self._made_roots)], WINDOW):
             if answer.error not in (None, "NONODE", "NOTEMPTY"):
                 answer.checked()
+
+    async def _remove_made(self, tools: RemoteSession) -> None:
+        """Remove what our sessions made, children before their parents."""
+        if left := sorted(self.doubtful - set(self.created)):
+            _log.warning("znodes that may be left on ZooKeeper at %s: %s", self.servers, ", ".join(left))
+        made = [*self.created.items(), *self.ephemerals.items(), *self.orphans.items()]
+        answers = await tools.send([Exists(self.inside(path)) for path, _ in made], WINDOW)
+        ours = [
+            Delete(answer.op.path, answer.stat.version)
+            for answer, (path, mark) in zip(answers, made, strict=True)
+            if answer.stat and self._is_ours(path, mark, answer.stat)
+        ]
+        ours.sort(key=lambda delete: delete.path.count("/"), reverse=True)
+        for answer in await tools.send(ours, WINDOW):
+            if answer.error not in (None, "NONODE", "NOTEMPTY", "BADVERSION"):
+                answer.checked()
+
+    def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
+        """Whether this is still the znode that one of our sessions made; `mark` is its czxid or its session."""
+        return mark in (stat.czxid, stat.ephemeral_owner or None)
 
 
 def _creations(op: Op) -> list[Create]:

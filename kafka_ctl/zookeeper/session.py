@@ -17,15 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, Unavailable
 from kafka_ctl.trace import CAUSE
-from kafka_ctl.zookeeper import wire
-from kafka_ctl.zookeeper.records import watch_keys
+from kafka_ctl.zookeeper import protocol, wire
+from kafka_ctl.zookeeper.inbox import Inbox
 from kafka_ctl.zookeeper.store import (
     CONNECTED,
     EXPIRED,
-    Children,
     Delete,
     Exists,
-    Get,
     Multi,
     Op,
     Result,
@@ -72,10 +70,13 @@ class RemoteSession(Session):
         self._loop = asyncio.get_running_loop()
         self._up = asyncio.Event()
         self._calls: set[_Call] = set()
-        self._armed: dict[tuple[str, str], int] = {}
-        self._inbox: deque[tuple[WatchedEvent | None, int, Callable[[], None]]] = deque()
+        self.inbox = Inbox(store)
         self._connection = wire.Connection(
-            store.servers, timeout, partial(self._post, self._event), partial(self._post, self._state_changed)
+            store.servers,
+            timeout,
+            partial(self._post, self._event),
+            partial(self._post, self._state_changed),
+            store.acl,
         )
 
     async def open(self) -> None:
@@ -91,6 +92,11 @@ class RemoteSession(Session):
                 f"ZooKeeper at {self.store.servers} does not answer; start one with `kafka-ctl zookeeper`, "
                 'or let the lab start its own with zookeeper="embedded"'
             ) from None
+
+    @property
+    def granted(self) -> float:
+        """The timeout, in seconds, that the server has agreed to."""
+        return self._connection.granted
 
     async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
         if not self._up.is_set() and not self.over:
@@ -140,6 +146,7 @@ class RemoteSession(Session):
     def abandon(self) -> None:
         if not self.over:
             self.ended = True
+            self.store.orphans |= {path: owner for path, owner in self.store.ephemerals.items() if owner == self.id}
             self._connection.sever()
             self._leave()
             self._blocking(self._connection.shut)
@@ -174,7 +181,10 @@ class RemoteSession(Session):
                 _log.debug("leaving ZooKeeper: %r", error)
             self._post(finish)
 
-        threading.Thread(target=run, name=f"zookeeper-{self.actor}", daemon=True).start()
+        try:
+            threading.Thread(target=run, name=f"zookeeper-{self.actor}", daemon=True).start()
+        except RuntimeError:  # a program that ends starts no threads (since Python 3.12)
+            run()
         return future
 
     def _post(self, callback: Callable[..., None], *args: Any) -> None:
@@ -208,24 +218,12 @@ class RemoteSession(Session):
         if call not in self._calls:
             return
         self._calls.remove(call)
-        lost = error is not None and wire.code_name(error) in ("CONNECTIONLOSS", "SESSIONEXPIRED")
+        lost = error is not None and protocol.code_name(error) in ("CONNECTIONLOSS", "SESSIONEXPIRED")
         outside = str if self.private else self.store.outside
-        result = None if lost else wire.result(call.op, error, response, outside)
+        result = None if lost else protocol.result(call.op, error, response, outside)
         self.store.answered(self, call.op, result, zxid, call.cause)
-        if (
-            isinstance(call.op, (Get, Exists, Children))
-            and call.op.watch
-            and result is not None
-            and (result.error is None or isinstance(call.op, Exists))
-        ):
-            self._armed.setdefault(watch_keys(call.op)[0], zxid)
-        self._heard(partial(self._settle, call, result))
-
-    def _heard(self, act: Callable[[], None], event: WatchedEvent | None = None, armed: int = 0) -> None:
-        """Queue up what the server said, and hand on whatever need not wait."""
-        self._inbox.append((event, armed, act))
-        self.deliver()
-        self.store.deliver()
+        self.inbox.arm(call.op, result, zxid)
+        self.inbox.put(partial(self._settle, call, result))
 
     def _settle(self, call: _Call, result: Result | None) -> None:
         if call.future.done():
@@ -239,9 +237,8 @@ class RemoteSession(Session):
 
     def _event(self, kind: str, path: str) -> None:
         event = WatchedEvent(kind, self.store.outside(path))
-        armed = [self._armed.pop(key) for key in watch_keys(event) if key in self._armed]
-        after = min(armed, default=0)
-        self._heard(partial(self._hear, event, after), event, after)
+        after = self.inbox.fired(event)
+        self.inbox.put(partial(self._hear, event, after), event, after)
 
     def _hear(self, event: WatchedEvent, armed: int) -> None:
         if self.over:
@@ -274,7 +271,7 @@ class RemoteSession(Session):
             self._blocking(self._connection.shut)
         if not first:
             # One turn later: who is about to learn of the loss must not learn of the return first.
-            self._loop.call_soon(self._heard, partial(self._tell, state, cause))
+            self._loop.call_soon(self.inbox.put, partial(self._tell, state, cause))
 
     def _tell(self, state: str, cause: int | None) -> None:
         if self.ended:
@@ -284,16 +281,3 @@ class RemoteSession(Session):
             self.listener(state)
         finally:
             CAUSE.reset(token)
-
-    def deliver(self) -> None:
-        """Hand on what was heard. A watch waits while the write that may have fired it is unanswered."""
-        recorder = self.store.recorder
-        while self._inbox:
-            event, armed, act = self._inbox[0]
-            if event is not None and recorder.cause(event, armed) is None and recorder.awaits(event):
-                return
-            self._inbox.popleft()
-            try:
-                act()
-            except Exception as error:  # of a watcher or listener; the rest must still be heard
-                self.store.failed(error)

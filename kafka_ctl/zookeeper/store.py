@@ -42,6 +42,12 @@ class Children(NamedTuple):
     watch: bool = False
 
 
+class Made(NamedTuple):
+    """Whether a lab made this znode; asked by the store of a real ZooKeeper only."""
+
+    path: str
+
+
 class Create(NamedTuple):
     path: str
     data: bytes = b""
@@ -77,15 +83,15 @@ class Multi(NamedTuple):
         return self.ops[0].path if self.ops else "/"
 
 
-Op = Get | Exists | Children | Create | Set | Delete | Multi
+Op = Get | Exists | Children | Made | Create | Set | Delete | Multi
 
 
 class Result(NamedTuple):
     """The answer to one operation.
 
     `error` is None or ZooKeeper's code name. `value` is the data of a Get (bytes), the sorted names of
-    Children (list), the path made by Create (str, with its sequence number), and for Multi the tuple of
-    its parts' results. `stat` comes with Get, Exists, Children and Set.
+    Children (list), the answer to Made (bool), the path made by Create (str, with its sequence number), and
+    for Multi the tuple of its parts' results. `stat` comes with Get, Exists, Children, Made and Set.
     An Exists of a missing znode is no exception but a result with error NONODE, as in ZooKeeper.
     In a Multi that failed, the part that failed carries its error, the parts before it
     OK_ROLLED_BACK ("ROLLEDBACK") and those after it RUNTIMEINCONSISTENCY.
@@ -93,7 +99,7 @@ class Result(NamedTuple):
 
     op: Op | Check
     error: str | None = None
-    value: bytes | list[str] | str | tuple[Result, ...] | None = None
+    value: bytes | list[str] | bool | str | tuple[Result, ...] | None = None
     stat: Stat | None = None
 
     def checked(self) -> Result:

@@ -10,13 +10,16 @@ output:
 
 When standard input ends - because the parent closed it, or because it was itself killed, however hard -
 the server is killed and FOLDER removed. A pipe's end is noticed on every system, which is why it is a pipe.
+Forks of the parent hold the pipe too, and may outlive it: where there are forks, an orphan knows that it is one.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -56,9 +59,18 @@ class Supervisor:
             time.sleep(0.1)
 
 
+def end_with(parent: int, supervisor: Supervisor) -> None:
+    """Look every second whether somebody else has become our parent."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    supervisor.end()
+    os._exit(0)
+
+
 def main(folder: str, log: str, *command: str) -> None:
     """Obey orders from standard input until it ends; then nothing of the server is left."""
     supervisor = Supervisor(Path(folder), Path(log), list(command))
+    threading.Thread(target=end_with, args=(os.getppid(), supervisor), daemon=True).start()
     orders = {"start": supervisor.start, "state": supervisor.state, "kill": supervisor.kill}
     try:
         for line in sys.stdin:

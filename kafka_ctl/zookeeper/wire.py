@@ -1,4 +1,4 @@
-"""Kazoo, with four habits changed, and our operations in the terms of its protocol.
+"""Kazoo, with four habits changed.
 
 1. Kazoo hands answers and fired watches to two threads, so that one may overtake the other. Here both are
    handed on in the order the server sent them, straight from the thread that reads the connection.
@@ -8,7 +8,7 @@
 4. Kazoo waits a whole session timeout, shared among the hosts, for the answer to its greeting, which a server
    that is just starting may never give. Here it greets again after `GREETING_SECONDS`.
 
-Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in this file.
+Everything that leans on kazoo's inner parts (2.10 and 2.11 were read) is in this file and `protocol.py`.
 """
 
 from __future__ import annotations
@@ -21,57 +21,17 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ZookeeperError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import KazooState
 from kazoo.protocol.states import WatchedEvent as KazooEvent
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL
 
-from kafka_ctl.zookeeper.store import (
-    CONNECTED,
-    DISCONNECTED,
-    EXPIRED,
-    Check,
-    Children,
-    Create,
-    Delete,
-    Exists,
-    Get,
-    Multi,
-    Op,
-    Result,
-    Set,
-    Stat,
-)
+from kafka_ctl.zookeeper.protocol import EVERYBODYS, request
+from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, EXPIRED, Exists, Op
 
 Answered = Callable[[Exception | None, Any, int], None]
 """Called with an error or None, kazoo's response, and the zxid of the server's answer."""
-
-CODES = {
-    0: "ROLLEDBACK",
-    -2: "RUNTIMEINCONSISTENCY",
-    -4: "CONNECTIONLOSS",
-    -5: "MARSHALLINGERROR",
-    -6: "UNIMPLEMENTED",
-    -7: "OPERATIONTIMEOUT",
-    -8: "BADARGUMENTS",
-    -101: "NONODE",
-    -102: "NOAUTH",
-    -103: "BADVERSION",
-    -108: "NOCHILDRENFOREPHEMERALS",
-    -110: "NODEEXISTS",
-    -111: "NOTEMPTY",
-    -112: "SESSIONEXPIRED",
-    -114: "INVALIDACL",
-    -115: "AUTHFAILED",
-    -118: "SESSIONMOVED",
-    -119: "NOTREADONLY",
-    -122: "REQUESTTIMEOUT",
-    -125: "QUOTAEXCEEDED",
-    -127: "THROTTLEDOP",
-}
-"""ZooKeeper's error numbers (KeeperException.Code) and their names."""
 
 GREETING_SECONDS = 2.0
 """How long a server may take to answer a new connection before another one is tried."""
@@ -130,17 +90,30 @@ class Connection(KazooClient):
         timeout: float,
         on_event: Callable[[str, str], None],
         on_state: Callable[[str], None],
+        acl: list[ACL] = EVERYBODYS,
     ) -> None:
         retry = {"max_tries": -1, "delay": 0.05, "backoff": 1.5, "max_delay": 0.5}
         again = ",".join([hosts] * max(1, math.ceil(timeout / GREETING_SECONDS / len(hosts.split(",")))))
         super().__init__(again, timeout, handler=_DirectHandler(), connection_retry=retry, logger=_log)
-        self.servers, self._on_event, self._on_state = hosts, on_event, on_state
+        self.servers, self.acl, self._on_event, self._on_state = hosts, acl, on_event, on_state
         self._missing: set[str] = set()  # watched paths at which no znode was
         self._last_event: KazooEvent | None = None
         self._severed = False
+        self.granted = timeout
+        """The session timeout, in seconds, that the server has agreed to."""
+        self._connection._invoke = self._noting_timeout(self._connection._invoke)
         self.final_zxid = 0
         """The zxid of closing the session; 0 before, and when the server could not be reached."""
         self.add_listener(self._state_changed)
+
+    def _noting_timeout(self, invoke: Callable[..., Any]) -> Callable[..., Any]:
+        def invoked(timeout: float, request: Any, *more: Any) -> Any:
+            answer = invoke(timeout, request, *more)
+            if isinstance(request, wire.Connect):
+                self.granted = answer[0].time_out / 1000
+            return answer
+
+        return invoked
 
     def submit(self, op: Op, path: Callable[[str], str], answered: Answered) -> None:
         """Send one operation; `path` turns the operation's paths into the server's."""
@@ -152,7 +125,7 @@ class Connection(KazooClient):
             answered(answer.exception, answer.value, self.last_zxid)
 
         answer.rawlink(done)
-        self._call(_request(op, path, self._watched), answer)
+        self._call(request(op, path, self._watched, self.acl), answer)
 
     def shut(self) -> None:
         """Close the session, if the server can be reached, and free everything. May block for ten seconds."""
@@ -230,62 +203,3 @@ _EVENTS = {
     "CHANGED": "NodeDataChanged",
     "CHILD": "NodeChildrenChanged",
 }
-
-
-def _request(op: Op | Check, path: Callable[[str], str], watched: Callable[[KazooEvent], None]) -> Any:
-    """Our operation as kazoo's request."""
-    match op:
-        case Get():
-            return wire.GetData(path(op.path), watched if op.watch else None)
-        case Exists():
-            return wire.Exists(path(op.path), watched if op.watch else None)
-        case Children():
-            return wire.GetChildren2(path(op.path), watched if op.watch else None)
-        case Create():
-            flags = op.ephemeral * 1 + op.sequence * 2
-            return wire.Create(path(op.path), op.data, OPEN_ACL_UNSAFE, flags)
-        case Set():
-            return wire.SetData(path(op.path), op.data, op.version)
-        case Delete():
-            return wire.Delete(path(op.path), op.version)
-        case Check():
-            return wire.CheckVersion(path(op.path), op.version)
-        case Multi():
-            return wire.Transaction([_request(part, path, watched) for part in op.ops])
-
-
-def result(op: Op | Check, error: Exception | None, response: Any, path: Callable[[str], str]) -> Result:
-    """Kazoo's response as our result; `path` turns the server's paths into the operation's."""
-    if error is not None:
-        return Result(op, code_name(error))
-    match op:
-        case Get():
-            return Result(op, None, response[0] or b"", _stat(response[1]))
-        case Exists():
-            return Result(op, "NONODE") if response is None else Result(op, None, None, _stat(response))
-        case Children():
-            return Result(op, None, sorted(response[0]), _stat(response[1]))
-        case Create():
-            return Result(op, None, path(response))
-        case Set():
-            return Result(op, None, None, _stat(response))
-        case Multi():
-            parts = tuple(_part(part, answer, path) for part, answer in zip(op.ops, response, strict=True))
-            wrong = [part.error for part in parts if part.error not in (None, "ROLLEDBACK", "RUNTIMEINCONSISTENCY")]
-            return Result(op, wrong[0] if wrong else None, parts)
-        case _:
-            return Result(op)
-
-
-def _part(op: Op | Check, answer: Any, path: Callable[[str], str]) -> Result:
-    failed = isinstance(answer, Exception)
-    return result(op, answer if failed else None, None if failed else answer, path)
-
-
-def code_name(error: Exception) -> str:
-    """ZooKeeper's name for kazoo's exception."""
-    return CODES.get(error.code, "SYSTEMERROR") if isinstance(error, ZookeeperError) else "SYSTEMERROR"
-
-
-def _stat(kazoo: Any) -> Stat:
-    return Stat(kazoo.czxid, kazoo.mzxid, kazoo.version, kazoo.cversion, kazoo.ephemeralOwner, kazoo.numChildren)

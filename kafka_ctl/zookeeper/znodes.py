@@ -192,15 +192,15 @@ class TopicZNode:
         return encode_json(content)
 
     @staticmethod
-    def decode(data: bytes, topic: str = "T") -> dict[int, ReplicaAssignment]:
-        """Versions 1 to 3 as `{partition: ReplicaAssignment}`, ascending by partition."""
+    def decode(data: bytes, topic: str = "T", ascending: bool = True) -> dict[int, ReplicaAssignment]:
+        """Versions 1 to 3 as `{partition: ReplicaAssignment}`, ascending by partition or in the order of the znode."""
         fields = Fields.read(TopicZNode.path(topic), data, versions=(1, 2, 3))
         replicas = fields.replica_lists("partitions")
         adding = fields.replica_lists("adding_replicas", required=False)
         removing = fields.replica_lists("removing_replicas", required=False)
         return {
             p: ReplicaAssignment(all_of_p, adding.get(p, ()), removing.get(p, ()))
-            for p, all_of_p in sorted(replicas.items())
+            for p, all_of_p in (sorted(replicas.items()) if ascending else replicas.items())
         }
 
 

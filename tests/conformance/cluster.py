@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from kafka_ctl.zookeeper.server import EmbeddedServer
+from tests.conformance.proxy import Proxy, owner
 from tests.conformance.release import HERE, Release
 
 SESSION_SECONDS = 6.0
@@ -35,8 +38,21 @@ SETTINGS = {
     "log.index.size.max.bytes": 65536,
     "auto.create.topics.enable": "false",
     "zookeeper.connection.timeout.ms": 30000,
+    "replica.high.watermark.checkpoint.interval.ms": 500,
 }
-"""Small brokers; nothing here changes what a controller does."""
+"""Small brokers; nothing here changes what a controller does. High watermarks are written soon, as the kit's are."""
+
+ZOOKEEPER = "zookeeper"
+"""The other end of a broker's connection that is no broker."""
+
+
+class DidNotStart(RuntimeError):
+    """A broker has ended while it started; `why` is Kafka's exception."""
+
+    def __init__(self, id: int, why: str, log: str) -> None:
+        super().__init__(f"broker {id} did not start: {log}")
+        self.id, self.why = id, why
+
 
 FETCH_WAIT = 5000
 """Milliseconds a follower's fetch waits for messages (by default 500), so that few fall into a controlled shutdown.
@@ -58,14 +74,41 @@ class Process:
     """One broker: its configuration, its folder, and its process while it runs."""
 
     def __init__(self, id: int, folder: Path, properties: Mapping[str, Any]) -> None:
-        self.id, self.folder = id, folder
+        self.id, self.folder, self.properties = id, folder, dict(properties)
         self.running = self.paused = False
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir()
-        lines = [f"{key}={value}\n" for key, value in sorted(properties.items())]
-        (folder / "server.properties").write_text("".join(lines), encoding="ascii")
+
+    @property
+    def directories(self) -> list[Path]:
+        """The log directories; one that has failed is a file now, and its content lies beside it."""
+        return [Path(name) for name in self.properties["log.dirs"].split(",")]
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def fail_directory(self) -> None:
+        """Let the first log directory that works fail: a file stands in its place, so that nothing can be written."""
+        directory = next(each for each in self.directories if each.is_dir())
+        directory.rename(directory.with_suffix(".failed"))
+        directory.touch()
+
+    def content(self, directory: Path) -> Path:
+        """Where the content of a log directory lies, also when it has failed."""
+        return directory if directory.is_dir() else directory.with_suffix(".failed")
+
+    def _mend(self) -> None:
+        for directory in self.directories:
+            if directory.is_file():
+                directory.unlink()
+                directory.with_suffix(".failed").rename(directory)
 
     def start(self, release: Release) -> None:
+        self._mend()
+        lines = [f"{key}={value}\n" for key, value in sorted(self.properties.items())]
+        (self.folder / "server.properties").write_text("".join(lines), encoding="utf-8")
         command = release.java("kafka.Kafka", str(self.folder / "server.properties"), logs=self.folder)
         with (self.folder / "output").open("ab") as output:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
@@ -93,6 +136,11 @@ class Process:
         path = self.folder / name
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
+    def why_ended(self) -> str:
+        """The exception of Kafka's that its log last names as fatal, without `Exception`."""
+        fatal = re.findall(r"^kafka\.common\.(\w+)Exception", self.log("server.log"), re.MULTILINE)
+        return str(fatal[-1]) if fatal else ""
+
     def times_ready(self) -> int:
         """How often its log says that it has started."""
         return self.log("server.log").count(" started (kafka.server.KafkaServer)")
@@ -101,12 +149,31 @@ class Process:
 class Cluster:
     """ZooKeeper and the brokers of one story; a context manager that leaves nothing behind."""
 
-    def __init__(self, release: Release, brokers: Sequence[int], config: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        release: Release,
+        brokers: Sequence[int] | Mapping[int, str | None],
+        config: Mapping[str, Any],
+        *,
+        directories: int = 1,
+        cuts: bool = False,
+        records: bool = False,
+    ) -> None:
+        """`directories`: how many log directories a broker has; `cuts`: whether its connections can be cut; `records`:
+        whether followers are to hear soon of records and high watermarks."""
         self.release = release
         self.folder = Path(tempfile.mkdtemp(prefix="kafka-ctl-conformance-"))
         self.zookeeper = EmbeddedServer()
-        self._ids, self._config = list(brokers), config
+        self._racks: dict[int, str | None] = dict(brokers if isinstance(brokers, Mapping) else dict.fromkeys(brokers))
+        self.config, self._directories, self._cuts, self.records = config, directories, cuts, records
         self.brokers: dict[int, Process] = {}
+        self._proxies: dict[Any, Proxy] = {}
+        """By broker the one before its port, and by (broker, ZOOKEEPER) the one on its way to ZooKeeper."""
+        self.zookeeper_up = True
+        self.cut_off: set[int] = set()
+        """Brokers that are cut from ZooKeeper: they are not registered, and may go on as followers or not."""
+        self.pauses: dict[int, float] = {}
+        """When brokers go on that stand still for a while."""
 
     def __enter__(self) -> Cluster:
         from kazoo.client import KazooClient
@@ -115,8 +182,8 @@ class Cluster:
             self.zookeeper.start()
             self.zk = KazooClient(self.zookeeper.address)
             self.zk.start(timeout=30)
-            for id, port in zip(self._ids, _free_ports(len(self._ids)), strict=True):
-                self.brokers[id] = Process(id, self.folder / str(id), self._properties(id, port))
+            for id, port in zip(self._racks, _free_ports(len(self._racks)), strict=True):
+                self._add(id, port, self._racks[id])
         except BaseException:
             self.__exit__()
             raise
@@ -125,6 +192,8 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         for broker in self.brokers.values():
             broker.end()
+        for proxy in self._proxies.values():
+            proxy.close()
         if hasattr(self, "zk"):
             self.zk.stop()
             self.zk.close()
@@ -134,21 +203,50 @@ class Cluster:
         else:
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _properties(self, id: int, port: int) -> dict[str, Any]:
-        told = {k: str(v).lower() if isinstance(v, bool) else v for k, v in self._config.items()}
-        longest = min(FETCH_WAIT, self._config.get("replica.lag.time.max.ms", 2 * FETCH_WAIT) // 2)
-        longest = 500 if self.release.generation == "0.10" else longest
+    def _properties(self, id: int, port: int, rack: str | None, folder: Path) -> dict[str, Any]:
+        told = {k: str(v).lower() if isinstance(v, bool) else v for k, v in self.config.items()}
+        longest = min(FETCH_WAIT, self.config.get("replica.lag.time.max.ms", 2 * FETCH_WAIT) // 2)
+        longest = 500 if self.release.generation == "0.10" or self.records else longest
+        names = ["data"] if self._directories == 1 else [f"d{number}" for number in range(self._directories)]
+        own: dict[str, Any] = {"broker.id": id} if id >= 0 else {}
+        own |= {"broker.rack": rack} if rack else {}
+        zookeeper = self.zookeeper.address
+        if self._cuts:
+            self._proxies[id] = Proxy(port, self._whose)
+            self._proxies[id, ZOOKEEPER] = way = Proxy(self.zookeeper.port, lambda *_: id)
+            own["advertised.listeners"] = f"PLAINTEXT://127.0.0.1:{self._proxies[id].port}"
+            zookeeper = f"127.0.0.1:{way.port}"
         return (
             SETTINGS
             | told
             | {
-                "broker.id": id,
                 "replica.fetch.wait.max.ms": longest,
                 "listeners": f"PLAINTEXT://127.0.0.1:{port}",
-                "zookeeper.connect": self.zookeeper.address,
-                "log.dirs": str(self.folder / str(id) / "data"),
+                "zookeeper.connect": zookeeper,
+                "log.dirs": ",".join(str(folder / name) for name in names),
             }
+            | own
         )
+
+    def _whose(self, near: int, far: int) -> Any:
+        return owner(near, far, {id: broker.pid for id, broker in self.brokers.items() if broker.running})
+
+    def add(self, id: int, rack: str | None = None) -> None:
+        """One more broker, not started yet; an id below 0 keeps the place of one that ZooKeeper gives out."""
+        self._add(id, *_free_ports(1), rack)
+
+    def _add(self, id: int, port: int, rack: str | None) -> None:
+        folder = self.folder / (str(id) if id >= 0 else f"unnamed{len(self.brokers)}")
+        self.brokers[id] = Process(id, folder, self._properties(id, port, rack, folder))
+
+    def rename(self, id: int) -> int:
+        """Call a broker by the id that it has found for itself; returns it."""
+        broker = self.brokers[id]
+        said = broker.directories[0] / "meta.properties"
+        found = dict(line.partition("=")[::2] for line in said.read_text(encoding="utf-8").splitlines())["broker.id"]
+        broker.id = int(found)
+        self.brokers = {each.id: each for each in self.brokers.values()}
+        return broker.id
 
     @property
     def up(self) -> list[int]:
@@ -164,27 +262,79 @@ class Cluster:
         broker.start(self.release)
         wait(lambda: broker.died or broker.times_ready() > before, f"broker {id} to start")
         if broker.died:
-            raise RuntimeError(
-                f"broker {id} did not start: {broker.log('server.log')[-2000:]}{broker.log('output')[-2000:]}"
-            )
+            broker.end()
+            raise DidNotStart(id, broker.why_ended(), broker.log("server.log")[-2000:] + broker.log("output")[-2000:])
 
     def kill(self, id: int, bystanders: Sequence[int] = ()) -> None:
         """kill -9, then wait until its session is over; `bystanders` stand still in the moment when it is."""
         self.brokers[id].end(signal.SIGKILL)
+        self.outlive(id, bystanders)
+
+    def outlive(self, id: int, bystanders: Sequence[int], soon: bool = False) -> None:
+        """Wait until a session is over; `bystanders` stand still in the moment when it is, or from now on if `soon`."""
         if bystanders:
-            half = time.monotonic() + SESSION_SECONDS / 2
+            half = time.monotonic() + (0 if soon else self.session_seconds / 2)
             wait(lambda: time.monotonic() > half, "half a session")
-            for other in bystanders:
-                self.pause(other)
-            wait(lambda: id not in self.registered() and self.read("/controller") is not None, "a new controller")
-            for other in bystanders:
-                self.resume(other)
+            with self.standing_still(bystanders):
+                wait(lambda: id not in self.registered() and self.read("/controller") is not None, "a new controller")
         self._wait_unregistered(id)
+
+    @contextmanager
+    def standing_still(self, brokers: Sequence[int]) -> Iterator[None]:
+        """Let processes stand still for a moment."""
+        still = [id for id in brokers if not self.brokers[id].paused]
+        for id in still:
+            self.pause(id)
+        yield
+        for id in still:
+            self.resume(id)
+
+    @property
+    def session_seconds(self) -> float:
+        return float(self.config.get("zookeeper.session.timeout.ms", SESSION_SECONDS * 1000)) / 1000
+
+    def close_session(self, id: int) -> None:
+        """End a broker's session with ZooKeeper, by its id, as if it had timed out."""
+        from kazoo.client import KazooClient
+
+        stat = self.zk.exists(f"/brokers/ids/{id}")
+        other = KazooClient(self.zookeeper.address, client_id=(stat.ephemeralOwner, _password(stat.ephemeralOwner)))
+        other.start(timeout=30)
+        other.stop()
+        other.close()
+
+    def cut(self, one: Any, other: Any) -> None:
+        """Break the connections between two brokers, or between a broker and ZooKeeper, until `heal`."""
+        self.cut_off |= {one, other} - {ZOOKEEPER} if ZOOKEEPER in (one, other) else set()
+        for source, target in ((one, other), (other, one)):
+            if source != ZOOKEEPER:
+                self._proxies[(source, ZOOKEEPER) if target == ZOOKEEPER else target].cut(source)
+
+    def heal(self) -> None:
+        """End all cuts."""
+        self.cut_off.clear()
+        for proxy in self._proxies.values():
+            proxy.heal()
+
+    def stop_zookeeper(self) -> None:
+        """Kill the server; its data stays."""
+        self.zookeeper.kill()
+        self.zookeeper_up = False
+
+    def start_zookeeper(self) -> None:
+        """The same server again, on the same port: sessions go on, with a full timeout from now."""
+        self.zookeeper.restart()
+        wait(lambda: bool(self.zk.connected), "our own session with ZooKeeper")
+        self.zookeeper_up = True
 
     def shutdown(self, id: int) -> None:
         """SIGTERM: the broker leaves by controlled shutdown."""
         self.brokers[id].end(signal.SIGTERM)
         self._wait_unregistered(id)
+
+    def ask_to_leave(self, id: int) -> None:
+        """SIGTERM, without waiting for what comes of it."""
+        self.brokers[id].send(signal.SIGTERM)
 
     def _wait_unregistered(self, id: int) -> None:
         wait(lambda: id not in self.registered(), f"broker {id} to leave /brokers/ids")
@@ -197,9 +347,34 @@ class Cluster:
         self.brokers[id].send(signal.SIGCONT)
         self.brokers[id].paused = False
 
+    def pause_for(self, id: int, seconds: float, bystanders: Sequence[int]) -> None:
+        """Let a broker stand still for so long, see `resume_due`; others do so in the moment its session is over."""
+        self.pause(id)
+        self.pauses[id] = time.monotonic() + seconds
+        if bystanders and seconds > self.session_seconds:
+            self.outlive(id, bystanders)
+
+    def resume_due(self) -> bool:
+        """Let those go on whose time has come; whether there were any."""
+        due = [id for id, until in self.pauses.items() if until <= time.monotonic()]
+        for id in due:
+            del self.pauses[id]
+            if self.brokers[id].running:
+                self.resume(id)
+        return bool(due)
+
     def registered(self) -> list[int]:
         """The brokers under `/brokers/ids`."""
         return sorted(map(int, self.children("/brokers/ids")))
+
+    def failed(self, topic: str, number: int) -> set[int]:
+        """The brokers whose copy of a partition lies in a log directory that has failed."""
+        return {
+            id
+            for id, broker in self.brokers.items()
+            for directory in broker.directories
+            if directory.is_file() and (broker.content(directory) / f"{topic}-{number}").exists()
+        }
 
     # ZooKeeper
 
@@ -259,10 +434,11 @@ class Cluster:
     @property
     def bootstrap(self) -> str:
         """Where the running brokers listen."""
-        from kafka_ctl.zookeeper.znodes import BrokerIdZNode
+        return ",".join(f"127.0.0.1:{self.port(id)}" for id in self.up)
 
-        found = [BrokerIdZNode.decode(self.read(BrokerIdZNode.path(id)) or b"", id) for id in self.up]
-        return ",".join(f"{b.host}:{b.port}" for b in found)
+    def port(self, id: int) -> int:
+        """Where a broker listens, without a proxy."""
+        return int(self.brokers[id].properties["listeners"].rpartition(":")[2])
 
 
 def _free_ports(count: int) -> list[int]:
@@ -274,3 +450,15 @@ def _free_ports(count: int) -> list[int]:
     finally:
         for probe in probes:
             probe.close()
+
+
+def _password(session: int) -> bytes:
+    """What a client must know to go on with a session: drawn by java.util.Random, seeded by the session's id.
+
+    ZooKeeper 3.9: server/ZooKeeperServer.java, generatePasswd
+    """
+    drawn, state = b"", (session ^ 0xB3415C00 ^ 0x5DEECE66D) & (2**48 - 1)
+    while len(drawn) < 16:
+        state = (state * 0x5DEECE66D + 0xB) & (2**48 - 1)
+        drawn += (state >> 16).to_bytes(4, "little")
+    return drawn

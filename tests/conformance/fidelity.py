@@ -20,6 +20,77 @@ PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tests/conformance/fidelity.py: -->\n", "<!-- end -->\n"
 RECORDED = ("0.10", "2.0", "2.4")
 
+EPOCH_UNKNOWN = (
+    "a broker cut off from ZooKeeper goes on fetching with the leader epoch it knows, and enters the ISR again; "
+    "the kit's leaders answer only followers that know theirs, as Kafka's do since 2.1 (KIP-320)"
+)
+KNOWN_DIFFERENT: dict[tuple[str, str], str] = {
+    ("0.10", "cut_from_zookeeper"): EPOCH_UNKNOWN,
+    ("2.0", "cut_from_zookeeper"): EPOCH_UNKNOWN,
+}
+"""By (generation, story): what the kit does not do yet as Kafka does. A test fails when one becomes exact."""
+
+NOT_RECORDED: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("0.10", "records_diverge_unclean"),
+        ("2.0", "records_diverge_unclean"),
+        ("2.4", "records_diverge_unclean"),
+        ("0.10", "records_kept_clean"),
+        ("2.0", "records_kept_clean"),
+        ("2.4", "records_kept_clean"),
+        ("0.10", "controller_expired"),
+        ("2.0", "controller_expired"),
+        ("2.4", "controller_expired"),
+        ("0.10", "broker_paused"),
+        ("2.0", "broker_paused"),
+        ("2.4", "broker_paused"),
+        ("0.10", "controller_bounced"),
+        ("2.0", "controller_bounced"),
+        ("2.4", "controller_bounced"),
+        ("0.10", "isr_version_conflict"),
+        ("2.0", "isr_version_conflict"),
+        ("2.4", "isr_version_conflict"),
+        ("0.10", "topic_written_by_hand"),
+        ("2.0", "topic_written_by_hand"),
+        ("2.4", "topic_written_by_hand"),
+        ("2.0", "log_dir_last"),
+        ("2.4", "log_dir_last"),
+        ("0.10", "reassign_throttled"),
+        ("2.0", "reassign_throttled"),
+        ("2.4", "reassign_throttled"),
+        ("0.10", "at_once"),
+        ("2.0", "at_once"),
+        ("2.4", "at_once"),
+        ("0.10", "zookeeper_outage_death"),
+        ("2.0", "zookeeper_outage_death"),
+        ("2.4", "zookeeper_outage_death"),
+        ("0.10", "cut_between_brokers"),
+        ("2.0", "cut_between_brokers"),
+        ("2.4", "cut_between_brokers"),
+        ("0.10", "cut_controller_from_zookeeper"),
+        ("2.0", "cut_controller_from_zookeeper"),
+        ("2.4", "cut_controller_from_zookeeper"),
+        ("0.10", "shutdown_racing_failover"),
+        ("2.0", "shutdown_racing_failover"),
+        ("0.10", "rebalance_at_limit"),
+        ("2.0", "rebalance_at_limit"),
+        ("2.4", "rebalance_at_limit"),
+        ("0.10", "rebalance_over_limit"),
+        ("2.0", "rebalance_over_limit"),
+        ("2.4", "rebalance_over_limit"),
+        ("0.10", "ids_generated"),
+        ("2.0", "ids_generated"),
+        ("2.4", "ids_generated"),
+        ("0.10", "ids_between_directories"),
+        ("2.0", "ids_between_directories"),
+        ("2.4", "ids_between_directories"),
+        ("0.10", "six_brokers"),
+        ("2.0", "six_brokers"),
+        ("2.4", "six_brokers"),
+    }
+)
+"""(generation, story): those that the recorder can play, but of which there is no recording yet."""
+
 
 def golden_files() -> list[tuple[str, str]]:
     """Every recording as (generation, story)."""
@@ -49,11 +120,26 @@ def replayed(generation: str, story: str) -> str:
 
 def outcome(generation: str, story: str) -> str:
     """`exact`, `differs`, `not yet` or, without a recording, `-`."""
+    if (generation, story) in NOT_RECORDED:
+        return "not recorded"
     if (generation, story) not in golden_files():
         return "-"
     if missing(generation, story):
         return "not yet"
     return "exact" if replayed(generation, story) == golden(generation, story) else "differs"
+
+
+def counts() -> str:
+    """How many recordings there are and how many of them are exact, as a sentence; then what the others differ in."""
+    outcomes = {each: outcome(*each) for each in golden_files()}
+    exact = sum(result == "exact" for result in outcomes.values())
+    text = f"{len(outcomes)} recordings of {len({story for _, story in outcomes})} stories: {exact} exact.\n"
+    different = [
+        f"- {story} in {g}: {KNOWN_DIFFERENT.get((g, story), '?')}"
+        for g, story in outcomes
+        if outcomes[g, story] != "exact"
+    ]
+    return text + ("\nWhat differs:\n\n" + "\n".join(different) + "\n" if different else "")
 
 
 def table() -> str:
@@ -68,7 +154,7 @@ def table() -> str:
 def page() -> str:
     """The page with a fresh table."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n{table()}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{counts()}\n{table()}\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

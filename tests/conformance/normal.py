@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any
 
 from kafka_ctl.table import short
+from kafka_ctl.trace import SET
 from kafka_ctl.zookeeper.znodes import ControllerZNode, TopicPartitionStateZNode
 
 FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
@@ -64,6 +65,8 @@ def _in_isr_changes(told: Sequence[Fact]) -> bool:
 def _facts(item: Any, generation: str) -> list[Fact]:
     fields = FIELDS.get(generation, FIELDS[""])
     match item.kind:
+        case "partition" | "replica" if item.action == SET:
+            return []  # Kafka logs no line for the states with which a new controller begins
         case "partition":
             text = _move(f"partition {item.topic}-{item.partition}", item)
             if item.action != "refuse":

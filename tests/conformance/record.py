@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import json
+import logging
 import signal
 import sys
 import time
@@ -15,16 +15,21 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from kafka_ctl import Lab
 from kafka_ctl.lab import story as stories_language
+from kafka_ctl.lab.description import Description
 from kafka_ctl.lab.settings import parse_brokers
 from kafka_ctl.lab.story import Command
-from tests.conformance import normal
+from tests.conformance import normal, truth
 from tests.conformance.cluster import Cluster
+from tests.conformance.playing import COMMANDS, Player, Unplayable, check
 from tests.conformance.release import HERE, RELEASES, Release
-from tests.conformance.stories import STORIES, Story
+from tests.conformance.stories import STORIES
+from tests.conformance.story import Story, blocks
 from tests.conformance.watcher import Watcher
 
 GOLDEN = HERE / "golden"
+WRITER = "tests/conformance/record.py"
 ATTEMPTS = 12
 """How often a story is tried until its races end as expected."""
 
@@ -37,33 +42,36 @@ def path(story: str, generation: str) -> Path:
     return GOLDEN / generation / f"{story}.txt"
 
 
-class Recorder:
-    """Plays one story against one cluster."""
+class Recorder(Player):
+    """Plays one story against one cluster and writes down what each of its commands led to."""
 
-    def __init__(self, cluster: Cluster, generation: str) -> None:
-        self.cluster, self.generation = cluster, generation
-        self.watcher = Watcher(cluster)
-        self.lagging: tuple[int, ...] = ()
-        self.leaving = False
-        """Whether the present command is a controlled shutdown."""
-        self.order: list[int] = []
-        """The running brokers, longest first."""
-        self.tree: dict[str, tuple[bytes, int]] = {}
-        self.zookeeper = ("--zookeeper", cluster.zookeeper.address)
+    def __init__(self, cluster: Cluster, generation: str, kinds: Sequence[str] = ()) -> None:
+        super().__init__(cluster, generation)
+        self.watcher, self.kinds = Watcher(cluster), kinds
+        self.held: truth.Holding = {}
+        if "records" in kinds:
+            self.watcher.held = lambda: truth.logs(cluster, self.produced)
 
-    def open(self) -> str:
+    def open(self, description: Description | None = None, winner: int = -1) -> str:
         """Start the brokers one after the other; what that led to."""
-        return self._observe(lambda: [self.start(id) for id in self.cluster.brokers])
+        if description is None:
+            return self._observe(lambda: [self.start(id) for id in list(self.cluster.brokers)])
+        return self._observe(lambda: self.open_described(description, winner))
 
     def play(self, command: Command) -> str:
         """Carry out one command; what it led to."""
-        return self._observe(lambda: getattr(self, command.name)(*command.args, **command.kwargs))
+        return self._observe(lambda: self.act(command))
+
+    def act(self, command: Command, waits: bool = True) -> None:
+        """Carry out one command; a kill that is not waited for leaves the session to run out."""
+        more = {} if waits or command.name != "kill" else {"waits": False}
+        COMMANDS[command.name](self, *command.args, **command.kwargs, **more)
 
     def _observe(self, act: Callable[[], Any]) -> str:
         lagging = self.lagging
         act()
         self.watcher.settle(self.lagging)
-        expected, now = self.order[0], normal.controller(self.tree_now())
+        expected, now = self.order[0] if self.order else None, normal.controller(self.tree_now())
         if now not in (expected, normal.controller(self.tree)):
             raise OtherOrder(f"broker {now} became controller, and not {expected}")
         tree, lines = self.tree_now(), self.watcher.lines()
@@ -72,108 +80,68 @@ class Recorder:
         answered = self.watcher.answered()
         if self.leaving and any(line.action == "isr_changes" for line in lines):
             raise OtherOrder("a last fetch of the broker that left brought it back into an ISR")
-        self.leaving = False
-        told = normal.facts(lines, self.generation)
+        told = self.said + normal.facts(lines, self.generation)
         told += normal.changed_states(self.tree, tree) + normal.changed_wishes(self.tree, tree)
-        steady = [b for b in self.cluster.up if b not in (*lagging, *self.lagging)]
+        steady = [b for b in self.cluster.up if b not in (*lagging, *self.lagging, *self.disturbed)]
         told += normal.wire({b: answered[b] for b in steady}, lines)
-        self.tree = tree
+        told += self._truth([b for b in sorted(self.cluster.up) if b not in self.lagging])
+        self.tree, self.said, self.leaving, self.disturbed = tree, [], False, set()
         return "".join(f"{line}\n" for line in told)
 
+    def _truth(self, steady: Sequence[int]) -> list[str]:
+        """What brokers hold now and did not hold before."""
+        if not self.kinds:
+            return []
+        before = self.held
+        self.held = truth.of_cluster(self.kinds, self.cluster, self.produced, steady, self.watcher.following)
+        return truth.changed(before, self.held)
+
     def tree_now(self) -> dict[str, tuple[bytes, int]]:
-        return self.cluster.tree()
-
-    # Commands
-
-    def start(self, id: int) -> None:
-        self.cluster.start(id)
-        self.order.append(id)
-
-    def kill(self, id: int) -> None:
-        """Kill -9. While the session of a controller runs out, everybody but its successor stands still."""
-        was_controller = normal.controller(self.tree) == id
-        self.order.remove(id)
-        self.cluster.kill(id, self.order[1:] if was_controller else ())
-
-    def shutdown(self, id: int) -> None:
-        self.order.remove(id)
-        self.cluster.shutdown(id)
-        self.leaving = True
-
-    def lag(self, broker: int, topic: str, partition: int) -> None:
-        """A follower falls behind when its process stands still while messages arrive."""
-        self.cluster.pause(broker)
-        self.lagging = (*self.lagging, broker)
-        self.cluster.tool(
-            "kafka.tools.ConsoleProducer", "--broker-list", self.cluster.bootstrap, "--topic", topic, stdin="a\nb\nc\n"
-        )
-
-    def catch_up(self, broker: int) -> None:
-        self.cluster.resume(broker)
-        self.lagging = tuple(b for b in self.lagging if b != broker)
-
-    def run_for(self, seconds: float) -> None:
-        """Time itself is the story here."""
-        time.sleep(seconds)
-
-    def create_topic(self, topic: str, assignment: dict[str, list[int]], config: dict[str, Any] | None = None) -> None:
-        replicas = ",".join(":".join(map(str, assignment[str(p)])) for p in range(len(assignment)))
-        settings = [word for k, v in (config or {}).items() for word in ("--config", f"{k}={str(v).lower()}")]
-        self._topics("--create", "--topic", topic, "--replica-assignment", replicas, *settings)
-
-    def add_partitions(self, topic: str, total: int) -> None:
-        self._topics("--alter", "--topic", topic, "--partitions", str(total))
-
-    def delete_topic(self, topic: str) -> None:
-        self._topics("--delete", "--topic", topic)
-
-    def _topics(self, *arguments: str) -> None:
-        self.cluster.tool("kafka.admin.TopicCommand", *self.zookeeper, *arguments)
-
-    def reassign(self, targets: dict[str, list[int]]) -> None:
-        """The tool since 1.0 refuses brokers that are down; the controller does not: then we write what it writes."""
-        partitions = [_partition(name) | {"replicas": replicas} for name, replicas in targets.items()]
-        moves = {"version": 1, "partitions": partitions}
-        if {broker for replicas in targets.values() for broker in replicas} <= set(self.cluster.up):
-            file = self.cluster.write_json("moves.json", moves)
-            said = self.cluster.tool(
-                "kafka.admin.ReassignPartitionsCommand", *self.zookeeper, "--reassignment-json-file", file, "--execute"
-            )
-            if "Successfully started" not in said:
-                raise RuntimeError(f"reassign {targets}: {said}")
-        else:
-            self.cluster.zk.create("/admin/reassign_partitions", json.dumps(moves, separators=(",", ":")).encode())
-
-    def cancel_reassignment(self, partitions: list[str]) -> None:
-        """Kafka 2.4's tools cannot; its admin client can."""
-        self.cluster.source("CancelReassignment.java", self.cluster.bootstrap, *partitions)
-
-    def elect_preferred(self, partitions: list[str]) -> None:
-        file = self.cluster.write_json("elect.json", {"partitions": [_partition(name) for name in partitions]})
-        self.cluster.tool(
-            "kafka.admin.PreferredReplicaLeaderElectionCommand", *self.zookeeper, "--path-to-json-file", file
-        )
-
-
-def _partition(name: str) -> dict[str, Any]:
-    topic, _, number = name.rpartition("-")
-    return {"topic": topic, "partition": int(number)}
+        """What ZooKeeper holds; while it is down, what it last held."""
+        return self.cluster.tree() if self.cluster.zookeeper_up else self.tree
 
 
 def record(story: Story, release: Release) -> str:
-    """Play a story on a new cluster and return its golden text."""
+    """Play a story on a new cluster and return its golden text; Unplayable for what cannot be played as it is asked."""
     text = story.text(release.generation)
     opening, *commands = stories_language.parse(text)
-    brokers = list(parse_brokers(opening.kwargs["brokers"]))
-    head = f"# {story.about}\n# Recorded from Kafka {release.kafka} by tests/conformance/record.py; not to be edited.\n"
-    with Cluster(release, brokers, opening.kwargs["config"]) as cluster:
-        recorder = Recorder(cluster, release.generation)
-        parts = [f"{head}{text.splitlines()[0]}\n----\n{recorder.open()}"]
-        for line, command in zip(text.splitlines()[1:], commands, strict=True):
-            parts.append(f"{line}\n----\n{recorder.play(command)}")
+    check(opening, commands)
+    given = stories_language.opening(opening)
+    kinds = truth.asked(story.asks, commands)
+    with Cluster(
+        release,
+        parse_brokers(given["brokers"]),
+        given.get("config", {}),
+        directories=2 if "log_dirs" in kinds or any(command.name == "set_meta" for command in commands) else 1,
+        cuts=any(command.name == "disconnect" for command in commands),
+        records="records" in kinds,
+    ) as cluster:
+        recorder = Recorder(cluster, release.generation, kinds)
+        lines = text.splitlines()
+        head = f"# {story.about}\n# Recorded from Kafka {release.kafka} by {WRITER}; not to be edited.\n"
+        parts = [f"{head}{story.asks}{lines[0]}\n----\n{recorder.open(*_described(given))}"]
+        for block in blocks(lines[1:]):
+            inside = list(stories_language.parse("\n".join(block)))
+
+            def act(inside: list[Command] = inside) -> None:
+                for command in inside[:-1]:
+                    recorder.act(command, waits=False)
+                recorder.act(inside[-1])
+
+            asked = "\n".join(block)
+            parts.append(f"{asked}\n----\n{recorder._observe(act)}")
         znodes = "".join(f"{line}\n" for line in normal.znodes(recorder.tree))
         parts.append(f"settle\n----\n{znodes}")
     return "\n".join(parts)
+
+
+def _described(given: dict[str, Any]) -> tuple[Description, int] | tuple[()]:
+    """The description in a story's first line, and who becomes controller when the kit begins with it."""
+    if "described" not in given:
+        return ()
+    with Lab(**given) as lab:
+        assert lab.controller is not None
+        return given["described"], lab.controller.id
 
 
 def attempt(story: Story, release: Release) -> str:
@@ -194,6 +162,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     if unknown := set(given.story) - set(STORIES):
         parser.error(f"no story {sorted(unknown)}; there are {', '.join(STORIES)}")
+    logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # which tells of each attempt while ZooKeeper is down
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no broker is left behind
     release, wrong = RELEASES[given.generation], 0
     for story in STORIES.values():
@@ -202,7 +171,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         start = time.monotonic()
         try:
             text = attempt(story, release)
-        except RuntimeError as error:
+        except (RuntimeError, Unplayable) as error:
             print(f"{story.name}: FAILED: {error}", flush=True)
             wrong += 1
             continue

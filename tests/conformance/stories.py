@@ -7,46 +7,12 @@ which another one was quicker is made again.
 
 from __future__ import annotations
 
-import shlex
-from typing import NamedTuple
+from tests.conformance.story import CLEAN, SEED, UNCLEAN, Story
+from tests.conformance.troubles import TROUBLES
 
-SEED = 18883
-"""The seed under which the brokers of a lab come up in ascending order, well apart."""
+__all__ = ["CLEAN", "SEED", "STORIES", "UNCLEAN", "Story"]
 
-
-class Story(NamedTuple):
-    """A story's name, what happens in it, its first line without generation and seed, and its commands."""
-
-    name: str
-    about: str
-    lab: str
-    commands: str
-
-    generations: tuple[str, ...] = ("0.10", "2.0", "2.4")
-
-    def text(self, generation: str) -> str:
-        """The story as the lab reads it."""
-        head, *settings = self.lab.split(" config=")
-        inside = settings[0].strip("{}") if settings else ""
-        config = (
-            "{"
-            + ",".join(filter(None, ['"auto.leader.rebalance.enable":false' * ("auto" not in inside), inside]))
-            + "}"
-        )
-        lines = [f"{head} generation={generation} seed={SEED} config={config}", *self.commands.strip().splitlines()]
-        return "".join(" ".join(map(_quoted, line.split())) + "\n" for line in lines)
-
-
-def _quoted(word: str) -> str:
-    """A word of a command, its JSON within quotation marks of the story's language."""
-    name, equals, value = word.partition("=")
-    return f"{name}={shlex.quote(value)}" if equals and name.isidentifier() else shlex.quote(word)
-
-
-UNCLEAN = 'config={"unclean.leader.election.enable":true}'
-CLEAN = 'config={"unclean.leader.election.enable":false}'
-
-STORIES = {s.name: s for s in (
+MECHANISMS = (
     Story("first_election", "Three brokers start, the first becomes controller, and a topic gets leaders.",
           "lab brokers=3", """
 create_topic orders assignment={"0":[1,2,3],"1":[2,3,1],"2":[3,1,2]}
@@ -233,6 +199,41 @@ create_topic orders assignment={"0":[3,1,2],"1":[1,2,3]}
 kill 3
 elect_preferred ["orders-0"]
 """),
+    Story("shutdown_cannot_hand_over", "One broker is dead; another leaves that cannot hand over all that it leads.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,2],"1":[3,1]}
+kill 2
+shutdown 3
+start 3
+start 2
+"""),
+    Story("shutdown_several_topics", "A broker leaves again and again, as topics come and go and the controller dies.",
+          'lab brokers=4 config={"delete.topic.enable":true}', """
+create_topic orders assignment={"0":[3,2],"1":[3,2],"2":[3,2]}
+create_topic payments assignment={"0":[3,2]}
+shutdown 3
+start 3
+create_topic users assignment={"0":[4,1],"1":[1,4]}
+elect_preferred ["orders-0","orders-1","orders-2","payments-0"]
+shutdown 3
+start 3
+delete_topic users
+elect_preferred ["orders-0","orders-1","orders-2","payments-0"]
+shutdown 3
+start 3
+kill 1
+elect_preferred ["orders-0","orders-1","orders-2","payments-0"]
+shutdown 3
+"""),
+    Story("rebalance_several_topics", "A broker returns and gets the leaderships of several topics back, one by one.",
+          'lab brokers=3 config={"auto.leader.rebalance.enable":true,"leader.imbalance.check.interval.seconds":60}', """
+create_topic orders assignment={"0":[3,1],"1":[3,1],"2":[3,1],"3":[3,1],"4":[3,1],"5":[3,1]}
+create_topic payments assignment={"0":[3,1],"1":[3,1],"2":[3,1]}
+create_topic users assignment={"0":[1,2]}
+kill 3
+start 3
+run_for 60
+"""),
     Story("automatic_rebalance", "A broker returns and the controller gives its leaderships back by itself.",
           'lab brokers=3 config={"auto.leader.rebalance.enable":true,"leader.imbalance.check.interval.seconds":60}', """
 create_topic orders assignment={"0":[3,1,2],"1":[1,2,3],"2":[3,2,1]}
@@ -240,5 +241,8 @@ kill 3
 start 3
 run_for 60
 """),
-)}  # fmt: skip
-"""By name, in the order in which the mechanisms are met."""
+)  # fmt: skip
+"""In the order in which the mechanisms are met."""
+
+STORIES = {story.name: story for story in (*MECHANISMS, *TROUBLES)}
+"""By name."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from kafka_ctl.history.logline import Line, parse_lines
 from kafka_ctl.zookeeper.znodes import ControllerZNode, ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
-from tests.conformance.cluster import Cluster, wait
+from tests.conformance.cluster import LIMIT, Cluster, wait
 
-STILL = 1.0
+STILL = 2.0
 """Seconds without a new line in any log that count as quiet."""
+
+STUCK = 30.0
+"""Seconds after which what has not moved stays as it is: longer than each of Kafka's timers that a story meets."""
 
 ANNOUNCED = 8.0
 """Seconds after which a leader has told the controller of a changed ISR: it looks every 2.5 s, and waits for 5 s."""
@@ -27,6 +31,11 @@ CONTROL = {
 }
 """The controller's requests, as Kafka 0.10 and later ones name them in a request header."""
 
+ADDED = re.compile(r"([\w.-]+-\d+), initOffset -?\d+ to broker BrokerEndPoint\((?:id=)?(\d+)")
+ADDED_24 = re.compile(r"Added fetcher to broker BrokerEndPoint\(id=(\d+),.*? for partitions \w+\((.*)\)")
+REMOVED = re.compile(r"Removed fetcher for partitions (.*) \(kafka")
+PARTITION = re.compile(r"([\w.-]+)-(\d+)")
+
 COMPLETED = re.compile(r"Completed request:(?:RequestHeader\(apiKey=(\w+)|\{api_key=(\d+))")
 
 
@@ -35,11 +44,15 @@ class Watcher:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._read: dict[tuple[int, str], int] = {}
+        self._read: dict[tuple[Path, str], int] = {}
         self.announced: dict[tuple[str, int], tuple[int, tuple[int, ...]]] = {}
         """What the controllers last told of each partition: leader and ISR."""
         self._isr_changed = -ANNOUNCED
         self._seen: list[Line] = []
+        self.following: dict[int, dict[tuple[str, int], int]] = {}
+        """By broker and partition, whom it fetches from."""
+        self.held: Callable[[], object] = lambda: None
+        """What else must not change any more before all is quiet."""
 
     def lines(self) -> list[Line]:
         """The controllers' lines since the last call, each controller's in order, controllers by their first line."""
@@ -65,14 +78,14 @@ class Watcher:
 
     def _new_text(self, id: int, name: str) -> list[str]:
         """The complete lines a log has got since the last call."""
-        path = self.cluster.brokers[id].folder / name
-        if not path.exists():
+        folder = self.cluster.brokers[id].folder
+        if not (folder / name).exists():
             return []
-        with path.open("rb") as file:
-            file.seek(self._read.get((id, name), 0))
+        with (folder / name).open("rb") as file:
+            file.seek(self._read.get((folder, name), 0))
             new = file.read()
         new = new[: new.rfind(b"\n") + 1]
-        self._read[id, name] = self._read.get((id, name), 0) + len(new)
+        self._read[folder, name] = self._read.get((folder, name), 0) + len(new)
         return new.decode("utf-8", "replace").splitlines()
 
     def _look(self) -> bool:
@@ -86,28 +99,60 @@ class Watcher:
                 self._seen.append(line._replace(actor=f"controller-{id}"))
                 if line.leader is not None and line.kind == "request":
                     self.announced[line.topic or "", line.partition or 0] = (line.leader, line.isr or ())
-            if any("ing ISR" in text for text in self._new_text(id, "server.log")):
-                self._isr_changed = time.monotonic()
+            for text in self._new_text(id, "server.log"):
+                if "ing ISR" in text:
+                    self._isr_changed = time.monotonic()
+                self._fetchers(id, text)
         return news
+
+    def _fetchers(self, id: int, text: str) -> None:
+        """Follow in a broker's log whom it fetches from."""
+        following = self.following.setdefault(id, {})
+        if text.endswith("INFO starting (kafka.server.KafkaServer)"):
+            following.clear()
+        elif removed := REMOVED.search(text):
+            for topic, number in PARTITION.findall(removed[1]):
+                following.pop((topic, int(number)), None)
+        elif "Added fetcher" in text:
+            added = ADDED.findall(text)
+            if several := ADDED_24.search(text):
+                added = [(word, several[1]) for word in re.findall(r"([\w.-]+-\d+) ->", several[2])]
+            for word, leader in added:
+                topic, _, number = word.rpartition("-")
+                following[topic, int(number)] = int(leader)
 
     # Quiet
 
     def settle(self, lagging: tuple[int, ...] = ()) -> None:
-        """Return when nothing is under way any more: no new lines, and ZooKeeper as it must become."""
-        last = time.monotonic()
-        problem = ""
+        """Return when nothing is under way any more: no new lines, and ZooKeeper as it must become.
+
+        What is not so, and has not moved for longer than any of Kafka's timers, stays as it is.
+        """
+        last = moved = time.monotonic()
+        problem, held = "", self.held()
 
         def quiet() -> bool:
-            nonlocal last, problem
-            if self._look():
-                last = time.monotonic()
-            if time.monotonic() - last < STILL or time.monotonic() - self._isr_changed < ANNOUNCED:
+            nonlocal last, moved, problem, held
+            before, held = held, self.held()
+            if self._look() or held != before:
+                last = moved = time.monotonic()
+            if self.cluster.resume_due():
+                last = moved = time.monotonic()
+            now = time.monotonic()
+            if now - last < STILL or now - self._isr_changed < ANNOUNCED or self.cluster.pauses:
                 return False
-            problem = self._problem(set(self.cluster.up) - set(lagging))
+            if not self.cluster.zookeeper_up:
+                return now - last > ANNOUNCED
+            before_problem, problem = problem, self._problem(set(self.cluster.up) - set(lagging))
+            if problem != before_problem:
+                moved = now
+            if problem and now - moved > STUCK:
+                print(f"  stays: {problem}", flush=True)
+                return True
             return not problem
 
         try:
-            wait(quiet, "quiet")
+            wait(quiet, "quiet", LIMIT + STUCK)
         except RuntimeError as error:
             raise RuntimeError(f"{error}: {problem}") from None
 
@@ -118,7 +163,8 @@ class Watcher:
             if broker.died:
                 raise RuntimeError(f"broker {broker.id} has died: {broker.log('server.log')[-2000:]}")
         tree = cluster.tree()
-        if (there := cluster.registered()) != sorted(i for i, b in cluster.brokers.items() if b.running):
+        running = {id for id, broker in cluster.brokers.items() if broker.running}
+        if (there := cluster.registered()) != sorted(running - cluster.cut_off):
             return f"/brokers/ids has {there}"
         controller = tree.get("/controller")
         if controller is None or ControllerZNode.decode(controller[0]) not in up:
@@ -165,10 +211,12 @@ class Watcher:
                     return f"{tp} has no state yet"
                 continue
             state = TopicPartitionStateZNode.decode(*stored, tp)
+            if state.leader >= 0 and state.leader not in up and not set(state.isr) & up:
+                continue  # a dead leader is kept where nobody in sync is alive
             told = self.announced.get(tp)
             if told != (state.leader, state.isr):
                 return f"{tp} is {state}, but the controller told {told}"
-            wanted = set(assignment.replicas) & up
-            if state.leader >= 0 and (state.leader not in up or set(state.isr) != wanted):
+            wanted, free = set(assignment.replicas) & up - self.cluster.failed(*tp), self.cluster.cut_off
+            if state.leader >= 0 and (state.leader not in up - free or set(state.isr) - free != wanted - free):
                 return f"{tp} is {state}; its ISR should become {sorted(wanted)}"
         return ""

@@ -1,7 +1,8 @@
 """The live questions: each takes a stream of records and returns a stream of changes.
 
 Columns before `at_ms` (milliseconds, as in the records) say what a row is about; it holds until the next row with the
-same ones. `seq` is the record that tells it. All work with any sink of Structured Streaming, in append mode.
+same ones (and a broker's imbalance at most until ZooKeeper is wiped). `seq` is the record that tells it. All work with
+any sink of Structured Streaming, in append mode.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 from kafka_ctl.history.live.folds import Controllers, Fold, Imbalance, Leaders, UnderReplicated
+from kafka_ctl.history.lives import ACTIONS
 from kafka_ctl.history.workers import ready
 from kafka_ctl.trace import Record
 
@@ -58,8 +60,10 @@ def controllers(records: DataFrame) -> DataFrame:
 def _folded(records: DataFrame, fold: type[Fold]) -> DataFrame:
     """One group for each history: its state is a few bytes for each partition, and a batch is one call of Python."""
     ready(records.sparkSession)
-    told = records.where(fn.col("kind").isin(*fold.kinds)).select(
-        "history", fn.to_json(fn.struct(*CARRIED)).alias("record")
+    elected = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
+    detail = fn.when(elected, fn.col("detail")).alias("detail")
+    told = records.where(fn.col("kind").isin(*fold.kinds) | elected).select(
+        "history", fn.to_json(fn.struct(*CARRIED, detail)).alias("record")
     )
     names = ["history", *(column.split()[0] for column in fold.columns.split(", "))]
 

@@ -1,7 +1,8 @@
 """What is known of a cluster at each record: plain Python, so that it can be read, tested and asked without Spark.
 
 A fold takes the records of one history in their order and gives a row whenever its answer changes. What it remembers
-is a dict that fits into JSON, which is what a stream keeps in its checkpoint.
+is a dict that fits into JSON, which is what a stream keeps in its checkpoint. Where the epochs of controllers begin
+again, ZooKeeper was wiped, and nothing is left of what was known (see `lives`).
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
+from kafka_ctl.history.lives import ACTIONS, announced, falls
 from kafka_ctl.partition import NON_EXISTENT, ONLINE
-from kafka_ctl.trace import Record
+from kafka_ctl.trace import SET, Record
 
 Row = tuple[Any, ...]
 
@@ -26,7 +28,7 @@ class Fold:
 
     def concerns(self, r: Record) -> bool:
         """Whether the record is one to look at."""
-        return r.kind in self.kinds and r.error is None
+        return r.kind in self.kinds and r.error is None and r.action != SET
 
     def add(self, r: Record) -> Iterator[Row]:
         """The rows that this record makes, none when nothing changes."""
@@ -34,17 +36,46 @@ class Fold:
 
     def rows(self, records: Iterable[Record]) -> Iterator[Row]:
         """The rows of several records, which follow those that were added before."""
-        for record in filter(self.concerns, records):
-            yield from self.add(record)
+        for record in records:
+            if self.begins(record):
+                yield from self.forget(record)
+            if self.concerns(record):
+                yield from self.add(record)
 
     def known(self, r: Record) -> dict[str, Any] | None:
         """What is remembered of the record's partition; None if that is newer, as when two logs arrive in turns."""
-        mine = self.state.setdefault(f"{r.topic}-{r.partition}", {})
         now = [r.time_ms, r.seq]
+        if r.time_ms < self.state.get("life", {}).get("since", r.time_ms):
+            return None
+        mine = self.state.setdefault("partitions", {}).setdefault(f"{r.topic}-{r.partition}", {})
         if mine.get("now", now) > now:
             return None
         mine["now"] = now
         return mine
+
+    def begins(self, r: Record) -> bool:
+        """Whether a controller announces an epoch that is not above the one before: the cluster was made anew."""
+        life = self.state.get("life", {})
+        epoch = announced(r, life.get("apart", False)) if r.kind == "controller" and r.action in ACTIONS else None
+        if epoch is None or r.time_ms <= life.get("at", -1.0):
+            return False  # nothing new, or a log that is read late
+        life = self.state.setdefault("life", life)
+        last = life.get("epoch")
+        begins = falls(epoch, last, life.get("before"))
+        life |= {"at": r.time_ms, "epoch": epoch, "before": last} | ({"since": r.time_ms} if begins else {})
+        life["apart"] = life.get("apart", False) or r.action == "epoch_incremented"
+        return begins
+
+    def forget(self, r: Record) -> Iterator[Row]:
+        """The rows of partitions that are there no more; what newer records have told already stays."""
+        partitions = self.state.get("partitions", {})
+        for name in [name for name, mine in partitions.items() if mine["now"] < [r.time_ms, r.seq]]:
+            topic, _, number = name.rpartition("-")
+            yield from self.gone(topic, int(number), partitions.pop(name), r)
+
+    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+        """The rows that say of one partition that it is there no more."""
+        return iter(())
 
 
 class Leaders(Fold):
@@ -61,6 +92,10 @@ class Leaders(Fold):
         if new != [mine.get("state"), mine.get("leader")]:
             mine["state"], mine["leader"] = new
             yield r.topic, r.partition, r.time_ms, r.seq, *new, r.leader_epoch
+
+    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+        if mine.get("state") not in (None, NON_EXISTENT):
+            yield topic, partition, r.time_ms, r.seq, str(NON_EXISTENT), None, None
 
 
 class UnderReplicated(Fold):
@@ -94,6 +129,10 @@ class UnderReplicated(Fold):
             mine["missing"] = missing
             yield r.topic, r.partition, r.time_ms, r.seq, missing, isr, mine.get("replicas")
 
+    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+        if mine.get("missing"):
+            yield topic, partition, r.time_ms, r.seq, [], None, mine.get("replicas")
+
 
 class Imbalance(Fold):
     """For every broker, how many partitions prefer it, and how many of these somebody else leads."""
@@ -113,6 +152,10 @@ class Imbalance(Fold):
             preferred, astray = self.state["brokers"][str(broker)]
             yield broker, r.time_ms, r.seq, preferred, astray, astray / preferred if preferred else 0.0
 
+    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+        self._count(mine, -1)
+        return iter(())
+
     def _count(self, mine: dict[str, Any], n: int) -> list[int]:
         """Add or take away one partition; the broker that it concerns."""
         if not mine.get("there") or mine.get("preferred") is None:
@@ -124,9 +167,7 @@ class Imbalance(Fold):
 
     def rows(self, records: Iterable[Record]) -> Iterator[Row]:
         """Of several changes at one moment only the last counts, as nobody could have looked in between."""
-        last: dict[tuple[int, float], Row] = {}
-        for record in filter(self.concerns, records):
-            last |= {(row[0], row[1]): row for row in self.add(record)}
+        last = {(row[0], row[1]): row for row in super().rows(records)}
         yield from last.values()
 
 

@@ -22,9 +22,11 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 
 from kafka_ctl.errors import BadInput, Unavailable
-from kafka_ctl.history.files import filesystem
-from kafka_ctl.history.logchunks import BLOCK, PACKED, RECORD, Chunk, log_files, opened, read_chunk
+from kafka_ctl.history.files import filesystem, naming
+from kafka_ctl.history.logchunks import RECORD, Chunk, Read, read_chunk
+from kafka_ctl.history.logfolders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
+from kafka_ctl.history.unpacking import Unreadable, blocks, packed
 from kafka_ctl.history.workers import ready
 from kafka_ctl.trace import Trace
 
@@ -39,16 +41,17 @@ NAMED_BY = 1024
 def grow(trace: Trace, folder: str | os.PathLike[str]) -> int:
     """Write the records that `folder` does not hold yet as one more Parquet file, and return how many they were.
 
-    The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole.
+    The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole. Raises
+    BadInput where nothing can be written, Unavailable where the disk is full.
     """
     place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
+    with naming(folder, "cannot be written"):
+        place.mkdir(parents=True, exist_ok=True)
     there = (path.stem.rsplit("-", 1)[1] for path in place.glob(f"{trace.history}-*-*.parquet"))
     new = trace.slice(start=max(map(int, there), default=-1) + 1)
     if new:
         name = f"{trace.history}-{new[0].seq:09d}-{new[-1].seq:09d}.parquet"
-        to_parquet(new, place / f".{name}")
-        os.replace(place / f".{name}", place / name)
+        to_parquet(new, place / name)
     return len(new)
 
 
@@ -102,6 +105,7 @@ class Known(NamedTuple):
     log: str
     begin: bytes
     size: int
+    packed: bool
 
     @property
     def identity(self) -> str:
@@ -145,56 +149,64 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The records of a piece."""
-        said = (read for read in read_chunk(partition.chunk, ahead=0) if read.what == "record")
+        said = self._records(partition.chunk)
         names, schema = [field.name for field in RECORD], to_arrow_schema(spark_schema())
         while some := list(islice(said, 10_000)):
             columns = dict(zip(names, zip(*(read.values for read in some), strict=True), strict=True))
             columns |= {"history": [self.history] * len(some), "seq": [read.number for read in some]}
             yield pa.RecordBatch.from_pydict(columns | {"cause": [None] * len(some)}, schema)
 
+    def _records(self, chunk: Chunk) -> Iterator[Read]:
+        for read in read_chunk(chunk, ahead=0):
+            if read.what == "problem":
+                raise Unavailable(f"{chunk.file}: {read.text}")
+            if read.what == "record":
+                yield read
+
     def _files(self) -> list[Known]:
         """The files that can be read, in the order of their logs; one that is just being packed is there twice."""
         listed = []
         with suppress(BadInput):  # no log has been written yet
-            listed = [(name, info.mtime_ns or 0, info.size) for name, info in log_files(self.folder)]
+            listed = [file[:3] for file in log_files(self.folder) if file.problem is None]
         self._seen = {key: self._seen[key] if key in self._seen else _known(self.folder, key[0]) for key in listed}
         found = (known for known in self._seen.values() if known is not None)
-        return sorted(found, key=lambda known: (known.log, known.begin, not known.file.endswith(PACKED)))
+        return sorted(found, key=lambda known: (known.log, known.begin, not known.packed))
 
 
 def _known(folder: str, name: str) -> Known | None:
     """Who a file is, by the beginning of its first line; None as long as that is not there."""
     try:
-        with opened(name) as file:
-            begin = file.read(NAMED_BY)
-            size = _to_last_break(file, begin) if name.endswith(PACKED) else _last_break(file)
-    except OSError:
+        whole = packed(name)
+        begin = next(blocks(name), b"")[:NAMED_BY]
+        size = _to_last_break(blocks(name)) if whole else _last_break(name)
+    except (OSError, Unreadable):
         return None  # a packed file that is still being written
     first, found, _ = begin.partition(b"\n")
     if not found and len(begin) < NAMED_BY:
         return None
     place = os.path.relpath(name, folder if "://" in folder else os.path.abspath(folder))
     log = os.path.join(os.path.dirname(place), os.path.basename(place).partition(".")[0])
-    return Known(name, log, first, size)
+    return Known(name, log, first, size, whole)
 
 
-def _to_last_break(stream: Any, block: bytes) -> int:
-    """How many bytes a stream has up to its last line break; `block` was read already."""
+def _to_last_break(text: Iterator[bytes]) -> int:
+    """How many bytes a text has up to its last line break."""
     size = offset = 0
-    while block:
+    for block in text:
         size = offset + block.rfind(b"\n") + 1 if b"\n" in block else size
         offset += len(block)
-        block = stream.read(BLOCK)
     return size
 
 
-def _last_break(file: Any) -> int:
+def _last_break(name: str) -> int:
     """The same for a file in which one can go back."""
-    end = file.size()
-    while end > 0:
-        begin = max(0, end - NAMED_BY)
-        file.seek(begin)
-        if found := file.read(end - begin).rfind(b"\n") + 1:
-            return begin + found
-        end = begin
+    fs, path, _ = filesystem(name)
+    with fs.open_input_file(path) as file:
+        end = file.size()
+        while end > 0:
+            begin = max(0, end - NAMED_BY)
+            file.seek(begin)
+            if found := file.read(end - begin).rfind(b"\n") + 1:
+                return begin + found
+            end = begin
     return 0

@@ -4,63 +4,82 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.departures import departures
+from kafka_ctl.history.questions.departures import departures_of_lives
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _FAILOVER = """
 WITH said AS (
-    SELECT history, actor, seq, time_ms, action, controller_epoch, broker FROM {main}
-    WHERE kind = 'controller' AND action NOT IN ({remarks})
-), terms AS (
-    SELECT *, count_if(action = 'elected') OVER (PARTITION BY history, actor ORDER BY seq {so_far}) AS term
-    FROM said
+    SELECT history, life, actor, seq, time_ms, action, controller_epoch AS epoch, broker,
+           CAST(get_json_object(detail, '$.epoch') AS INT) AS announced,
+           CAST(get_json_object(detail, '$.partitions') AS INT) AS counted,
+           action = 'elected' OR (action = 'epoch_incremented' AND coalesce(lag(action) OVER (
+               PARTITION BY history, life, actor ORDER BY seq) != 'elected', true)) AS begins
+    FROM {main} WHERE kind = 'controller' AND action IN ('elected', 'epoch_incremented', 'initializing_context',
+        'initializing_replica_state', 'initializing_partition_state', 'partition_states', 'ready', 'resigned')
+), terms AS (  -- Kafka 0.10 names the winner in server.log: here its term begins with its epoch
+    SELECT *, count_if(begins) OVER (PARTITION BY history, life, actor ORDER BY seq {so_far}) AS term FROM said
 ), offices AS (
-    SELECT history, actor, term, min(seq) AS seq, max(broker) AS controller, max(controller_epoch) AS epoch,
-           min(CASE WHEN action = 'elected' THEN time_ms END) AS elected_ms,
+    SELECT history, life, min(seq) AS seq, max(CASE WHEN begins THEN broker END) AS controller,
+           coalesce(min(CASE WHEN begins THEN announced END),
+                    min(CASE WHEN action = 'epoch_incremented' THEN epoch END),
+                    min(CASE WHEN action = 'ready' THEN epoch END),
+                    nullif(min(CASE WHEN begins THEN epoch END), 0)) AS epoch,
+           min(CASE WHEN begins THEN time_ms END) AS elected_ms,
            min(CASE WHEN action = 'initializing_context' THEN time_ms END) AS context_ms,
            min(CASE WHEN action = 'initializing_replica_state' THEN time_ms END) AS replicas_ms,
            min(CASE WHEN action = 'initializing_partition_state' THEN time_ms END) AS partitions_ms,
+           min(CASE WHEN action = 'partition_states' THEN counted END) AS counted,
            min(CASE WHEN action = 'ready' THEN time_ms END) AS ready_ms,
            min(CASE WHEN action = 'resigned' THEN time_ms END) AS resigned_ms,
            min(CASE WHEN action = 'resigned' THEN seq END) AS resigned_seq
-    FROM terms WHERE term > 0 GROUP BY history, actor, term
-), sizes AS (
-    SELECT history, seq, CASE WHEN source = 'NonExistentPartition' THEN 1
-                              WHEN target = 'NonExistentPartition' THEN -1 ELSE 0 END AS n
-    FROM {main} WHERE kind = 'partition' AND error IS NULL
+    FROM terms WHERE term > 0 GROUP BY history, life, actor, term
+), moves AS (
+    SELECT history, life, topic, partition, seq, CAST(target != 'NonExistentPartition' AS INT) AS there
+    FROM {main} WHERE kind = 'partition' AND action != 'set' AND error IS NULL
+), sizes AS (  -- what existed before the first record is counted when something is heard of it
+    SELECT history, life, seq, there - coalesce(lag(there) OVER (
+        PARTITION BY history, life, topic, partition ORDER BY seq), 0) AS n FROM moves
 ), line AS (
-    SELECT history, seq, 0 AS n, CAST(NULL AS DOUBLE) AS vacant, struct(*) AS f, NULL AS broker FROM offices
-    UNION ALL SELECT history, seq, n, NULL, NULL, NULL FROM sizes WHERE n != 0
-    UNION ALL SELECT history, resigned_seq, 0, resigned_ms, NULL, NULL FROM offices WHERE resigned_seq IS NOT NULL
-    UNION ALL SELECT history, cause_seq, 0, at_ms, NULL, broker FROM {departures}
+    SELECT history, life, seq, 0 AS n, CAST(NULL AS DOUBLE) AS vacant, struct(*) AS f, NULL AS broker FROM offices
+    UNION ALL SELECT history, life, seq, n, NULL, NULL, NULL FROM sizes WHERE n != 0
+    UNION ALL SELECT history, life, resigned_seq, 0, resigned_ms, NULL, NULL FROM offices WHERE resigned_seq IS NOT NULL
+    UNION ALL SELECT history, life, cause_seq, 0, at_ms, NULL, broker FROM {departures}
 ), placed AS (
-    SELECT *, last_value(f.controller) IGNORE NULLS OVER earlier AS held FROM line
-    WINDOW earlier AS (PARTITION BY history ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+    SELECT *, last_value(f) IGNORE NULLS OVER earlier AS held, count(f) OVER earlier AS number FROM line
+    WINDOW earlier AS (PARTITION BY history, life ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), counted AS (  -- the office is vacant when its holder resigns or leaves
-    SELECT f, held, sum(n) OVER w AS partitions,
-           last_value(CASE WHEN broker IS NULL OR broker = held THEN vacant END) IGNORE NULLS OVER w AS vacant_ms
-    FROM placed WINDOW w AS (PARTITION BY history ORDER BY seq {so_far})
+    SELECT f, sum(n) OVER (PARTITION BY history, life ORDER BY seq {so_far}) AS known, last_value(
+               CASE WHEN broker IS NULL OR broker = held.controller THEN vacant END) IGNORE NULLS OVER (
+               PARTITION BY history, life, number ORDER BY seq {so_far}) AS vacant_ms,
+           CASE WHEN coalesce(f.epoch = held.epoch + 1, true) THEN held.controller END AS previous
+    FROM placed
+), told AS (
+    SELECT f.*, previous, CASE WHEN previous IS NOT NULL THEN vacant_ms END AS vacant_ms,
+           coalesce(counted, known) AS partitions
+    FROM (SELECT *, f.counted FROM counted WHERE f IS NOT NULL)
 )
-SELECT f.history, f.controller, f.epoch, held AS previous, partitions, vacant_ms, f.elected_ms, f.ready_ms,
-       round(f.elected_ms - vacant_ms, 4) AS detection_ms, round(f.context_ms - f.elected_ms, 4) AS taking_over_ms,
-       round(f.replicas_ms - f.context_ms, 4) AS reading_ms, round(f.partitions_ms - f.replicas_ms, 4) AS replica_ms,
-       round(f.ready_ms - f.partitions_ms, 4) AS partition_ms, round(f.ready_ms - f.elected_ms, 4) AS failover_ms
-FROM counted WHERE f IS NOT NULL
+SELECT history, controller, epoch, previous, partitions, vacant_ms, elected_ms, ready_ms,
+       round(elected_ms - vacant_ms, 4) AS detection_ms, round(context_ms - elected_ms, 4) AS taking_over_ms,
+       round(replicas_ms - context_ms, 4) AS reading_ms, round(partitions_ms - replicas_ms, 4) AS replica_ms,
+       round(ready_ms - partitions_ms, 4) AS partition_ms, round(ready_ms - elected_ms, 4) AS failover_ms
+FROM told
 """
 
 
 def failover_time(records: Records) -> DataFrame:
     """Every election of a controller, and how long it took to act, by stages.
 
-    One row each: `history`, `controller`, `epoch`, `previous` (the controller before, null for the first),
-    `partitions` (that existed), `vacant_ms` (when the previous one resigned or its broker left), `elected_ms`,
-    `ready_ms`; and the stages: `detection_ms` (until elected), `taking_over_ms` (epoch, listeners), `reading_ms`
-    (the state of the cluster, and telling it to the brokers), `replica_ms` and `partition_ms` (start of the two state
-    machines), `failover_ms` (all of it after the election). A stage that was not reached, or that a log does not
-    tell, is null.
+    One row each: `history`, `controller`, `epoch` (null if it never had one), `previous` (the controller before, null
+    for the first of a cluster, and where epochs between are missing), `partitions` (that existed: as many as the log
+    says the partition state machine started with, or those that records told of before), `vacant_ms` (when the previous
+    one resigned or its broker left, null if nothing tells), `elected_ms`, `ready_ms`; and the stages: `detection_ms`
+    (until elected), `taking_over_ms` (epoch, listeners), `reading_ms` (the state of the cluster, and telling it to the
+    brokers), `replica_ms` and `partition_ms` (start of the two state machines), `failover_ms` (all of it after the
+    election). A stage that was not reached, or that a log does not tell, is null. The controller.log of Kafka 0.10 and
+    older does not name the winner of an election: there the epoch counts as its beginning.
     """
     df = frame(records)
-    return ask(_FAILOVER, main=only(df, "section = 'main'"), departures=departures(df))
+    return ask(_FAILOVER, main=only(df, "section = 'main'"), departures=departures_of_lives(df))
 
 
 _AMPLIFICATION = """

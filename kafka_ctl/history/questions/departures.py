@@ -21,29 +21,44 @@ logs know of no faults: there a controller finds that a broker is gone (`broker 
 _CASES = " ".join(
     f"WHEN kind = '{kind}' AND action = '{action}' THEN '{cause}'" for (kind, action), cause in CAUSES.items()
 )
+_ACTIONS = str([action for _, action in CAUSES] + ["registered", "elected", "brokers_changed"])[1:-1]
+RETRIED_MS = 300_000
+"""Attempts of one controlled shutdown lie closer together, where a log does not number them: a request times out after
+30 seconds (`controller.socket.timeout.ms`), and the next one follows 5 later (`controlled.shutdown.retry.backoff.ms`).
+"""
 _QUERY = f"""
-WITH said AS (
-    SELECT history, seq, time_ms, broker, detail, CASE {_CASES} END AS cause,
-           kind = 'event' AS asks, CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected
+WITH said AS (  -- and who is there again: a controller sees it, it is elected, or it registers
+    SELECT history, life, seq, time_ms, detail, CASE {_CASES} END AS cause, kind = 'event' AS asks,
+           CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected,
+           explode(CASE WHEN action = 'brokers_changed' THEN from_json(get_json_object(detail, '$.new'), 'array<int>')
+                        ELSE array(broker) END) AS broker
     FROM {{main}}
-    WHERE kind IN ('controller', 'fault', 'broker') OR (kind = 'event' AND actor = 'admin' AND action = 'shutdown')
+    WHERE (kind IN ('controller', 'fault', 'broker') AND action IN ({_ACTIONS}))
+       OR (kind = 'event' AND actor = 'admin' AND action = 'shutdown')
 ), known AS (
-    SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history ORDER BY seq {{so_far}}) AS controller
-    FROM said WHERE cause IS NOT NULL OR asks OR elected IS NOT NULL
+    SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history, life ORDER BY seq {{so_far}}) AS controller,
+           count_if(cause IS NULL AND NOT asks) OVER (
+               PARTITION BY history, life, broker ORDER BY seq {{so_far}}) AS returns
+    FROM said
 ), tries AS (  -- each attempt of a controlled shutdown is a record; the last one is the departure
     SELECT *, NOT asks
            AND NOT (cause = 'controlled shutdown' AND coalesce(lead(cause) OVER its = cause, false)
-                    AND coalesce(lead(detail) OVER its NOT LIKE 'attempt=1 %', true))
-           AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)) AS leaves
-    FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, broker ORDER BY seq)
+                    AND coalesce(lead(detail) OVER its NOT LIKE 'attempt=1 %',
+                                 lead(returns) OVER its = returns
+                                 AND (lead(time_ms) OVER its) - time_ms <= {RETRIED_MS}))
+           AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)
+                    AND lag(returns) OVER its = returns) AS leaves
+    FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, life, broker ORDER BY seq)
 ), runs AS (  -- what belongs to one departure: the administrator's wish, and every attempt
-    SELECT *, count_if(leaves) OVER (PARTITION BY history, broker ORDER BY seq
+    SELECT *, count_if(leaves) OVER (PARTITION BY history, life, broker ORDER BY seq
                                      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
 ), told AS (
-    SELECT *, CASE WHEN cause = 'controlled shutdown' THEN min(struct(seq, time_ms)) OVER (
-                  PARTITION BY history, broker, run) ELSE struct(seq, time_ms) END AS began FROM runs
+    SELECT *, CASE WHEN cause = 'controlled shutdown'
+                   THEN min(CASE WHEN asks OR cause = 'controlled shutdown' THEN struct(seq, time_ms) END) OVER (
+                       PARTITION BY history, life, broker, run)
+                   ELSE struct(seq, time_ms) END AS began FROM runs
 )
-SELECT history, broker,
+SELECT history, life, broker,
        CASE WHEN cause = 'broker crash' AND broker = controller THEN 'controller crash'
             ELSE cause END AS cause,
        seq AS cause_seq, time_ms AS at_ms, began.seq AS began_seq, began.time_ms AS began_ms,
@@ -54,12 +69,18 @@ FROM told WHERE leaves
 """
 
 
+def departures_of_lives(records: DataFrame) -> DataFrame:
+    """`departures` with the `life` of each; `records` come from `frame`."""
+    return ask(_QUERY, main=only(records, "section = 'main'"))
+
+
 def departures(records: Records) -> DataFrame:
     """Every time a broker left, and why.
 
     Columns: `history`, `broker`, `cause` (one of `CAUSES`, or `controller crash`), `cause_seq` and `at_ms`
     (the record that says so and its time: after it the broker leads nothing), `began_seq` and `began_ms` (in a
     controlled shutdown, when it was asked for), `attempts` (requests to the controller in a controlled shutdown,
-    else null) and `remaining` (partitions that the last one left there).
+    else null) and `remaining` (partitions that the last one left there). A log has a line for each attempt: those that
+    follow within `RETRIED_MS`, and before the broker was seen again, belong to one departure.
     """
-    return ask(_QUERY, main=only(frame(records), "section = 'main'"))
+    return departures_of_lives(frame(records)).drop("life")

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.importlog import Logs
 from kafka_ctl.history.layout import REMARKS
+from kafka_ctl.history.questions.lives import with_life
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark
 from kafka_ctl.trace import Trace
@@ -19,16 +20,16 @@ Records: TypeAlias = Any
 
 
 def frame(records: Records) -> DataFrame:
-    """Records as a DataFrame of the trace schema; BadInput when they are something else."""
+    """Records as a DataFrame of the trace schema, with their `life`; BadInput when they are something else."""
     if isinstance(records, Logs):
-        return records.records
+        records = records.records
     if isinstance(records, Trace):
         records = to_arrow(records)
     if isinstance(records, pa.Table):
-        return spark().createDataFrame(records)
+        return spark().createDataFrame(with_life(records))
     if missing := [name for name in SCHEMA.names if name not in getattr(records, "columns", ())]:
         raise BadInput(f"not records of the trace schema: no column {', '.join(missing)}")
-    return records
+    return with_life(records)
 
 
 def only(records: DataFrame, files: str, others: str = "true") -> DataFrame:

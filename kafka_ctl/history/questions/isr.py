@@ -12,41 +12,46 @@ _TOLD = """
 """
 _STATES = """
 WITH told AS (
-    SELECT history, topic, partition, seq, time_ms, kind = 'broker' AS by_leader, isr, replicas, zk_version,
+    SELECT history, life, topic, partition, seq, time_ms, kind = 'broker' AS by_leader, isr, replicas, zk_version,
            coalesce(target = 'NonExistentPartition', false) AS gone,
            CAST(kind = 'partition' AND source = 'NonExistentPartition' AS INT) AS born
     FROM {told} WHERE topic IS NOT NULL AND error IS NULL
-), lives AS (  -- a topic that is made anew begins at version 0 again
+), ages AS (  -- a topic that is made anew begins at version 0 again
     SELECT *, sum(born) OVER up * 4294967296 + zk_version AS version, lag(zk_version) OVER w AS version_before,
            last_value(replicas) IGNORE NULLS OVER up AS assigned
-    FROM told WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq),
-                     up AS (PARTITION BY history, topic, partition ORDER BY seq {so_far})
+    FROM told WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
+                     up AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far})
 ), fresh AS (  -- requests may repeat what is known, often at once, and controllers may know less than leaders
     SELECT * FROM (
         SELECT *, gone OR (isr IS NOT NULL AND (version IS NULL OR version > coalesce(max(version) OVER (
-                   PARTITION BY history, topic, partition ORDER BY seq
-                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))) AS news FROM lives
+                   PARTITION BY history, life, topic, partition ORDER BY seq
+                   ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))) AS news FROM ages
         WHERE gone OR born = 1 OR NOT coalesce(zk_version <= version_before, false)
     ) WHERE news
 ), ends AS (
-    SELECT history, max(time_ms) AS end_ms FROM told GROUP BY history
+    SELECT history, life, max(time_ms) AS end_ms FROM told GROUP BY history, life
 )
-SELECT /*+ SHUFFLE_HASH(ends) */ history, topic, partition, seq, time_ms AS at_ms, by_leader,
+SELECT /*+ SHUFFLE_HASH(ends) */ history, life, topic, partition, seq, time_ms AS at_ms, by_leader,
        CASE WHEN NOT gone THEN isr END AS isr, lag(CASE WHEN NOT gone THEN isr END) OVER w AS isr_before, assigned,
        coalesce(lead(time_ms) OVER w, end_ms) AS until_ms
-FROM fresh JOIN ends USING (history)
-WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
+FROM fresh JOIN ends USING (history, life)
+WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 """
+
+
+def isr_states_of_lives(records: DataFrame) -> DataFrame:
+    """`isr_states` with the `life` of each; `records` come from `frame`."""
+    return ask(_STATES, told=only(records, "kind = 'partition' OR section = 'isr'", _TOLD))
 
 
 def isr_states(records: Records) -> DataFrame:
     """Every ISR that a partition had, one row each, as it became known.
 
-    Columns: `history`, `topic`, `partition`, `seq`, `at_ms`, `until_ms` (the next one, or the history's last
-    record of this sort), `isr` (null once the topic is deleted), `isr_before`, `assigned` (the replicas then) and
-    `by_leader` (the leader changed it; else a controller).
+    Columns: `history`, `topic`, `partition`, `seq`, `at_ms`, `until_ms` (the next one, or the last record of this
+    sort in the history or before ZooKeeper was wiped), `isr` (null once the topic is deleted), `isr_before`, `assigned`
+    (the replicas then) and `by_leader` (the leader changed it; else a controller).
     """
-    return ask(_STATES, told=only(frame(records), "kind = 'partition' OR section = 'isr'", _TOLD))
+    return isr_states_of_lives(frame(records)).drop("life")
 
 
 _CHURN = """
@@ -77,16 +82,16 @@ def isr_churn(records: Records) -> DataFrame:
 
 _UNCLEAN = """
 WITH leavers AS (
-    SELECT history, topic, partition, explode(array_except(isr_before, isr)) AS broker, seq, at_ms
+    SELECT history, life, topic, partition, explode(array_except(isr_before, isr)) AS broker, seq, at_ms
     FROM {states} WHERE isr IS NOT NULL AND isr_before != isr
 ), line AS (
-    SELECT history, topic, partition, broker, seq, at_ms AS left_ms, NULL AS e FROM leavers
+    SELECT history, life, topic, partition, broker, seq, at_ms AS left_ms, NULL AS e FROM leavers
     UNION ALL
-    SELECT history, topic, partition, leader, seq, NULL, struct(time_ms AS at_ms, detail)
+    SELECT history, life, topic, partition, leader, seq, NULL, struct(time_ms AS at_ms, detail)
     FROM {records} WHERE kind = 'election' AND target = 'unclean'
 ), met AS (
     SELECT *, last_value(left_ms) IGNORE NULLS OVER (
-        PARTITION BY history, topic, partition, broker ORDER BY seq {so_far}) AS out_since_ms FROM line
+        PARTITION BY history, life, topic, partition, broker ORDER BY seq {so_far}) AS out_since_ms FROM line
 )
 SELECT history, topic, partition, e.at_ms, seq, broker AS leader,
        CAST(nullif(regexp_extract(e.detail, 'leader_before=([0-9]+)', 1), '') AS INT) AS leader_before, out_since_ms,
@@ -104,5 +109,5 @@ def unclean_exposure(records: Records, records_per_second: float = 1000.0) -> Da
     three are null for a replica that never was in sync.
     """
     df = frame(records)
-    answer = ask(_UNCLEAN, records=df, states=isr_states(df))
+    answer = ask(_UNCLEAN, records=df, states=isr_states_of_lives(df))
     return answer.selectExpr("*", f"round(behind_ms * {float(records_per_second)} / 1000) AS records_at_risk")

@@ -5,19 +5,19 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.questions.balance import imbalance
-from kafka_ctl.history.questions.departures import departures
+from kafka_ctl.history.questions.balance import imbalance_of_lives
+from kafka_ctl.history.questions.departures import departures_of_lives
 from kafka_ctl.history.questions.frames import Records, ask, frame
 
 _CHURN = """
 WITH gaps AS (
-    SELECT *, at_ms - lag(at_ms) OVER (PARTITION BY history, broker ORDER BY cause_seq) AS gap FROM {departures}
+    SELECT *, at_ms - lag(at_ms) OVER (PARTITION BY history, life, broker ORDER BY cause_seq) AS gap FROM {departures}
 ), gone AS (
     SELECT history, broker, count(*) AS departures, count_if(gap <= <within>) AS flaps,
            round(min(gap), 4) AS shortest_ms
     FROM gaps GROUP BY history, broker
 ), led AS (
-    SELECT history, leader, lag(leader) OVER (PARTITION BY history, topic, partition ORDER BY seq) AS previous
+    SELECT history, leader, lag(leader) OVER (PARTITION BY history, life, topic, partition ORDER BY seq) AS previous
     FROM {records} WHERE kind = 'partition' AND error IS NULL AND leader >= 0
 ), changes AS (
     SELECT history, leader AS broker, 1 AS won, 0 AS lost FROM led WHERE leader != previous
@@ -42,24 +42,24 @@ def broker_churn(records: Records, within_minutes: float = 60.0) -> DataFrame:
         raise BadInput(f"within_minutes={within_minutes}: a number of minutes, 0 or more")
     df = frame(records)
     query = _CHURN.replace("<within>", str(within_minutes * 60_000))
-    return ask(query, records=df, departures=departures(df))
+    return ask(query, records=df, departures=departures_of_lives(df))
 
 
 _HOME = """
 WITH away AS (
-    SELECT history, broker, cause, cause_seq, began_ms, at_ms, lead(cause_seq) OVER w AS next_seq,
+    SELECT history, life, broker, cause, cause_seq, began_ms, at_ms, lead(cause_seq) OVER w AS next_seq,
            lead(began_ms) OVER w AS next_ms
-    FROM {departures} WINDOW w AS (PARTITION BY history, broker ORDER BY cause_seq)
+    FROM {departures} WINDOW w AS (PARTITION BY history, life, broker ORDER BY cause_seq)
 ), seen AS (
-    SELECT history, broker, seq, time_ms FROM {records}
+    SELECT history, life, broker, seq, time_ms FROM {records}
     WHERE kind = 'broker' AND action = 'registered' AND error IS NULL
     UNION ALL
-    SELECT history, explode(from_json(get_json_object(detail, '$.new'), 'array<int>')), seq, time_ms
+    SELECT history, life, explode(from_json(get_json_object(detail, '$.new'), 'array<int>')), seq, time_ms
     FROM {records} WHERE kind = 'controller' AND action = 'brokers_changed'
 ), back AS (
     SELECT /*+ SHUFFLE_HASH(first) */ a.*, back_ms FROM away a JOIN (
         SELECT /*+ SHUFFLE_HASH(s) */ a.history, a.broker, a.cause_seq, min(time_ms) AS back_ms FROM away a JOIN seen s
-        ON s.history = a.history AND s.broker = a.broker AND s.seq > a.cause_seq
+        ON s.history = a.history AND s.life = a.life AND s.broker = a.broker AND s.seq > a.cause_seq
            AND (a.next_seq IS NULL OR s.seq < a.next_seq)
         GROUP BY a.history, a.broker, a.cause_seq
     ) first USING (history, broker, cause_seq)
@@ -69,7 +69,8 @@ SELECT /*+ SHUFFLE_HASH(i) */ b.history, b.broker, b.cause, b.cause_seq, b.at_ms
        min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) AS home_ms,
        round(min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) - back_ms, 4) AS waited_ms
 FROM back b LEFT JOIN {imbalance} i
-ON i.history = b.history AND i.broker = b.broker AND i.at_ms >= b.began_ms AND (next_ms IS NULL OR i.at_ms < next_ms)
+ON i.history = b.history AND i.life = b.life AND i.broker = b.broker AND i.at_ms >= b.began_ms
+   AND (next_ms IS NULL OR i.at_ms < next_ms)
 GROUP BY b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms
 """
 
@@ -83,4 +84,4 @@ def homecoming(records: Records) -> DataFrame:
     again, null if it never did) and `waited_ms` (from its return to that).
     """
     df = frame(records)
-    return ask(_HOME, records=df, departures=departures(df), imbalance=imbalance(df))
+    return ask(_HOME, records=df, departures=departures_of_lives(df), imbalance=imbalance_of_lives(df))

@@ -4,52 +4,53 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.questions.departures import departures
+from kafka_ctl.history.questions.departures import departures_of_lives
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _QUERY = """
 WITH moves AS (
-    SELECT history, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
-           target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
+    SELECT history, life, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
+           error IS NOT NULL OR target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
            coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
            source, 'NewPartition' IN (source, target) AS new
-    FROM {main} WHERE kind = 'partition' AND error IS NULL
+    FROM {main}  -- a move that is refused leaves a partition where it is, and tells where that is
+    WHERE kind = 'partition' AND action != 'set' AND (error IS NULL OR source IN ('NewPartition', 'OfflinePartition'))
 ), looking_back AS (
     SELECT *, lag(down, 1, false) OVER w AS was_down,
            source = 'OnlinePartition' AND coalesce(lead(target) OVER w = 'NonExistentPartition', false) AS going,
            last_value(leader) IGNORE NULLS OVER earlier AS led,
            last_value(CASE WHEN leader IS NOT NULL THEN time_ms END) IGNORE NULLS OVER earlier AS led_ms
     FROM moves
-    WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq),
-           earlier AS (PARTITION BY history, topic, partition ORDER BY seq
+    WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
+           earlier AS (PARTITION BY history, life, topic, partition ORDER BY seq
                        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), changes AS (  -- where a partition goes down or comes up; `unseen`: nobody had said that it was down
     SELECT *, NOT down AND NOT was_down AS unseen,
            lead(time_ms) OVER w AS next_ms, lead(target) OVER w AS next_target
     FROM looking_back WHERE down != was_down OR (NOT down AND from_down)
-    WINDOW w AS (PARTITION BY history, topic, partition ORDER BY seq)
+    WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 ), epochs AS (
-    SELECT history, controller_epoch, min(time_ms) AS epoch_ms
-    FROM {main} WHERE kind = 'controller' AND action NOT IN ({remarks})
-    GROUP BY history, controller_epoch
+    SELECT history, life, controller_epoch, min(time_ms) AS epoch_ms
+    FROM {main} WHERE kind = 'controller' AND action NOT IN ({remarks}, 'says')
+    GROUP BY history, life, controller_epoch
 ), intervals AS (
-    SELECT /*+ SHUFFLE_HASH(epochs) */ history, topic, partition, seq, new, led_ms,
+    SELECT /*+ SHUFFLE_HASH(epochs) */ history, life, topic, partition, seq, new, led_ms,
            CASE WHEN NOT new THEN led END AS leader,
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored
-    FROM changes LEFT JOIN epochs USING (history, controller_epoch)
+    FROM changes LEFT JOIN epochs USING (history, life, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
-    SELECT history, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i
+    SELECT history, life, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i
     FROM {departures}
     UNION ALL
-    SELECT history, leader, seq, NULL, struct(topic, partition, start_ms, end_ms, restored, led_ms, new)
+    SELECT history, life, leader, seq, NULL, struct(topic, partition, start_ms, end_ms, restored, led_ms, new)
     FROM intervals
 ), blamed AS (
     SELECT history, broker AS leader, i.*,
            CASE WHEN broker IS NOT NULL THEN last_value(departure) IGNORE NULLS OVER (
-               PARTITION BY history, broker ORDER BY seq {so_far}) END AS known,
+               PARTITION BY history, life, broker ORDER BY seq {so_far}) END AS known,
            i
     FROM line
 ), guilty AS (  -- logs may not tell of the last departure; one after which the broker led again is another story
@@ -74,8 +75,9 @@ def unavailability(records: Records) -> DataFrame:
     - `history`, `topic`, `partition`
     - `start_ms`, `end_ms`, `duration_ms`: from the record that leaves the partition New or Offline to the one
       that brings it Online (or ends it, when its topic is deleted): what the controller knew. `end_ms` and
-      `duration_ms` are null when the history ends first. A new controller finds partitions Offline without a
-      record of it; such an interval starts with that controller's epoch.
+      `duration_ms` are null when the history ends first, or ZooKeeper is wiped. A new controller finds partitions
+      Offline without a record of it: such an interval starts with the first election that is refused, and if none is,
+      with that controller's epoch.
     - `restored`: whether it ended with a leader; null when it did not end
     - `leader`: the broker that led before, null for a new partition
     - `cause`: why that broker left (see `departures`), `topic creation` for a new partition, null if unknown
@@ -87,4 +89,4 @@ def unavailability(records: Records) -> DataFrame:
     A deletion takes partitions through Offline at its end; that is no interval.
     """
     df = frame(records)
-    return ask(_QUERY, main=only(df, "section = 'main'"), departures=departures(df))
+    return ask(_QUERY, main=only(df, "section = 'main'"), departures=departures_of_lives(df))

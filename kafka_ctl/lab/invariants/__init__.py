@@ -4,13 +4,14 @@
     at rest             `rest.py`: what must be true when nothing is under way and nothing is broken
     of the data         `data.py`: what brokers promise to those who write and read
 
-Each invariant is a class with a sentence that a learner understands. Some can be broken by a real Kafka: that is
-data as well, with the ticket that ended it, and a violation that is known so is marked.
+Each invariant is a class with a sentence that a learner understands. Some are broken by real Kafka: `mechanisms/` has a
+class for each way, with its ticket and what must have happened; a violation to which that has happened is marked.
 """
 
 from __future__ import annotations
 
-from kafka_ctl.lab.invariants.base import Breakable, Invariant, Violation
+from kafka_ctl.lab.invariants.base import Invariant, Mechanism, Subject, Violation
 from kafka_ctl.lab.invariants.checker import INVARIANTS, Checker
+from kafka_ctl.lab.invariants.mechanisms import MECHANISMS
 
-__all__ = ["INVARIANTS", "Breakable", "Checker", "Invariant", "Violation"]
+__all__ = ["INVARIANTS", "MECHANISMS", "Checker", "Invariant", "Mechanism", "Subject", "Violation"]

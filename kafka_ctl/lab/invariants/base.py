@@ -1,12 +1,15 @@
-"""What an invariant is, and what breaking one is."""
+"""What an invariant is, what breaking one is, and what a mechanism is by which real Kafka breaks some."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.lab.invariants.facts import Facts
+from kafka_ctl.lab.invariants.past import Past
 from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
@@ -14,26 +17,25 @@ if TYPE_CHECKING:
     from kafka_ctl.lab.world import World
 
 
-class Breakable(NamedTuple):
-    """Real Kafka breaks the invariant where this field of its generation has this value, as the ticket tells.
+class Subject(NamedTuple):
+    """What a violation is about; what does not apply is left out."""
 
-    `field` may also be a configuration key, `any` for every generation there is here, or what happened: `acks=1` where
-    a producer asked for no more, `unclean election` where somebody led who was not in sync, `cancelled reassignment`
-    where that made a replica in sync be deleted, `smaller assignment` where an ISR is not as small yet, `overwritten
-    assignment` where a tool has undone what the controller wrote, and the like. Where the ticket explains only some of
-    the violations, `part` is a part of their texts.
-    """
+    partition: TopicPartition | None = None
+    broker: int | None = None
+    topic: str | None = None
+    controller: str | None = None
+    """The actor of a controller whose own picture is wrong."""
+    aspect: str = ""
+    """Which of the things that one invariant says, or which of several of the same kind."""
+    state: LeaderAndIsr | None = None
+    """What the broker or controller believes of the partition, or what was there before it was written."""
+    brokers: tuple[int, ...] = ()
+    """Brokers that are able to lead, or are to join, or are concerned together."""
 
-    field: str
-    value: bool
-    ticket: str
-    part: str = ""
-
-
-SUPERSET = Breakable("smaller assignment", True, "KAFKA-9672")
-"""A reassignment ends in two steps: first the assignment gets smaller, then the ISR."""
-OVERWRITTEN = Breakable("overwritten assignment", True, "KAFKA-9038")
-"""A tool that adds partitions writes back what it had read of the others; the controller may have moved them since."""
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Violations with the same key are one, as long as they have the same cause."""
+        return self[:5]
 
 
 class Violation(NamedTuple):
@@ -49,47 +51,21 @@ class Violation(NamedTuple):
         return f"{self.invariant} {self.name}: {self.text}" + (f" (known: {self.known})" if self.known else "")
 
 
-class Invariant:
-    """One thing that must always be true. Subclasses have the methods that they need of those below.
+class Listener:
+    """Hears of the records of a run; subclasses have the methods that they need of those below."""
 
-    `motive` names what showed that it matters; `breakable` where real Kafka breaks it.
-    """
-
-    id: ClassVar[str]
-    name: ClassVar[str]
-    motive: ClassVar[str]
     sentence: ClassVar[str]
-    """What must be true, in words a learner understands: the class's docstring."""
-    breakable: ClassVar[tuple[Breakable, ...]] = ()
-    follows: ClassVar[tuple[str, ...]] = ()
-    """Invariants by id: once one of them is broken in a way that is known, so is this, for it follows from that."""
-    needs: ClassVar[str | None] = None
-    """The field of a generation without which the invariant means nothing."""
+    """The class's docstring."""
 
     def __init_subclass__(cls) -> None:
         cls.sentence = inspect.getdoc(cls) or ""
 
     def __init__(self, checker: Checker) -> None:
-        self.checker, self.facts = checker, checker.facts
+        self.checker = checker
+        self.facts: Facts = checker.facts
+        self.past: Past = checker.past
         self.generation: Generation = checker.generation
-
-    @classmethod
-    def applies(cls, generation: Generation) -> bool:
-        return cls.needs is None or bool(getattr(generation, cls.needs))
-
-    @classmethod
-    def known(cls, generation: Generation, config: Any, text: str = "") -> str | None:
-        """The ticket that tells why this generation can break the invariant in this way; None if it must not."""
-        for field, value, ticket, part in cls.breakable:
-            if part in text and (field == "any" or getattr(generation, field, config.get(field)) is value):
-                return ticket
-        return None
-
-    def broken(self, record: Record | None, text: str, *subject: Any, because: str | None = None) -> None:
-        """Report it, once for each subject; `because` is the ticket, if it is known from more than the settings."""
-        self.checker.report(self, record, text, subject, because)
-
-    # What a subclass can listen to. `rest` is called when nothing is under way and nothing is broken.
+        self.config: Mapping[str, Any] = checker.config
 
     def state_written(
         self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
@@ -109,6 +85,59 @@ class Invariant:
 
     def process(self, record: Record) -> None: ...
 
+    def elected(self, record: Record) -> None: ...
+
     def log_changed(self, record: Record, tp: TopicPartition) -> None: ...
 
     def rest(self, world: World) -> None: ...
+
+
+class Invariant(Listener):
+    """One thing that must always be true: the class's docstring, in words a learner understands.
+
+    `rest` is called when nothing is under way and nothing is broken.
+    """
+
+    id: ClassVar[str]
+    name: ClassVar[str]
+    motive: ClassVar[str]
+    """What showed that it matters."""
+    needs: ClassVar[str | None] = None
+    """The field of a generation without which the invariant means nothing."""
+
+    @classmethod
+    def applies(cls, generation: Generation) -> bool:
+        return cls.needs is None or bool(getattr(generation, cls.needs))
+
+    def broken(self, record: Record | None, text: str, about: Subject) -> None:
+        """Report it, once for each subject and cause."""
+        self.checker.report(self, record, text, about)
+
+
+class Mechanism(Listener):
+    """How real Kafka breaks invariants: what must have happened, and to which partition, broker or topic.
+
+    The first paragraph of a subclass's docstring tells what happens, the rest where Kafka's source says so.
+    """
+
+    ticket: ClassVar[str]
+    """The ticket; where there is none, the place in Kafka's source."""
+    breaks: ClassVar[tuple[str, ...]]
+    """Invariants, by id."""
+    field: ClassVar[str | None] = None
+    value: ClassVar[bool] = False
+    """It can only happen where this field of the generation has this value."""
+
+    @classmethod
+    def possible(cls, generation: Generation) -> bool:
+        """Whether this can happen in a generation."""
+        return cls.field is None or getattr(generation, cls.field) is cls.value
+
+    @classmethod
+    def generations(cls) -> tuple[str, ...]:
+        """The generations in which it can."""
+        return tuple(name for name in GENERATIONS if cls.possible(Generation(name)))
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        """Whether it has happened to the subject of a violation, so that the violation follows from it."""
+        raise NotImplementedError

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.lab.invariants import controller, data, rest
-from kafka_ctl.lab.invariants.base import Invariant, Violation
+from kafka_ctl.lab.invariants.base import Invariant, Listener, Subject, Violation
 from kafka_ctl.lab.invariants.facts import Facts
 from kafka_ctl.lab.invariants.logs import CHANGES
+from kafka_ctl.lab.invariants.mechanisms import MECHANISMS
+from kafka_ctl.lab.invariants.past import Past
 from kafka_ctl.trace import Record
 
 if TYPE_CHECKING:
@@ -27,13 +29,15 @@ class Checker:
     def __init__(self, world: World) -> None:
         self.world, self.generation, self.config = world, world.generation, world.config
         self.trace = world.trace
-        self.facts = Facts(world.trace.records)
+        self.facts, self.past = Facts(world.trace.records), Past(world.trace.records)
         self.violations: list[Violation] = []
         self._reported: set[tuple[Any, ...]] = set()
-        all_of_them = [invariant(self) for invariant in INVARIANTS if invariant.applies(self.generation)]
+        self._mechanisms = [mechanism(self) for mechanism in MECHANISMS if mechanism.possible(self.generation)]
+        invariants = [invariant(self) for invariant in INVARIANTS if invariant.applies(self.generation)]
+        all_of_them: list[Listener] = [*self._mechanisms, *invariants]
 
         def listeners(hook: str) -> list[Callable[..., None]]:
-            return [getattr(i, hook) for i in all_of_them if getattr(type(i), hook) is not getattr(Invariant, hook)]
+            return [getattr(i, hook) for i in all_of_them if getattr(type(i), hook) is not getattr(Listener, hook)]
 
         self._states, self._writes, self._rest = listeners("state_written"), listeners("written"), listeners("rest")
         self._logs = listeners("log_changed")
@@ -43,7 +47,7 @@ class Checker:
         self._by_kind: dict[str, list[Callable[[Record], None]]] = {
             "zk": [self._zk], "controller": [self.facts.said, *said], "partition": moved, "replica": moved,
             "event": [*event, self.facts.process], "request": told, "response": [self._answered, *answered],
-            "broker": [self._log, *process], "fault": process, "election": [self._election],
+            "broker": [self._log, *process], "fault": process, "election": listeners("elected"),
         }  # fmt: skip
         self.trace.listeners.append(self.check)
 
@@ -55,6 +59,7 @@ class Checker:
     def _zk(self, record: Record) -> None:
         if record.error is not None or record.action not in ("create", "set", "delete"):
             return
+        self.facts.authored(record)
         state = self.facts.state(record)
         if state is not None:
             for check in self._states:
@@ -71,19 +76,11 @@ class Checker:
             for check in self._logs:
                 check(record, tp)
         elif record.action == "stop-replica" and record.error is None and "delete" in (record.detail or "").split():
-            tp = TopicPartition(record.topic or "", record.partition or 0)
-            state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
-            if state and assigned and record.broker in state.isr and record.broker not in assigned.replicas:
-                self.facts.logs.excused[tp] = data.CANCELLED.ticket
-            self.facts.logs.deleted(record, tp)
+            self.facts.logs.deleted(record, TopicPartition(record.topic or "", record.partition or 0))
 
     def _answered(self, record: Record) -> None:
         if record.actor == "producer" and record.topic is not None and record.partition is not None:
             self.facts.logs.answered(record, TopicPartition(record.topic, record.partition))
-
-    def _election(self, record: Record) -> None:
-        if record.target == "unclean" and record.topic is not None and record.partition is not None:
-            self.facts.logs.excused[TopicPartition(record.topic, record.partition)] = data.UNCLEAN.ticket
 
     def rest(self) -> None:
         """Nothing is under way: check what must then be true, unless something is still broken."""
@@ -91,24 +88,21 @@ class Checker:
             for check in self._rest:
                 check(self.world)
 
-    def report(
-        self, invariant: Invariant, record: Record | None, text: str, subject: tuple[Any, ...], because: str | None
-    ) -> None:
-        key = (invariant.id, *subject)
+    def report(self, invariant: Invariant, record: Record | None, text: str, about: Subject) -> None:
+        """Remember a violation and record it, unless one of the same subject and cause has been."""
+        known = self._cause(invariant.id, about, record)
+        key = (invariant.id, *about.key, known)
         if key in self._reported:
             return
         self._reported.add(key)
-        cause = next((v.known for v in self.violations if v.known and v.invariant in invariant.follows), None)
-        known = because or invariant.known(self.generation, self.config, text) or cause
-        topic, partition, broker = _columns(subject)
+        topic, number = about.partition or (about.topic, None)
         seq = self.trace.add(
-            "invariants", "violation", invariant.name, topic, partition, broker,
+            "invariants", "violation", invariant.name, topic, number, about.broker,
             cause=record.seq if record else None, error=known, detail=f"{invariant.id}: {text}",
         )  # fmt: skip
         self.violations.append(Violation(invariant.id, invariant.name, seq, text, known))
 
-
-def _columns(subject: tuple[Any, ...]) -> tuple[str | None, int | None, int | None]:
-    """Topic, partition and broker of what a violation is about."""
-    topic, partition = next(((part[0], part[1]) for part in subject if isinstance(part, tuple)), (None, None))
-    return topic, partition, next((part for part in subject if isinstance(part, int)), None)
+    def _cause(self, invariant: str, about: Subject, record: Record | None) -> str | None:
+        """The ticket of the first mechanism that has happened to the subject; None if none has."""
+        able = (m for m in self._mechanisms if invariant in m.breaks)
+        return next((m.ticket for m in able if m.explains(invariant, about, record)), None)

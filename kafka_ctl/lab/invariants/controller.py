@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import deque
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.lab.invariants.base import OVERWRITTEN, SUPERSET, Breakable, Invariant
+from kafka_ctl.lab.invariants.base import Invariant, Subject
 from kafka_ctl.lab.invariants.facts import CONTROLLER
+from kafka_ctl.lab.invariants.mechanisms.requests import MOVE
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace import Record
@@ -21,11 +22,12 @@ class LeaderInIsr(Invariant):
 
     id, name = "I2", "leader-in-isr"
     motive = "KAFKA-708"
-    breakable = (Breakable("resets_dead_leader", False, "KAFKA-708"),)
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and new.leader not in new.isr:
-            self.broken(record, f"{tp} is led by {new.leader}, which is not in its ISR {list(new.isr)}", tp)
+            self.broken(
+                record, f"{tp} is led by {new.leader}, which is not in its ISR {list(new.isr)}", Subject(tp, state=old)
+            )
 
 
 class OneControllerPerEpoch(Invariant):
@@ -42,14 +44,18 @@ class OneControllerPerEpoch(Invariant):
         if record.path == "/controller_epoch" and record.action != "delete":
             new = digits(record.detail or "")
             if new is not None and new < self.facts.epoch:
-                self.broken(record, f"the controller epoch fell from {self.facts.epoch} to {new}", new)
+                self.broken(
+                    record, f"the controller epoch fell from {self.facts.epoch} to {new}", Subject(aspect=str(new))
+                )
 
     def said(self, record: Record) -> None:
         if record.action in ("epoch_incremented", "ready"):
             epoch = record.controller_epoch or 0
             owner = self.owners.setdefault(epoch, record.actor)
             if owner != record.actor:
-                self.broken(record, f"{record.actor} acts under epoch {epoch}, which is {owner}'s", epoch)
+                self.broken(
+                    record, f"{record.actor} acts under epoch {epoch}, which is {owner}'s", Subject(aspect=str(epoch))
+                )
 
 
 class DeposedControllerWritesNothing(Invariant):
@@ -57,18 +63,19 @@ class DeposedControllerWritesNothing(Invariant):
 
     id, name = "I8", "deposed-controller-writes-nothing"
     motive = "KAFKA-6082"
-    breakable = (Breakable("fences_writes", False, "KAFKA-6082"),)
 
     def written(self, record: Record) -> None:
         author = self.facts.author(record)
         epoch = self.facts.epochs.get(author)
+        if not self.facts.is_deposed(record):
+            return
         if record.path == CONTROLLER and record.action == "delete":
-            owner = self.facts.controller
-            if author.startswith("controller-") and owner is not None and author != f"controller-{owner}":
-                self.broken(record, f"{author} deleted /controller, which was broker {owner}'s", author)
-        elif epoch is not None and epoch < self.facts.epoch and not (record.path or "").startswith("/brokers/ids/"):
-            text = f"{author}, elected as epoch {epoch}, wrote {record.path} in epoch {self.facts.epoch}"
-            self.broken(record, text, author, epoch)
+            text = f"{author} deleted /controller, which was broker {self.facts.controller}'s"
+            self.broken(record, text, Subject(controller=author))
+        else:
+            elected = f"elected as epoch {epoch}" if epoch is not None else "not in office yet"
+            text = f"{author}, {elected}, wrote {record.path} in epoch {self.facts.epoch}"
+            self.broken(record, text, Subject(controller=author, aspect=str(epoch)))
 
 
 class OldRequestsAreRefused(Invariant):
@@ -76,10 +83,6 @@ class OldRequestsAreRefused(Invariant):
 
     id, name = "I9", "old-requests-are-refused"
     motive = "KAFKA-532, KAFKA-7235"
-    breakable = (
-        Breakable("checks_controller_epoch", False, "KAFKA-532"),
-        Breakable("broker_epochs", False, "KAFKA-7235"),
-    )
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -101,10 +104,10 @@ class OldRequestsAreRefused(Invariant):
         epoch, newest = asked.controller_epoch or 0, self.newest.get(broker, 0)
         if epoch < newest:
             text = f"broker {broker} obeyed a request ({record.action}) of epoch {epoch} after one of epoch {newest}"
-            self.broken(record, text, broker, record.action, "controller")
+            self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} controller"))
         if asked.seq < self.registered.get(broker, -1):
             text = f"broker {broker} obeyed a request ({record.action}) sent to it before it registered itself anew"
-            self.broken(record, text, broker, record.action, "broker")
+            self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} broker"))
         self.newest[broker] = max(epoch, newest)
 
     def said(self, record: Record) -> None:
@@ -119,7 +122,7 @@ class OldRequestsAreRefused(Invariant):
             text = (
                 f"{record.actor} takes broker {leaving} to be leaving, as it had asked before it registered itself anew"
             )
-            self.broken(record, text, leaving, "ControlledShutdown", "broker")
+            self.broken(record, text, Subject(broker=leaving, aspect="ControlledShutdown broker"))
 
 
 class EpochsTellWhoChanged(Invariant):
@@ -135,9 +138,9 @@ class EpochsTellWhoChanged(Invariant):
         if author.startswith("controller-"):
             if new.leader_epoch <= old.leader_epoch:
                 text = f"{author} wrote {tp} and left its leader epoch at {new.leader_epoch}"
-                self.broken(record, text, tp)
+                self.broken(record, text, Subject(tp))
         elif author != f"broker-{old.leader}" or self._others(new) != self._others(old):
-            self.broken(record, f"{author} wrote more of {tp} than the ISR of what it leads", tp)
+            self.broken(record, f"{author} wrote more of {tp} than the ISR of what it leads", Subject(tp))
 
     def _others(self, state: LeaderAndIsr) -> tuple[int, int]:
         """What a leader leaves alone; it writes the controller epoch that it was told, which may be a newer one."""
@@ -155,7 +158,7 @@ class EpochsNeverFall(Invariant):
             return
         if new.leader_epoch < old.leader_epoch or new.zk_version <= old.zk_version:
             before, after = (f"epoch {s.leader_epoch} version {s.zk_version}" for s in (old, new))
-            self.broken(record, f"{tp} fell from {before} to {after}", tp)
+            self.broken(record, f"{tp} fell from {before} to {after}", Subject(tp))
 
 
 class IsrIsAssigned(Invariant):
@@ -163,26 +166,17 @@ class IsrIsAssigned(Invariant):
 
     id, name = "I12", "isr-is-assigned"
     motive = "KAFKA-708, KAFKA-1097"
-    breakable = (
-        Breakable("resets_dead_leader", False, "KAFKA-708"),
-        Breakable("keeps_last_isr_member", False, "KAFKA-5083"),
-        SUPERSET,
-        OVERWRITTEN,
-    )
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         assignment = self.facts.assigned(tp)
         if new is None or assignment is None or record.actor == "admin":
             return
-        if not new.isr:
-            self.broken(record, f"the ISR of {tp} is empty", tp, "empty")
+        if not new.isr and (old is None or old.isr):
+            self.broken(record, f"the ISR of {tp} is empty", Subject(tp, aspect="empty", state=old))
         strangers = [r for r in new.isr if r not in assignment.replicas]
         if strangers:
-            shrinks = self.generation.incremental_reassignment and set(new.isr) <= set(old.isr if old else ())
-            undone = tp in self.facts.overwritten and {*strangers} <= {*self.facts.overwritten[tp].replicas}
-            known = OVERWRITTEN.ticket if undone else SUPERSET.ticket if shrinks else None
             text = f"{strangers} are in the ISR of {tp} but not assigned to it"
-            self.broken(record, text, tp, "strangers", because=known)
+            self.broken(record, text, Subject(tp, aspect="strangers", state=old, brokers=tuple(strangers)))
 
 
 class OnlyLegalMoves(Invariant):
@@ -211,15 +205,15 @@ class OnlyLegalMoves(Invariant):
         if record.action == "refuse" or source is None or target is None:
             return
         thing = f"{record.topic}-{record.partition}" + (f"@{record.broker}" if record.kind == "replica" else "")
-        subject = (record.topic, record.partition)
+        about = Subject(TopicPartition(record.topic or "", record.partition or 0), record.broker)
         if not self.tables[record.kind].allows(source, target):
-            self.broken(record, f"{record.kind} {thing} moved {source} -> {target}", subject, record.broker)
+            self.broken(record, f"{record.kind} {thing} moved {source} -> {target}", about)
         states = self.last.setdefault(record.actor, {})
         key = (record.kind, record.topic, record.partition, record.broker if record.kind == "replica" else None)
         before = states.get(key, source)
         if before != source:
             text = f"{record.kind} {thing} moved from {source}, but had moved to {before} before"
-            self.broken(record, text, subject, record.broker)
+            self.broken(record, text, about)
         states[key] = target
 
 
@@ -228,14 +222,15 @@ class NobodyLeavingIsAdded(Invariant):
 
     id, name = "I15", "nobody-leaving-is-added"
     motive = "KAFKA-14140"
-    breakable = (Breakable("any", True, "KAFKA-14140"),)
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if old is None or new is None or not self.facts.author(record).startswith("broker-"):
             return
         for replica in new.isr:
             if replica not in old.isr and (replica in self.facts.leaving or replica not in self.facts.registered):
-                self.broken(record, f"broker {replica} was added to the ISR of {tp} though it is leaving", tp, replica)
+                self.broken(
+                    record, f"broker {replica} was added to the ISR of {tp} though it is leaving", Subject(tp, replica)
+                )
 
 
 class NothingIsDeletedUnasked(Invariant):
@@ -243,7 +238,6 @@ class NothingIsDeletedUnasked(Invariant):
 
     id, name = "I16", "nothing-is-deleted-unasked"
     motive = "KAFKA-5310, KAFKA-7235"
-    breakable = (Breakable("forgets_on_resignation", False, "KAFKA-5310"), OVERWRITTEN)
 
     def told(self, record: Record) -> None:
         if record.action != "StopReplica" or record.topic is None or record.partition is None:
@@ -251,8 +245,7 @@ class NothingIsDeletedUnasked(Invariant):
         tp = TopicPartition(record.topic, record.partition)
         if record.detail == "delete" and tp.topic not in self.facts.doomed and record.broker in self.facts.target(tp):
             text = f"broker {record.broker} is told to delete {tp}, which it is to keep"
-            undone = tp in self.facts.overwritten and record.broker not in self.facts.overwritten[tp].target
-            self.broken(record, text, tp, record.broker, because=OVERWRITTEN.ticket if undone else None)
+            self.broken(record, text, Subject(tp, record.broker, aspect=MOVE))
 
 
 class EventsInOrder(Invariant):
@@ -284,10 +277,18 @@ class EventsInOrder(Invariant):
             queue.popleft()
         elif record.target == "started":
             if actor in self.working:
-                self.broken(record, f"{actor} began {record.action} in the middle of {self.working[actor]}", actor)
+                self.broken(
+                    record,
+                    f"{actor} began {record.action} in the middle of {self.working[actor]}",
+                    Subject(controller=actor),
+                )
             expected = queue.popleft() if queue else None
             if expected != what:
-                self.broken(record, f"{actor} began {record.action}, but {expected and expected[0]} came first", actor)
+                self.broken(
+                    record,
+                    f"{actor} began {record.action}, but {expected and expected[0]} came first",
+                    Subject(controller=actor),
+                )
             self.working[actor] = record.action
         elif record.target == "done":
             self.working.pop(actor, None)

@@ -9,24 +9,14 @@ from collections.abc import Iterator
 
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.lab.invariants.base import Breakable, Invariant
+from kafka_ctl.lab.invariants.base import Invariant, Subject
 from kafka_ctl.trace import Record
 
 State = LeaderAndIsr | None
-BY_WATERMARK = Breakable("truncates_by_epoch", False, "KIP-101")
-JOINS_EARLY = Breakable("joins_from_epoch_start", False, "KAFKA-7128")
-UNCLEAN = Breakable("unclean election", True, "KIP-106")
-CANCELLED = Breakable("cancelled reassignment", True, "KAFKA-14424")
-LEADER_ONLY = Breakable("acks=1", True, "acks=1")
-"""No bug: the producer asked for no more than the leader's word."""
 
 
 class DataInvariant(Invariant):
     """What the invariants of this file share: the logs, and a check of one partition when its ISR or a log changed."""
-
-    def known_of(self, tp: TopicPartition) -> str | None:
-        """The ticket that counts because of what happened to the partition, whatever the generation is."""
-        return self.facts.logs.excused.get(tp)
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
         if new is not None and new.leader != NO_LEADER and tp in self.facts.logs.copies:
@@ -47,7 +37,6 @@ class StrongIsr(DataInvariant):
 
     id, name = "I1", "strong-isr"
     motive = "StrongIsr in hachikuji/kafka-specification"
-    breakable = (BY_WATERMARK, JOINS_EARLY, UNCLEAN, CANCELLED)
 
     def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         if tp.topic in self.facts.doomed:
@@ -58,7 +47,7 @@ class StrongIsr(DataInvariant):
             if self.facts.logs.of(tp, replica).entries[: len(safe)] != safe:
                 text = f"broker {replica} is in the ISR of {tp}, but has not what lies below the high watermark "
                 text += f"{own.high_watermark} of broker {leader}"
-                self.broken(record, text, tp, replica, because=self.known_of(tp))
+                self.broken(record, text, Subject(tp, replica))
 
 
 class ValidHighWatermark(DataInvariant):
@@ -66,7 +55,6 @@ class ValidHighWatermark(DataInvariant):
 
     id, name = "I3", "valid-high-watermark"
     motive = "ValidHighWatermark in hachikuji/kafka-specification"
-    breakable = (BY_WATERMARK, JOINS_EARLY, UNCLEAN, CANCELLED)
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
         super().log_changed(record, tp)
@@ -74,14 +62,14 @@ class ValidHighWatermark(DataInvariant):
             own = self.facts.logs.of(tp, record.broker)
             if own.high_watermark > len(own.entries):
                 text = f"the high watermark {own.high_watermark} of {tp} on broker {record.broker} is beyond its end"
-                self.broken(record, text, tp, record.broker)
+                self.broken(record, text, Subject(tp, record.broker, aspect="own"))
 
     def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         offset = self.facts.logs.of(tp, leader).high_watermark
         short = [r for r in state.isr if len(self.facts.logs.of(tp, r).entries) < offset]
         if short and tp.topic not in self.facts.doomed:
             text = f"the high watermark {offset} of {tp} on broker {leader} is beyond the end of the log on {short}"
-            self.broken(record, text, tp, *short, because=self.known_of(tp))
+            self.broken(record, text, Subject(tp, aspect=str(short)))
 
 
 class NothingAcknowledgedIsLost(DataInvariant):
@@ -89,7 +77,6 @@ class NothingAcknowledgedIsLost(DataInvariant):
 
     id, name = "I4", "nothing-acknowledged-is-lost"
     motive = "KAFKA-1211, KAFKA-7128"
-    breakable = (LEADER_ONLY, BY_WATERMARK, JOINS_EARLY, UNCLEAN, CANCELLED)
 
     def answered(self, record: Record) -> None:
         if record.actor == "producer" and record.topic is not None and record.partition is not None:
@@ -111,8 +98,7 @@ class NothingAcknowledgedIsLost(DataInvariant):
             for acks in dict.fromkeys(p.acks for p in lost):
                 values = ",".join(str(p.value) for p in lost if p.acks == acks)
                 text = f"broker {leader} leads {tp} without {values}, acknowledged with acks={acks}"
-                because = LEADER_ONLY.ticket if acks == "1" else self.known_of(tp)
-                self.broken(record, text, tp, leader, values, because=because)
+                self.broken(record, text, Subject(tp, leader, aspect=f"{acks} {values}"))
 
 
 class LogsMatch(DataInvariant):
@@ -120,7 +106,6 @@ class LogsMatch(DataInvariant):
 
     id, name = "I5", "logs-match"
     motive = "KAFKA-1211, KAFKA-6361"
-    breakable = (BY_WATERMARK,)
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None:
         if record.action not in ("append", "copy") or record.broker is None:
@@ -132,7 +117,8 @@ class LogsMatch(DataInvariant):
                 if mine[:end] != copy.entries[:end]:
                     pair = sorted((record.broker, other))
                     text = f"brokers {pair} have different records of {tp} below offset {end}, where both have one of "
-                    self.broken(record, f"{text}leader epoch {mine[end - 1].leader_epoch}", tp, *pair)
+                    text += f"leader epoch {mine[end - 1].leader_epoch}"
+                    self.broken(record, text, Subject(tp, aspect=str(pair)))
 
     def _meeting(self, one: list[Entry], other: list[Entry]) -> Iterator[int]:
         """The last offset, plus one, at which both have a record of the same epoch, if there is any."""
@@ -147,7 +133,6 @@ class ReadsAreConsistent(DataInvariant):
 
     id, name = "I6", "reads-are-consistent"
     motive = "ConsistentReadProperty in Vanlightly/kafka-tlaplus"
-    breakable = (BY_WATERMARK, JOINS_EARLY, UNCLEAN, CANCELLED)
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
@@ -166,10 +151,36 @@ class ReadsAreConsistent(DataInvariant):
         for offset, (now, once) in enumerate(zip(values, before, strict=False)):
             if now != once:
                 text = f"offset {offset} of {tp} reads {now} from broker {record.broker}; it was {once} before"
-                self.broken(record, text, tp, offset, because=self.known_of(tp))
+                self.broken(record, text, Subject(tp, aspect=str(offset)))
                 self.read[tp] = values
                 return
         before += values[len(before) :]
 
 
-INVARIANTS = (StrongIsr, ValidHighWatermark, NothingAcknowledgedIsLost, LogsMatch, ReadsAreConsistent)
+class WhoJoinsHasCaughtUp(DataInvariant):
+    """A leader adds a follower to an ISR only when the follower's log reaches the leader's high watermark.
+
+    It counts records, so that what KIP-101 leaves different below the high watermark in 0.10 does not hide it.
+    """
+
+    id, name = "I22", "who-joins-has-caught-up"
+    motive = "Partition.scala, maybeExpandIsr"
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        if old is None or new is None or tp.topic in self.facts.doomed:
+            return
+        if not self.facts.author(record).startswith("broker-"):
+            return
+        offset = self.facts.logs.of(tp, new.leader).high_watermark
+        for replica in new.isr:
+            end = len(self.facts.logs.of(tp, replica).entries)
+            if replica not in old.isr and end < offset:
+                text = (
+                    f"broker {replica} joins the ISR of {tp} with a log that ends at {end}, below the high watermark "
+                )
+                self.broken(record, f"{text}{offset} of broker {new.leader}", Subject(tp, replica))
+
+
+INVARIANTS = (
+    StrongIsr, ValidHighWatermark, NothingAcknowledgedIsLost, LogsMatch, ReadsAreConsistent, WhoJoinsHasCaughtUp,
+)  # fmt: skip

@@ -6,7 +6,7 @@ It is kept from the records alone, apart from the actors, so that what an actor 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -15,6 +15,7 @@ from kafka_ctl.lab.invariants.logs import Logs
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.fields import digits
 from kafka_ctl.zookeeper.znodes import (
+    ConfigEntityZNode,
     ControllerEpochZNode,
     ReassignPartitionsZNode,
     TopicPartitionStateZNode,
@@ -24,6 +25,7 @@ from kafka_ctl.zookeeper.znodes import (
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state\Z")
 CONTROLLER, EPOCH, REASSIGN = "/controller", "/controller_epoch", "/admin/reassign_partitions"
 TOPIC, DELETION, BROKER = "/brokers/topics/", "/admin/delete_topics/", "/brokers/ids/"
+NOTIFICATION, CONFIG = "/isr_change_notification/", "/config/topics/"
 
 
 class Facts:
@@ -51,6 +53,39 @@ class Facts:
         """The registered brokers and the `seq` of the record that made their znodes."""
         self.leaving: set[int] = set()
         """Brokers in controlled shutdown."""
+        self.deposed: dict[str, int] = {}
+        """Paths that a controller wrote after another had been elected, and the `seq` of the last such write."""
+        self.notifications: list[Record] = []
+        """Every `/isr_change_notification/isr_change_N` that leaders have made."""
+        self.requested: dict[TopicPartition, int] = {}
+        """Since which record `/admin/reassign_partitions` asks for a partition what it asks for."""
+        self.topic_configs: dict[str, dict[str, str]] = {}
+
+    @property
+    def acting(self) -> str:
+        """The actor of the controller that ZooKeeper knows."""
+        return f"controller-{self.controller}"
+
+    def unclean(self, topic: str, config: Mapping[str, Any]) -> bool:
+        """Whether a replica out of sync may lead a topic's partitions."""
+        key = "unclean.leader.election.enable"
+        own = self.topic_configs.get(topic, {}).get(key)
+        return bool(config[key]) if own is None else own.lower() == "true"
+
+    def is_deposed(self, record: Record) -> bool:
+        """Whether a write is one of a controller after another has been elected."""
+        return self.deposed.get(record.path or "", -1) == record.seq
+
+    def authored(self, record: Record) -> None:
+        """A write that succeeded, before it is taken into the book: whether its author still is controller."""
+        author, path = self.author(record), record.path or ""
+        if (path == CONTROLLER and record.action == "delete") or path == EPOCH:
+            deposed = author.startswith("controller-") and self.controller is not None and author != self.acting
+        else:
+            epoch = self.epochs.get(author)
+            deposed = epoch is not None and epoch < self.epoch and not path.startswith(BROKER)
+        if deposed:
+            self.deposed[path] = record.seq
 
     def author(self, record: Record) -> str:
         """Who made a write: a broker and its controller share one session, but not what they do."""
@@ -81,7 +116,8 @@ class Facts:
             self.leaving.add(broker)
         elif record.action in ("start", "kill", "bounce", "stopped") and broker is not None:
             self.leaving.discard(broker)
-            self.epochs.pop(f"controller-{broker}", None)
+            if record.action != "bounce":  # it still finishes what it is at
+                self.epochs.pop(f"controller-{broker}", None)
 
     def state(self, record: Record) -> tuple[TopicPartition, LeaderAndIsr | None, LeaderAndIsr | None] | None:
         """If the record is a write of a `state` znode: its partition, what was there, and what is there now."""
@@ -110,7 +146,10 @@ class Facts:
             if gone:
                 del self.assignments[topic]
         elif path == REASSIGN:
-            self.wishes = {} if gone else _decoded(ReassignPartitionsZNode.decode, record) or {}
+            before, self.wishes = self.wishes, {} if gone else _decoded(ReassignPartitionsZNode.decode, record) or {}
+            self.requested = {
+                tp: self.requested[tp] if before.get(tp) == target else record.seq for tp, target in self.wishes.items()
+            }
         elif path.startswith(DELETION):
             self.doomed.pop(path[len(DELETION) :], None)
             if not gone:
@@ -123,6 +162,12 @@ class Facts:
             self.registered.pop(broker, None)
             if not gone:
                 self.registered[broker] = record.seq
+        elif path.startswith(NOTIFICATION) and not gone:
+            self.notifications.append(record)
+        elif path.startswith(CONFIG):
+            topic = path[len(CONFIG) :]
+            known = None if gone else _decoded(lambda data: ConfigEntityZNode.decode(data, "topics", topic), record)
+            self.topic_configs[topic] = known or {}
 
     def _assigned(self, record: Record, topic: str, new: dict[int, ReplicaAssignment]) -> None:
         """A topic's znode was written."""

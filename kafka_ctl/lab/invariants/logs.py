@@ -29,6 +29,8 @@ class Copy:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.high_watermark = 0
+        self.dropped: list[Entry] = []
+        """What was truncated last."""
 
 
 class Logs:
@@ -38,8 +40,6 @@ class Logs:
         self.copies: dict[TopicPartition, dict[int, Copy]] = {}
         """By partition and broker; a broker that has never written anything is not there."""
         self.acknowledged: dict[TopicPartition, list[Acknowledged]] = {}
-        self.excused: dict[TopicPartition, str] = {}
-        """Partitions to which something happened that costs records, and the ticket about that."""
 
     def of(self, tp: TopicPartition, broker: int) -> Copy:
         """The log of a replica; an empty one where nothing was ever written."""
@@ -53,6 +53,7 @@ class Logs:
         if record.action == "high-watermark":
             copy.high_watermark = offset
             return
+        copy.dropped = copy.entries[offset:]
         del copy.entries[offset:]
         if record.action == "truncate":
             copy.high_watermark = min(copy.high_watermark, offset)
@@ -75,4 +76,3 @@ class Logs:
     def forget(self, tp: TopicPartition) -> None:
         """The partition is gone, and every promise about it."""
         self.acknowledged.pop(tp, None)
-        self.excused.pop(tp, None)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kafka_ctl.generation import GENERATIONS, Generation
-from kafka_ctl.lab.invariants import INVARIANTS, Breakable, Invariant
+from kafka_ctl.lab.invariants import INVARIANTS, MECHANISMS, Invariant, Mechanism
+from kafka_ctl.lab.invariants.mechanisms import breaking
 from kafka_ctl.lab.mutants import MUTANTS
 from kafka_ctl.page import Page
 
@@ -15,8 +15,9 @@ In the memory world these invariants are checked after every record; those about
 finds that nothing is under way and nothing is broken. `lab.violations` tells what was broken, a record of kind
 `violation` when, and `lab.run_until_violation()` stops there.
 
-Some of them a real Kafka breaks. That is data as well, with the ticket, and a violation that is known so is marked.
-What is not marked would be news: a bug of the kit, or of Kafka.
+Some of them real Kafka breaks. How is told below, once for each *mechanism*. A violation is marked with the mechanism's
+ticket only if what the mechanism needs is found in the records, for the partition, broker, topic or controller that the
+violation is about. What is not marked would be news: a bug of the kit, or of Kafka.
 
 A check that was never seen failing proves nothing, so each has a *mutant*: a seeded defect that it must notice.
 
@@ -33,9 +34,15 @@ with mutant("sent-is-received"), Lab(brokers=3) as lab:
 """
 
 
+BREAKING = """## How real Kafka breaks them
+
+Where several mechanisms apply, the first one here is named.
+"""
+
+
 def page() -> str:
     """The whole page."""
-    return "\n".join([OPENING, *map(_invariant, INVARIANTS)])
+    return "\n".join([OPENING, *map(_invariant, INVARIANTS), BREAKING, *map(_mechanism, MECHANISMS)])
 
 
 PAGE = Page("invariants.md", page)
@@ -43,7 +50,7 @@ PAGE = Page("invariants.md", page)
 
 def _invariant(invariant: type[Invariant]) -> str:
     seeded = [f"- Its mutant: `{m.name}`. {m.sentence}\n" for m in MUTANTS.values() if m.invariant == invariant.id]
-    known = [f"- Known to break {_where(b)}: {b.ticket}\n" for b in invariant.breakable]
+    known = [f"- Known to break {_where(m)}: {m.ticket}\n" for m in breaking(invariant.id)]
     only = [f"- Only where `{invariant.needs}`\n"] if invariant.needs else []
     return "".join(
         [
@@ -56,12 +63,26 @@ def _invariant(invariant: type[Invariant]) -> str:
     )
 
 
-def _where(breakable: Breakable) -> str:
-    """`where fences_writes is off (0.10, 2.0)`; for what is no field, its name."""
-    if breakable.field == "any":
+def _mechanism(mechanism: type[Mechanism]) -> str:
+    """What happens, where, what it breaks, and the place in Kafka's source."""
+    happens, _, rest = mechanism.sentence.partition("\n\n")
+    more, _, source = f"\n{rest}".rpartition("\nKafka ")
+    return "".join(
+        [
+            f"### {mechanism.ticket}\n\n{' '.join(happens.split())} {' '.join(more.split())}".rstrip() + "\n\n",
+            f"- Possible {_where(mechanism)}\n",
+            f"- Breaks {', '.join(mechanism.breaks)}\n",
+            f"- Source: Kafka{' '.join(source.split())}\n"
+            if False
+            else f"- Source: Kafka {' '.join(source.split())}\n",
+        ]
+    )
+
+
+def _where(mechanism: type[Mechanism]) -> str:
+    """`where fences_writes is off (0.10, 2.0)`."""
+    if mechanism.field is None:
         return "in every generation here"
-    if not hasattr(Generation(), breakable.field):
-        return f"with `{breakable.field}`"
-    names = [name for name in GENERATIONS if getattr(Generation(name), breakable.field) is breakable.value]
+    names = mechanism.generations()
     where = f" ({', '.join(names)})" if names else ""
-    return f"where `{breakable.field}` is {'on' if breakable.value else 'off'}{where}"
+    return f"where `{mechanism.field}` is {'on' if mechanism.value else 'off'}{where}"

@@ -11,6 +11,6 @@ The name of a mutant is that of the function that makes it; its docstring says w
 """
 
 from kafka_ctl.lab.mutants import brokers, controllers
-from kafka_ctl.lab.mutants.seeded import MUTANTS, Mutant, mutant
+from kafka_ctl.lab.mutants.seeded import IMPOSSIBLE, MUTANTS, Mutant, mutant
 
-__all__ = ["MUTANTS", "Mutant", "brokers", "controllers", "mutant"]
+__all__ = ["IMPOSSIBLE", "MUTANTS", "Mutant", "brokers", "controllers", "mutant"]

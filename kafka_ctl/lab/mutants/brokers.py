@@ -108,3 +108,13 @@ def cache_never_updated(original: Function) -> Function:
         return response
 
     return update_metadata
+
+
+@seeded("I22", ReplicaLogs, "may_join")
+def joins_at_once(original: Function) -> Function:
+    """A leader lets a follower join the ISR without looking how far its log reaches."""
+
+    def may_join(self: ReplicaLogs, tp: Any, follower: int) -> bool:
+        return True
+
+    return may_join

@@ -116,6 +116,26 @@ def newest_first(original: Function) -> Function:
     return put
 
 
+@seeded("I18", ReplicaStateMachine, "_remove_from_isr")
+def conflict_is_final(original: Function) -> Function:
+    """A controller that takes a broker out of ISRs does not try again where it meets a version conflict."""
+
+    async def _remove_from_isr(self: ReplicaStateMachine, broker: int, replicas: Any) -> Any:
+        zk = self.controller.zk
+        write = zk.update_states
+
+        async def write_once(states: Any, accepts_own: bool = False) -> Any:
+            return (await write(states, accepts_own))._replace(retry=[])
+
+        zk.update_states = write_once  # type: ignore[method-assign]
+        try:
+            return await original(self, broker, replicas)
+        finally:
+            del zk.update_states
+
+    return _remove_from_isr
+
+
 @seeded("I19", listeners, "watch_reassignment", generation="2.0")
 def deaf_to_wishes(original: Function) -> Function:
     """Nobody listens for reassignments."""

@@ -45,6 +45,17 @@ def seeded(invariant: str, place: Any, function: str, generation: str = "2.4") -
     return register
 
 
+IMPOSSIBLE: dict[tuple[str, str], str] = {
+    ("epochs-unchecked", "0.10"): "a follower truncates to its high watermark, and compares no epochs (KIP-101)",
+    ("epoch-inherited", "2.4"): "the transaction that creates /controller raises the epoch (KAFKA-6082)",
+    ("fence-dropped", "0.10"): "writes have no fence (KAFKA-6082)",
+    ("fence-dropped", "2.0"): "writes have no fence (KAFKA-6082)",
+    ("conflict-is-final", "0.10"): "its own write is no conflict (KAFKA-1382); after another's, the leader shrinks",
+    ("newest-first", "0.10"): "several threads work on events, in no promised order (KAFKA-5028)",
+}
+"""Mutants by name, generations in which they would change nothing that was promised, and why."""
+
+
 @contextmanager
 def mutant(name: str) -> Iterator[Mutant]:
     """Switch a defect on for a while, in this process; UnknownName lists those there are."""

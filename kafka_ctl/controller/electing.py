@@ -1,0 +1,77 @@
+"""Elections that an administrator asks the controller for: preferred ones, and unclean ones (KIP-460).
+
+Every partition gets an answer of its own. An unclean election is held where nobody leads, or a broker that is gone; it
+takes the first assigned replica that is live, in sync or not, without asking the configuration.
+Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from kafka_ctl.brokers.requests import ApiError
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import ControllerMoved, StateChangeFailed
+from kafka_ctl.partition import ONLINE
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
+DELETING = ApiError("INVALID_TOPIC_EXCEPTION", "The topic is being deleted")
+NOT_NEEDED = ApiError("ELECTION_NOT_NEEDED", "Leader election not needed for topic partition")
+STRATEGIES = {ElectionType.PREFERRED: Strategy.PREFERRED, ElectionType.UNCLEAN: Strategy.UNCLEAN}
+UNAVAILABLE = {
+    ElectionType.PREFERRED: "PREFERRED_LEADER_NOT_AVAILABLE",
+    ElectionType.UNCLEAN: "ELIGIBLE_LEADERS_NOT_AVAILABLE",
+}
+"""The error where nobody is fit to lead."""
+
+
+async def elect_leaders(
+    c: Controller, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
+) -> None:
+    """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
+
+    It gets ControllerMoved where this controller does not act. When one of the partitions has never had a leader the
+    event fails, as in Kafka, and nothing is answered.
+    """
+    if not c.is_active:
+        reply.set_exception(ControllerMoved("This is not the correct controller for this cluster."))
+        return
+    answers: dict[TopicPartition, ApiError | int] = {}
+    for tp in partitions:
+        if not c.context.assigned(tp):
+            c.say("election_unknown", partition=str(tp), type=kind)
+            answers[tp] = UNKNOWN
+        elif tp.topic in c.context.topics_to_be_deleted:
+            answers[tp] = DELETING
+    if deleting := [str(tp) for tp, answer in answers.items() if answer is DELETING]:
+        c.say("election_deleting", partitions=deleting, type=kind)
+    wanted = [tp for tp in partitions if tp not in answers]
+    electable = [tp for tp in wanted if _needs_election(c, kind, tp)]
+    answers |= dict.fromkeys((tp for tp in wanted if tp not in electable), NOT_NEEDED)
+    c.say("election_starting", partitions=[str(tp) for tp in electable], type=kind)
+    failures = await c.partition_machine.handle(electable, ONLINE, STRATEGIES[kind])
+    for tp in electable:
+        answers[tp] = _refusal(kind, failures[tp]) if tp in failures else c.context.leader_of(tp)
+    if not reply.done():
+        reply.set_result(answers)
+
+
+def _needs_election(c: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
+    """Whether the leader is not the one that is wanted; StateChangeFailed if there has never been one."""
+    leader = c.context.leader_of(tp)
+    if kind is ElectionType.PREFERRED:
+        return leader != c.context.assigned(tp)[0]
+    return leader == NO_LEADER or leader not in c.context.live
+
+
+def _refusal(kind: ElectionType, error: Exception) -> ApiError:
+    if isinstance(error, StateChangeFailed):
+        return ApiError(UNAVAILABLE[kind], str(error))
+    return ApiError("UNKNOWN_SERVER_ERROR", str(error))

@@ -1,0 +1,117 @@
+"""What a controller counts for operators: the gauges of `kafka.controller:type=KafkaController`.
+
+Where there is an event queue they are counted after each event, and show that until the next event is done; a
+controller that resigns sets them to 0 at once. 0.10 counts when somebody reads them, under the controller's lock; the
+lab shows what the context holds at that moment, where Kafka's reader would wait for the lock.
+
+Three quirks of Kafka's are kept. In 0.10 `PreferredReplicaImbalanceCount` cannot be read while a partition has never
+had a leader: the gauge fails with NoSuchElementException, here None. Since KAFKA-5135 a count that fails leaves itself
+and those after it as they were. And 2.4 adds up the numbers of replicas by topic as a set, so that of two topics with
+equal numbers one is counted.
+
+Kafka 0.10.2.2: controller/KafkaController.scala, newGauge
+Kafka 2.0.1: controller/KafkaController.scala, updateMetrics
+Kafka 2.4.1: controller/KafkaController.scala, updateMetrics; controller/ControllerContext.scala,
+updatePartitionStateMetrics
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller.context import Context
+from kafka_ctl.generation import Generation
+from kafka_ctl.partition import OFFLINE
+from kafka_ctl.replica import INELIGIBLE, SUCCESSFUL, ReplicaState
+
+if TYPE_CHECKING:
+    from kafka_ctl.controller.controller import Controller
+
+
+def _offline(context: Context, generation: Generation) -> int:
+    """Partitions whose leader is not registered, but for those of topics queued for deletion.
+
+    Since KAFKA-6753: partitions in the state Offline, but for those of topics whose deletion has begun.
+    """
+    if generation.partitions_leave_first:
+        begun = context.deletion_started
+        return sum(state is OFFLINE and tp.topic not in begun for tp, state in context.partitions.items())
+    registered, queued = context.brokers, context.topics_to_be_deleted
+    return sum(s.leader not in registered and tp.topic not in queued for tp, s in context.leadership.items())
+
+
+def _imbalance(context: Context, generation: Generation) -> int:
+    """Partitions not led by their first replica, but for those of topics queued for deletion.
+
+    A first replica that a reassignment is adding counts once it is in the ISR (KIP-455).
+    """
+    count = 0
+    for topic, partitions in context.topics.items():
+        queued = topic in context.topics_to_be_deleted
+        for number, (replicas, adding, _) in partitions.items():
+            state, preferred = context.leadership.get(TopicPartition(topic, number)), replicas[0]
+            if state is None and not generation.single_threaded:
+                raise KeyError(topic, number)
+            if state is not None and not queued:
+                count += preferred in state.isr if preferred in adding else state.leader != preferred
+    return count
+
+
+def _replicas(context: Context, counts: Callable[[ReplicaState], bool]) -> int:
+    """Replicas of the topics queued for deletion; the numbers of the topics are a set before they are added up."""
+    return sum(
+        {
+            sum(counts(context.replicas[replica]) for replica in context.replicas_of(context.partitions_of(topic)))
+            for topic in context.topics_to_be_deleted
+        }
+    )
+
+
+COUNTS: dict[str, Callable[[Context, Generation], int]] = {
+    "OfflinePartitionsCount": _offline,
+    "PreferredReplicaImbalanceCount": _imbalance,
+    "GlobalTopicCount": lambda context, _: len(context.topics),
+    "GlobalPartitionCount": lambda context, _: len(context.leadership),
+    "TopicsToDeleteCount": lambda context, _: len(context.topics_to_be_deleted),
+    "ReplicasToDeleteCount": lambda context, _: _replicas(context, lambda state: state is not SUCCESSFUL),
+    "TopicsIneligibleToDeleteCount": lambda context, _: len(context.topics_ineligible),
+    "ReplicasIneligibleToDeleteCount": lambda context, _: _replicas(context, lambda state: state is INELIGIBLE),
+}
+"""The gauges in the order in which Kafka counts them; `lab/metrics.py` knows in which generations they exist."""
+
+
+class Gauges:
+    """The gauges of one controller; 0 wherever it does not act."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self.reset()
+
+    def reset(self) -> None:
+        """The controller resigns."""
+        self._shown: dict[str, int] = dict.fromkeys(COUNTS, 0)
+
+    def update(self) -> None:
+        """An event has been processed."""
+        c = self._controller
+        if not c.is_active:
+            self.reset()
+            return
+        with suppress(LookupError):
+            for name, count in COUNTS.items():
+                self._shown[name] = count(c.context, c.generation)
+
+    def read(self) -> dict[str, int | None]:
+        """By name; None for a gauge that Kafka fails to count."""
+        c = self._controller
+        shown: dict[str, int | None] = {"ActiveControllerCount": int(c.is_active)}
+        if c.generation.single_threaded or not c.is_active:
+            return shown | self._shown
+        for name, count in COUNTS.items():
+            shown[name] = None
+            with suppress(LookupError):
+                shown[name] = count(c.context, c.generation)
+        return shown

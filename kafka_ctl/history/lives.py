@@ -1,0 +1,55 @@
+"""Cluster lives: where ZooKeeper was wiped, the history of another cluster begins.
+
+Kafka counts its controllers in `/controller_epoch`, and this number only rises. A controller that announces an epoch
+which is not above the one before works for a cluster that was made anew: its topics, brokers and epochs share nothing
+with the old ones but their names. So no question looks beyond the life that a record belongs to.
+Kafka 2.0.1: controller/KafkaController.scala, incrementControllerEpoch
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+ACTIONS = ("elected", "epoch_incremented")
+"""What controllers say when their epoch begins. Before Kafka 2.1 an election comes first, and the epoch rises after it
+(Kafka 0.10 names the winner in another log)."""
+_EPOCH = re.compile(r'"epoch": ?(\d+)')
+
+
+def announced(record: Any, apart: bool) -> int | None:
+    """The epoch that one of the `ACTIONS` announces; `apart` if in this history another record than `elected` does."""
+    if record.action == "epoch_incremented":
+        return record.controller_epoch
+    if (said := _EPOCH.search(record.detail or "")) is not None:
+        return int(said[1])
+    return None if apart else record.controller_epoch or None
+
+
+def falls(epoch: int, last: int | None, before: int | None) -> bool:
+    """Whether an epoch after `last`, which came after `before`, is that of a new cluster.
+
+    A controller that was paused may announce its epoch late, after its successor: 4, 6, 5.
+    """
+    late = last is not None and before is not None and before < epoch == last - 1
+    return last is not None and epoch <= last and not late
+
+
+def beginnings(records: Iterable[Any]) -> list[int]:
+    """Where new lives begin, the `seq` of their first elections; `records` are the `ACTIONS` of a history in order."""
+    said = list(records)
+    apart = any(record.action == "epoch_incremented" for record in said)
+    found: list[int] = []
+    elected: dict[str, int] = {}
+    last = before = None
+    last_ms = -1.0
+    for record in said:
+        epoch = announced(record, apart)
+        if epoch is None:
+            elected.setdefault(record.actor, record.seq)
+        elif record.time_ms > last_ms:  # else the same line is there twice
+            if falls(epoch, last, before):
+                found.append(elected.get(record.actor, record.seq))
+            last, before, last_ms, elected = epoch, last, record.time_ms, {}
+    return found

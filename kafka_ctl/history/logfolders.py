@@ -1,0 +1,123 @@
+"""Which log files there are: those that were named, and those in folders; each once, whatever leads to it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+import pyarrow.fs as pafs
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.history.files import filesystem, path_of, printable, reason
+from kafka_ctl.history.unpacking import NAMES
+
+Paths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+SPECIAL = {
+    stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
+}  # fmt: skip
+"""What is never opened: reading it may wait for ever."""
+
+
+class LogFile(NamedTuple):
+    """A file: its address, its bytes, when it was changed (in ns); `problem` is why it, or a folder, cannot be read."""
+
+    name: str
+    size: int = 0
+    changed: int = 0
+    problem: str | None = None
+
+
+def log_files(paths: Paths) -> Iterator[LogFile]:
+    """Files as they are, and those of folders that are named like logs, however deep; each with its address.
+
+    A file comes once, by its device and inode (elsewhere its path), also where links form a loop. What cannot be read
+    comes with its `problem`. Raises BadInput for what is no path, for a path where nothing is, and for a folder
+    without such files.
+    """
+    seen: set[object] = set()
+    for path in listed(paths):
+        fs, root, prefix = filesystem(path)
+        found = _local(root, seen) if fs.type_name == "local" else _remote(fs, root, seen)
+        nothing = True
+        for file in found:
+            nothing = False
+            if file is not None:
+                yield file._replace(name=prefix + file.name)
+        if nothing:
+            raise BadInput(f"{path} holds no file named like state-change.log* or controller.log*")
+
+
+def listed(paths: Paths) -> list[str]:
+    """The paths one by one, as text; BadInput for anything else, and for none at all."""
+    if isinstance(paths, (str, bytes, os.PathLike)):
+        return [path_of(paths)]
+    try:
+        given = [path_of(path) for path in paths]
+    except TypeError:
+        raise BadInput(f"{paths!r} is no path: give the name of a log file or folder, or a list of them") from None
+    if not given:
+        raise BadInput("no path was given: name at least one log file or folder")
+    return given
+
+
+def _local(root: str, seen: set[object]) -> Iterator[LogFile | None]:
+    """What is at a path of this machine; None for a file, or a folder of another path, that has come before."""
+    try:
+        os.lstat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        raise BadInput(f"{root}: no such file or folder") from None
+    except OSError:
+        pass  # it is there and cannot be read, which is reported below
+    waiting, before = [root], frozenset(seen)
+    while waiting:
+        path = waiting.pop()
+        try:
+            status = os.stat(path)
+            kind, identity = stat.S_IFMT(status.st_mode), (status.st_dev, status.st_ino)
+            if identity in seen:
+                if kind != stat.S_IFDIR or identity in before:
+                    yield None
+            elif kind == stat.S_IFDIR:
+                seen.add(identity)
+                # Links last, so that a file goes by its own name; the last is taken first.
+                inside = sorted(os.scandir(path), key=lambda entry: (entry.is_symlink(), entry.name), reverse=True)
+                waiting += [entry.path for entry in inside if _wanted(entry)]
+            elif kind in SPECIAL:
+                yield LogFile(printable(path), problem=f"{SPECIAL[kind]}, not a file")
+            else:
+                seen.add(identity)
+                yield LogFile(path_of(path), status.st_size, status.st_mtime_ns)
+        except (OSError, BadInput) as problem:
+            why = reason(problem) if isinstance(problem, OSError) else "its name is not UTF-8"
+            yield LogFile(printable(path), problem=why)
+
+
+def _wanted(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a folder, or named like a log."""
+    if any(name in entry.name for name in NAMES):
+        return True
+    try:
+        return entry.is_dir()
+    except OSError:  # a loop of links with another name is nobody's log
+        return False
+
+
+def _remote(fs: pafs.FileSystem, root: str, seen: set[object]) -> Iterator[LogFile | None]:
+    """What is at a path of another file system, which has no links."""
+    try:
+        info = fs.get_file_info(root)
+        if info.type == pafs.FileType.NotFound:
+            raise BadInput(f"{root}: no such file or folder")
+        found = [info]
+        if info.type == pafs.FileType.Directory:
+            inside = fs.get_file_info(pafs.FileSelector(root, recursive=True))
+            found = [f for f in inside if f.is_file and any(name in f.base_name for name in NAMES)]
+    except OSError as problem:
+        yield LogFile(root, problem=reason(problem))
+        return
+    for file in sorted(found, key=lambda f: f.path):
+        yield None if file.path in seen else LogFile(file.path, file.size or 0, file.mtime_ns or 0)
+        seen.add(file.path)

@@ -1,0 +1,122 @@
+"""The records of a run by what they are about, for those who ask why an invariant is broken.
+
+Nothing is indexed before the first question; each then costs no more than the records since the one before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.trace import Record
+
+START = -1
+"""Before the first record."""
+
+
+class Past:
+    """What has happened, newest first."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = records
+        self._indexed = 0
+        self._by: dict[tuple[Any, ...], list[Record]] = {}
+
+    def _index(self) -> None:
+        for record in self.records[self._indexed :]:
+            key: tuple[Any, ...] = (record.kind, record.action)
+            if record.kind == "zk":
+                key = (*key, record.path)
+            elif record.topic is not None:
+                key = (*key, TopicPartition(record.topic, record.partition or 0))
+            elif record.kind in ("broker", "fault", "response"):
+                key = (*key, record.broker)
+            self._by.setdefault(key, []).append(record)
+        self._indexed = len(self.records)
+
+    def of(self, kind: str, action: str, about: Any = None, after: int = START) -> Iterator[Record]:
+        """Records of a kind and action after the record `after`, the newest first.
+
+        `about` is the path of an operation, the partition, or else the broker of a process's record.
+        """
+        if self._indexed < len(self.records):
+            self._index()
+        for record in reversed(self._by.get((kind, action) if about is None else (kind, action, about), ())):
+            if record.seq <= after:
+                return
+            yield record
+
+    def last(self, kind: str, action: str, about: Any = None, after: int = START) -> int:
+        """The `seq` of the last such record; START if there is none."""
+        return next((record.seq for record in self.of(kind, action, about, after)), START)
+
+    def said(self, message: str, after: int = START, actor: str | None = None) -> Iterator[tuple[Record, dict]]:
+        """What controllers have said, with its words, the newest first."""
+        for record in self.of("controller", message, after=after):
+            if actor in (None, record.actor):
+                yield record, json.loads(record.detail or "{}")
+
+    def began(self, record: Record) -> int:
+        """When the processing of the event began that a record belongs to; the record itself if to none."""
+        cause = self.records[record.cause] if record.cause is not None else None
+        return cause.seq if cause is not None and cause.kind == "event" else record.seq
+
+    def asked(self, record: Record) -> int:
+        """When the request was made that a record follows from; START if from none."""
+        asked: Record | None = record
+        while asked is not None and asked.kind != "request":
+            asked = self.records[asked.cause] if asked.cause is not None else None
+        return asked.seq if asked else START
+
+    # Brokers and controllers
+
+    def ended(self, actor: str, after: int) -> bool:
+        """Whether a controller has resigned or its process has ended since a record."""
+        broker = int(actor.rpartition("-")[2])
+        resigned = any(True for _ in self.said("resigned", after, actor))
+        return resigned or max(self.last("broker", "start", broker), self._down(broker)) > after
+
+    def _down(self, broker: int) -> int:
+        return max(self.last("fault", "kill", broker), self.last("broker", "stopped", broker))
+
+    def life(self, broker: int) -> int:
+        """When the present process of a broker registered itself first; START if it has not."""
+        started = self.last("broker", "start", broker)
+        path = f"/brokers/ids/{broker}"
+        made = [
+            r.seq for r in self.of("zk", "create", path, started) if r.error is None and r.actor.startswith("broker")
+        ]
+        return made[-1] if made else START
+
+    def term(self, actor: str) -> int:
+        """When the controller that acts now began to read what there is; START if it never did."""
+        return next((record.seq for record, _ in self.said("initializing_context", actor=actor)), START)
+
+    def noticed(self, broker: int, actor: str) -> bool:
+        """Whether the acting controller knows that the present process of a broker is another than the one before."""
+        life = self.life(broker)
+        if self.term(actor) > life:
+            return True
+        greeted = (r for r, words in self.said("broker_startup", life, actor) if broker in words["brokers"])
+        return any(self.began(record) > life for record in greeted)
+
+    def told(self, tp: TopicPartition, broker: int, after: int) -> Iterator[Record]:
+        """LeaderAndIsr requests about a partition that were made out for a broker, the newest first."""
+        return (r for r in self.of("request", "LeaderAndIsr", tp, after) if r.broker == broker)
+
+    def ignored_leader(self, tp: TopicPartition, broker: int, state: LeaderAndIsr, after: int = START) -> bool:
+        """Whether a broker did not become follower in this leader epoch because it took the leader for dead."""
+        became = (r for r in self.of("broker", "become-follower", tp, after) if r.broker == broker)
+        return next((r.error for r in became if r.leader_epoch == state.leader_epoch), None) == "LEADER_NOT_AVAILABLE"
+
+    def announced(self, tp: TopicPartition, broker: int, after: int = START) -> Iterator[Record]:
+        """UpdateMetadata requests about a partition that were made out for a broker, the newest first."""
+        return (r for r in self.of("request", "UpdateMetadata", tp, after) if broker in receivers(r))
+
+
+def receivers(record: Record) -> list[int]:
+    """The brokers for which an UpdateMetadata request was made out."""
+    words = (word.partition("=") for word in (record.detail or "").split())
+    return [int(id) for name, _, ids in words if name == "brokers" for id in ids.split(",") if id]

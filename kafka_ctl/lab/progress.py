@@ -1,0 +1,42 @@
+"""How far a long replay is, told on standard error; what is over soon is not worth a word."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+
+from kafka_ctl.trace import Record
+
+LONG = 100_000
+"""Records from which a replay, of a second or two, is said to take long."""
+EVERY = 2.0
+"""Seconds between two lines."""
+LOOK = 0x3FFF
+"""One record in so many looks at the clock."""
+
+Tell = Callable[[int, int], object]
+"""Told how many records there are, and how many there will be."""
+
+
+class Progress:
+    """A listener of a trace that will have `total` records."""
+
+    def __init__(self, what: str, total: int, tell: Tell | None = None) -> None:
+        self.what, self.total = what, total
+        self._tell = tell if tell is not None or total < LONG else self._say
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, record: Record) -> None:
+        if not record.seq & LOOK and self._tell is not None:
+            self._tell(min(record.seq, self.total), self.total)
+
+    def _say(self, there: int, total: int) -> None:
+        now = time.monotonic()
+        if there and now - self._last >= EVERY:
+            self._last = now
+            left = (now - self._began) * (total - there) / there
+            print(
+                f"{self.what}: record {there:,} of {total:,} of the story told again, {left:.0f} s left",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip

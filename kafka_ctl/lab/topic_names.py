@@ -1,0 +1,124 @@
+"""What a topic can be called, and which topics are Kafka's own.
+
+One check serves the tool and the broker: `kafka-topics` calls it before it writes to ZooKeeper, and a broker asked
+to create a topic (0.10.1 and later, KIP-4) calls the same method. What was written past it, by hand or by two tools at
+once, is not checked again. Names that differ in `.` and `_` only would have the same name in metrics: the tool warns of
+both characters, and a second such topic is refused.
+
+Kafka 0.10.2.2: common/Topic.scala, Topic; admin/AdminUtils.scala, validateCreateOrUpdateTopic; admin/TopicCommand.scala
+Kafka 2.0.1: clients common/internals/Topic.java, Topic; zk/AdminZkClient.scala, validateCreateOrUpdateTopic
+Kafka 2.4.1: zk/AdminZkClient.scala, validateTopicCreate; admin/TopicCommand.scala, ZookeeperTopicService
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from kafka_ctl.errors import BadInput, Refused
+from kafka_ctl.generation import Generation
+
+LEGAL, MOST = re.compile(r"[a-zA-Z0-9._-]"), 249
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+WARNING = (
+    "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide. To "
+    "avoid issues it is best to use either, but not both."
+)
+ILLEGAL = "contains a character other than ASCII alphanumerics, '.', '_' and '-'"
+
+
+class Rules(NamedTuple):
+    """The internal topics of a release, those that keep their number of partitions, and its texts.
+
+    `nothing_legal` is for a name without a single legal character, which 0.10 prints otherwise.
+    """
+
+    internal: tuple[str, ...]
+    fixed: tuple[str, ...]
+    fixed_text: str
+    empty: str
+    dots: str
+    long: str
+    illegal: str
+    nothing_legal: str
+
+
+NEW = Rules(
+    internal=(OFFSETS, TRANSACTIONS),
+    fixed=(OFFSETS,),
+    fixed_text="The number of partitions for the offsets topic cannot be changed.",
+    empty="Topic name is illegal, it can't be empty",
+    dots='Topic name cannot be "." or ".."',
+    long=f"Topic name is illegal, it can't be longer than {MOST} characters, topic name: {{topic}}",
+    illegal=f'Topic name "{{topic}}" is illegal, it {ILLEGAL}',
+    nothing_legal=f'Topic name "{{topic}}" is illegal, it {ILLEGAL}',
+)
+RULES = {
+    "0.10": Rules(
+        internal=(OFFSETS,),
+        fixed=(OFFSETS,),
+        fixed_text=NEW.fixed_text,
+        empty="topic name is illegal, can't be empty",
+        dots='topic name cannot be "." or ".."',
+        long=f"topic name is illegal, can't be longer than {MOST} characters",
+        illegal=f"topic name {{topic}} is illegal, {ILLEGAL}",
+        nothing_legal=f"topic name {{topic}} is illegal,  {ILLEGAL}",
+    ),
+    "2.0": NEW,
+    "2.4": NEW._replace(
+        fixed=NEW.internal,
+        fixed_text="The number of partitions for the internal topic {topic} cannot be changed.",
+    ),
+}
+"""By generation."""
+
+
+def check_name(topic: str, generation: Generation) -> None:
+    """Refused (INVALID_TOPIC_EXCEPTION) with Kafka's text for what no topic can be called.
+
+    A character that cannot be printed is written as an escape, where Kafka writes it as it is.
+    """
+    rules, text = RULES[generation.name], None
+    if not topic:
+        text = rules.empty
+    elif topic in (".", ".."):
+        text = rules.dots
+    elif len(topic.encode("utf-16-le")) // 2 > MOST:  # as Java counts
+        text = rules.long
+    elif not LEGAL.search(topic):
+        text = rules.nothing_legal
+    elif not all(map(LEGAL.match, topic)):
+        text = rules.illegal
+    if text is not None:
+        printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in topic)
+        raise Refused("INVALID_TOPIC_EXCEPTION", text.format(topic=printable))
+
+
+def check_new(topic: str, topics: Iterable[str]) -> None:
+    """Refused where the topic exists (TOPIC_ALREADY_EXISTS), or another whose name collides with its own."""
+    existing = list(topics)
+    if topic in existing:
+        raise Refused("TOPIC_ALREADY_EXISTS", f"Topic '{topic}' already exists.")
+    colliding = [other for other in existing if other.replace(".", "_") == topic.replace(".", "_")]
+    if colliding:
+        listed = ", ".join(colliding)
+        raise Refused("INVALID_TOPIC_EXCEPTION", f"Topic '{topic}' collides with existing topics: {listed}")
+
+
+def warning(topic: str) -> str | None:
+    """What the tool prints when the name has one of the characters that collide."""
+    return WARNING if "." in topic or "_" in topic else None
+
+
+def check_deletion(topic: str, generation: Generation) -> None:
+    """BadInput in the tool's words for a topic of Kafka's own."""
+    if topic in RULES[generation.name].internal:
+        raise BadInput(f"Topic {topic} is a kafka internal topic and is not allowed to be marked for deletion.")
+
+
+def check_growth(topic: str, generation: Generation) -> None:
+    """BadInput in the tool's words for a topic that must keep its number of partitions."""
+    rules = RULES[generation.name]
+    if topic in rules.fixed:
+        raise BadInput(rules.fixed_text.format(topic=topic))

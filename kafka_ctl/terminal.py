@@ -1,0 +1,27 @@
+"""What the commands of `kafka-ctl` share: numbers that are some, and text that shows in a terminal as what it is."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from kafka_ctl.visible import visible
+
+INT32, INT64 = 2**31 - 1, 2**63 - 1
+
+
+class Number(click.FloatRange):
+    """A number in a range: neither `nan` nor an infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return float(super().convert(number, param, ctx))
+
+
+def say(text: object, err: bool = False) -> None:
+    """Print a text of several lines; what would move the cursor or change colours is shown as an escape."""
+    click.echo("\n".join(map(visible, str(text).split("\n"))), err=err)

@@ -1,0 +1,143 @@
+"""The lines of Kafka's own logs, recorded from real brokers, against those that the kit writes of the same stories."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from kafka_ctl.history.logfile import read_texts
+from kafka_ctl.history.logsaid import SENTENCES
+from kafka_ctl.lab.kafkalog import NAMES
+from tests.conformance import loglines
+
+SHARES = {
+    ("state-change", "0.10"): 99.4,
+    ("state-change", "2.0"): 99.9,
+    ("state-change", "2.4"): 99.9,
+    ("controller", "0.10"): 98.5,
+    ("controller", "2.0"): 98.8,
+    ("controller", "2.4"): 99.6,
+}
+"""What was reached, in percent: a share may rise, and the number here with it."""
+NAMELESS = re.compile(r"ControllerBrokerRequestBatch\)$|Selector\)$")
+"""What does not name its controller."""
+SIZE = 1_500_000
+"""Bytes that all recordings together may take."""
+
+
+# The comparison
+
+
+@pytest.mark.parametrize(("log", "generation"), SHARES)
+def test_the_share_of_kafkas_lines(log: str, generation: str) -> None:
+    same, whole = loglines.share(generation, log)
+    assert whole > 1_000
+    assert 100 * same / whole >= SHARES[log, generation], f"{same} of {whole}"
+
+
+def test_the_page_is_fresh() -> None:
+    """`python -m tests.conformance.loglines --write` writes it."""
+    assert loglines.page() == loglines.PAGE.read_text("utf-8")
+
+
+def test_recordings_are_of_stories_that_are_compared() -> None:
+    """And in one form: what differs in every run is masked, each broker has a part, and all together are small."""
+    known = {loglines.path(*recording) for recording in loglines.recordings()}
+    assert set(loglines.LOGS.rglob("*.xz")) == known
+    assert sum(path.stat().st_size for path in known) < SIZE
+    for recording in loglines.recordings():
+        logs = loglines.recorded(*recording)
+        assert len(logs) >= 3, recording
+        lines = [line for log in logs.values() for line in log]
+        assert [*loglines.masked(f"[2020-01-02 03:04:05,678] {x}" for x in lines if x[0] != "!")] == [
+            line for line in lines if line[0] != "!"
+        ]
+
+
+@pytest.mark.parametrize("generation", loglines.RECORDED)
+def test_every_line_is_understood_by_the_reader(generation: str) -> None:
+    """Kafka's and the kit's own: an actor at least, and for what a record says, its action."""
+    named = {"says", "reassignment_told"} | {
+        sentence.split(None, 1)[0] for sentence in SENTENCES.splitlines() if sentence
+    }
+    lines = {
+        line
+        for g, story in loglines.recordings()
+        if g == generation
+        for logs in (loglines.recorded(g, story), loglines.written(g, story))
+        for log in logs.values()
+        for line in log
+        if line[0] != "!"
+    }
+    strange = []
+    for line in lines:
+        text = line.replace("PORT", "9092").replace("EPOCH", "25")
+        text = re.sub(r"(?<=correlation id )N|(?<=correlationId )N", "7", text)
+        (read,) = read_texts([(1, f"[2020-01-02 03:04:05,678] {text}")])
+        known = read.line
+        nameless = known is None or (known.actor is None and not NAMELESS.search(line))
+        unnamed = known is not None and known.kind == "controller" and known.action not in named
+        strange += [line] if nameless or unnamed else []
+    assert strange == []
+
+
+# The normal form
+
+
+def test_masks() -> None:
+    told = loglines.masked(
+        [
+            "[2020-01-02 03:04:05,678] TRACE x correlation id 12 sent to broker 127.0.0.1:4711 (id: 1 rack: null) (l)",
+            "[2020-01-02 03:04:05,679] WARN y (l)",
+            "java.io.IOException: Connection to 127.0.0.1:4711 failed",
+            "\tat somewhere",
+            "Caused by: something",
+            "[2020-01-02 03:04:05,680] INFO Updated broker epochs cache: Map(1 -> 25, 2 -> 44) (l)",
+        ]
+    )
+    assert list(told) == [
+        "TRACE x correlation id N sent to broker 127.0.0.1:PORT (id: 1 rack: null) (l)",
+        "WARN y (l)",
+        "!java.io.IOException: Connection to 127.0.0.1:PORT failed",
+        "INFO Updated broker epochs cache: Map(1 -> EPOCH, 2 -> EPOCH) (l)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "normal"),
+    [
+        ("New topics: [Set(b, a)]", "New topics: [Set(a, b)]"),
+        ("Map(o-1 -> Vector(2, 1), o-0 -> Vector(1, 2))", "Map(o-0 -> Vector(1, 2), o-1 -> Vector(2, 1))"),
+        ("isr=List(2, 1), replicas=2,1", "isr=List(2, 1), replicas=2,1"),
+        ("callback for [o,1],[o,0] (l)", "callback for [o,0],[o,1] (l)"),
+        ("callback for o-1,o-0 (l)", "callback for o-0,o-1 (l)"),
+        ("Brokers: Vector(2, 1) for TopicPartitions: ArrayBuffer(o-1)",
+         "Brokers: Vector(1, 2) for TopicPartitions: ArrayBuffer(o-1)"),
+        ("All leaders = o-1 -> (Leader:2,ISR:2,1),o-0 -> (Leader:1,ISR:1) (kafka.controller.KafkaController)",
+         "All leaders = o-0 -> (Leader:1,ISR:1), o-1 -> (Leader:2,ISR:2,1) (kafka.controller.KafkaController)"),
+    ],
+)  # fmt: skip
+def test_printed_sets_are_sorted_and_lists_are_not(line: str, normal: str) -> None:
+    assert loglines.sorted_sets(line) == normal
+
+
+def test_only_what_is_said_of_several_things_in_turn_is_sorted() -> None:
+    """Rounds about the same partitions stay in order, and so do different statements."""
+    pair = ["handling p-1", "finished p-1", "handling p-0", "finished p-0"]
+    assert loglines.settled(pair) == ["handling p-0", "finished p-0", "handling p-1", "finished p-1"]
+    assert loglines.settled(["b p-1", "b p-0"]) == ["b p-0", "b p-1"]
+    rounds = ["sent p-1", "cached p-1 twice", "sent p-1", "cached p-1 once"]
+    assert loglines.settled(rounds) == rounds
+
+
+def test_threads() -> None:
+    assert loglines.thread("INFO [RequestSendThread controllerId=1] Starting (l)") == "sender"
+    assert loglines.thread("INFO [RequestSendThread controllerId=1] Shutting down (l)") == "controller"
+    assert (
+        loglines.thread("TRACE [Controller id=1 epoch=1] Received response {} sent to broker h:1 (id: 3 r)")
+        == "sender 3"
+    )
+    assert loglines.thread("TRACE [Broker id=2] Handling stop replica") == "handler"
+    assert loglines.thread("INFO [Controller id=1] Resigned (l)") == "controller"
+    assert set(NAMES) == set(loglines.LOGGERS.values())

@@ -1,0 +1,370 @@
+"""Disks that are full, paths that cannot be, numbers that are none: one error of ours, and nothing that looks whole."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import kafka_ctl.history.dataset as module
+from kafka_ctl import BadInput, Lab, Unavailable
+from kafka_ctl.history import Workload, generate, live, load, load_arrow, simulate, write_logs
+from kafka_ctl.history.files import replacing
+from kafka_ctl.history.layout import Place
+from kafka_ctl.history.schema import read_parquet, to_parquet
+from kafka_ctl.history.session import spark
+
+SMALL = Workload(brokers=(3, 3), topics=(1, 2), rate=2)
+ASKED: dict[str, Any] = {"clusters": 4, "hours": 2, "seed": 5, "workload": SMALL, "buckets": 2}
+resource = pytest.importorskip("resource", reason="limits of POSIX")
+
+
+def write(out: object, **changes: Any) -> module.Dataset:
+    return generate(None, **{**ASKED, "out": out, **changes})
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    write(tmp_path / "data")
+    return tmp_path / "data"
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Files cannot become larger: what a full disk does, and the same for root."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def full(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    """A disk on which so many files can be begun."""
+    opened = pq.ParquetWriter.__init__
+    left = [after]
+
+    def begin(self: Any, *rest: Any, **options: Any) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        opened(self, *rest, **options)
+
+    monkeypatch.setattr(pq.ParquetWriter, "__init__", begin)
+
+
+def test_a_disk_that_is_full(tmp_path: Path) -> None:
+    """One sentence; the folder is no dataset, says so, and is finished when there is room."""
+    out = tmp_path / "data"
+    with largest_file(4000), pytest.raises(Unavailable, match=f"^{out}: cannot be written: File too large$"):
+        write(out)
+    for read in (lambda: load_arrow(out), lambda: load(spark(), out)):
+        with pytest.raises(BadInput, match=r"is not complete; generate\(..., resume=True\) finishes it"):
+            read()
+    assert list((out / "_temporary").iterdir()) == []
+    assert write(out, resume=True).histories == 4
+    assert len(load_arrow(out)) == module.dataset(Place(out)).records
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_disk_that_is_full_at_once(tmp_path: Path, processes: int) -> None:
+    """Not even the note that it is unfinished can be written: the folder is as empty as before, and can be used."""
+    with largest_file(10), pytest.raises(Unavailable, match="cannot be written: File too large"):
+        write(tmp_path / "data", processes=processes)
+    assert list((tmp_path / "data").iterdir()) == []
+    assert write(tmp_path / "data").histories == 4
+
+
+@pytest.mark.parametrize("files", [0, 1, 3, 8, 14])
+def test_a_disk_that_fills_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: int) -> None:
+    """Wherever it ends, nothing can be loaded; resumed, the dataset is the same."""
+    with monkeypatch.context() as patch:
+        full(patch, files)
+        with pytest.raises(Unavailable, match=r"No space left on device$"):
+            write(tmp_path / "data")
+    with pytest.raises(BadInput, match="is not complete"):
+        load_arrow(tmp_path / "data")
+    write(tmp_path / "data", resume=True)
+    write(tmp_path / "whole")
+    assert contents(tmp_path / "data") == contents(tmp_path / "whole")
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_dataset_is_replaced_wholly_or_not(dataset: Path) -> None:
+    """With no room for a note, the old one stays; later, what is left is no dataset."""
+    before = contents(dataset)
+    with largest_file(10), pytest.raises(Unavailable, match="File too large"):
+        write(dataset, seed=6, overwrite=True)
+    assert contents(dataset) == before
+    with largest_file(4000), pytest.raises(Unavailable, match="File too large"):
+        write(dataset, seed=6, overwrite=True)
+    with pytest.raises(BadInput, match="is not complete"):
+        load_arrow(dataset)
+    with pytest.raises(BadInput, match="begun with another seed"):
+        write(dataset, resume=True)
+    write(dataset, seed=6, resume=True)
+    assert load_arrow(dataset).column("history")[0].as_py() >= "cluster-006000000"
+
+
+def test_tasks_of_spark_that_cannot_write(tmp_path: Path) -> None:
+    """The same sentence, without Java's."""
+    out = tmp_path / "data"
+    with largest_file(4000), pytest.raises(Unavailable):
+        write(out)
+    (out / "_temporary").rmdir()
+    (out / "_temporary").write_text("in the way")
+    with pytest.raises(BadInput, match=f"^{out}: cannot be written: Not a directory$"):
+        generate(spark(), **ASKED, out=out, resume=True)
+    with pytest.raises(BadInput, match="is not complete"):
+        load(spark(), out)
+    (out / "_temporary").unlink()
+    assert generate(spark(), **ASKED, out=out, resume=True).histories == 4
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"hours": math.nan}, "^hours=nan: give a number above 0 and up to 100,000$"),
+        ({"hours": math.inf}, "^hours=inf: give"),
+        ({"hours": -math.inf}, "^hours=-inf: give"),
+        ({"hours": -2}, "^hours=-2: give"),
+        ({"hours": 0}, "^hours=0: give"),
+        ({"hours": "24"}, "^hours='24': give"),
+        ({"hours": None}, "^hours=None: give"),
+        ({"hours": True}, "^hours=True: give"),
+        ({"hours": 1e9}, "^hours=1000000000.0: give"),
+        ({"hours": 10**5000}, "^hours=a number of thousands of digits: give"),
+        ({"clusters": 0}, "^clusters=0: give a whole number from 1 to 1,000,000$"),
+        ({"clusters": -1}, "^clusters=-1: "),
+        ({"clusters": 2.5}, "^clusters=2.5: "),
+        ({"clusters": math.nan}, "^clusters=nan: "),
+        ({"clusters": "4"}, "^clusters='4': "),
+        ({"clusters": True}, "^clusters=True: "),
+        ({"clusters": 10**9}, "^clusters=1000000000: "),
+        ({"seed": -1}, "^seed=-1: give a whole number from 0 "),
+        ({"seed": 10**5000}, "^seed=a number of"),
+        ({"seed": "five"}, "^seed='five': "),
+        ({"buckets": 0}, "^buckets=0: give a whole number from 1 to 100,000$"),
+        ({"buckets": 10**6}, "^buckets=1000000: "),
+        ({"buckets": "x" * 100}, "^buckets='x{59}...: "),
+        ({"generation": 2.0}, "unknown generation 2.0"),
+        ({"generation": None}, "unknown generation None"),
+        ({"generation": ["2.0"]}, r"unknown generation \['2.0'\]"),
+        ({"workload": "busy"}, "^workload='busy': give a Workload"),
+        ({"processes": 0}, "^processes=0: "),
+        ({"processes": "2"}, "^processes='2': "),
+        ({"out": None}, "^None is no path"),
+        ({"out": ""}, "^'' is no path"),
+        ({"out": 7}, "^7 is no path"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_is_no_number_or_path(tmp_path: Path, wrong: dict, said: str) -> None:
+    """One sentence, and no folder."""
+    with pytest.raises(BadInput, match=said):
+        write(**{"out": tmp_path / "data", **wrong})
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rate": math.nan}, {"spread": math.inf}, {"per_day": {"crash": math.nan}}, {"brokers": ("3", 4)}, {"rate": "2"}],
+    ids=str,
+)
+def test_a_workload_without_numbers(wrong: dict) -> None:
+    with pytest.raises(BadInput, match="give "):
+        Workload(**wrong)
+
+
+@pytest.mark.parametrize("hours", [math.nan, math.inf, "2", -1])
+def test_one_cluster_has_the_same_limits(hours: Any) -> None:
+    with pytest.raises(BadInput, match=r"^hours="):
+        simulate(1, hours)
+
+
+def test_a_file_where_the_folder_should_be(tmp_path: Path, dataset: Path) -> None:
+    """Or below one; what is there stays."""
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(BadInput, match=f"^{tmp_path / 'note'} is a file; give an empty or new folder"):
+        write(tmp_path / "note")
+    with pytest.raises(BadInput, match=f"^{tmp_path / 'note' / 'x'}: cannot be written: Not a directory"):
+        write(tmp_path / "note" / "x")
+    for options in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(BadInput, match="is a file"):
+            write(tmp_path / "note", **options)
+    assert (tmp_path / "note").read_text() == "mine"
+    with pytest.raises(BadInput, match="holds no generated histories"):
+        load_arrow(tmp_path / "note")
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that not even root may write")
+def test_a_folder_that_cannot_be_written() -> None:
+    """Whoever asks."""
+    with pytest.raises(BadInput, match=r"^/proc/kafka_ctl: cannot be written: "):
+        write("/proc/kafka_ctl")
+    with pytest.raises(BadInput, match=r"^/proc/run\.parquet: cannot be written: "):
+        to_parquet([], "/proc/run.parquet")
+
+
+# Reading
+
+
+def damage(dataset: Path, how: Callable[[Path], object]) -> str:
+    """Damages one file of a dataset; its name."""
+    path = sorted(dataset.glob("kind=*/section=*/*.parquet"))[3]
+    how(path)
+    return str(path.relative_to(dataset))
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        (Path.unlink, "is not complete: {} is not there any more"),
+        (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is damaged: {} has .* bytes, and had"),
+        (lambda path: path.write_bytes(b""), "is damaged: {} has 0 bytes"),
+        (lambda path: path.write_bytes(bytes(path.stat().st_size)), "{}: is not a Parquet file: .*magic bytes"),
+        (lambda path: (path.unlink(), path.mkdir()), "is not complete: {} is not there any more"),
+    ],
+    ids=["gone", "cut", "empty", "zeros", "a folder"],
+)
+def test_a_dataset_that_lost_something(dataset: Path, how: Callable[[Path], object], said: str) -> None:
+    """Told when it is loaded, and not in the middle of an answer."""
+    name = damage(dataset, how)
+    for read in (lambda: load_arrow(dataset), lambda: load(None, dataset)):
+        with pytest.raises(BadInput, match=said.format(name)):
+            read()
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"[]", b"{}", b'{"format": 2}', b"\xff\xfe", b"7" * 5000], ids=lambda text: str(text[:9])
+)
+def test_a_manifest_that_is_none(dataset: Path, text: bytes) -> None:
+    (dataset / "_manifest.json").write_bytes(text)
+    with pytest.raises(BadInput, match=r"_manifest\.json is damaged: "):
+        load_arrow(dataset)
+    with pytest.raises(BadInput, match=r"_manifest\.json is damaged: |it was begun with another"):
+        write(dataset, resume=True)
+    assert write(dataset, overwrite=True).histories == 4
+
+
+def test_a_dataset_of_an_earlier_version(dataset: Path) -> None:
+    """Its manifest lists no files: what is there is read."""
+    manifest = json.loads((dataset / "_manifest.json").read_text())
+    del manifest["files"]
+    (dataset / "_manifest.json").write_text(json.dumps(manifest))
+    assert len(load_arrow(dataset)) == manifest["records"]
+
+
+def test_a_dataset_that_may_not_be_read(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may read everything, so the refusal is acted."""
+    opened = pq.read_schema
+
+    def refused(file: str, **options: Any) -> Any:
+        if "kind=broker" in file:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened(file, **options)
+
+    monkeypatch.setattr(pq, "read_schema", refused)
+    with pytest.raises(BadInput, match=r"kind=broker.*: cannot be read: Permission denied"):
+        load(None, dataset)
+
+
+# One trace in a file
+
+
+def test_a_trace_is_written_wholly_or_not(tmp_path: Path) -> None:
+    """What was there before stays, and no half of a file is left."""
+    trace = Lab(brokers=2).trace
+    path = tmp_path / "run.parquet"
+    trace.to_parquet(path)
+    before = path.read_bytes()
+    long = simulate(1, 2)
+    with largest_file(500), pytest.raises(Unavailable, match=f"^{path}: cannot be written: File too large"):
+        long.to_parquet(path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.parquet"]
+    (tmp_path / "link.parquet").symlink_to(path)
+    long.to_parquet(tmp_path / "link.parquet")
+    assert (tmp_path / "link.parquet").is_symlink()
+    assert read_parquet(path).records == long.records
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("", "is no path"),
+        (None, "is no path"),
+        (".", "it is there already, and no file"),
+        ("nowhere/run.parquet", "cannot be written: No such file or directory"),
+        ("note/run.parquet", "cannot be written: Not a directory"),
+        ("x" * 300, "cannot be written: File name too long"),
+        ("/dev/null", "it is there already, and no file"),
+    ],
+)
+def test_where_no_trace_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, said: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "note").write_text("mine")
+    with pytest.raises(BadInput, match=said):
+        Lab(brokers=1).trace.to_parquet(path)
+    assert [entry.name for entry in tmp_path.iterdir()] == ["note"]
+
+
+def test_a_permission_that_is_lacking_is_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*rest: Any, **options: Any) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "somewhere else")
+
+    monkeypatch.setattr(pq, "write_table", refused)
+    path = tmp_path / "run.parquet"
+    with pytest.raises(BadInput, match=f"^{path}: cannot be written: Permission denied$"):
+        Lab(brokers=1).trace.to_parquet(path)
+
+
+def test_logs_and_streams_that_cannot_be_written(tmp_path: Path) -> None:
+    """With the folder's name; what is full is told as such."""
+    trace = simulate(1, 2)
+    (tmp_path / "note").write_text("mine")
+    for write in (write_logs, live.grow):
+        with pytest.raises(BadInput, match=r"note/x: cannot be written: Not a directory"):
+            write(trace, tmp_path / "note" / "x")
+        with largest_file(100), pytest.raises(Unavailable, match="cannot be written: File too large"):
+            write(trace, tmp_path / write.__name__)
+    assert list((tmp_path / "grow").iterdir()) == []
+    assert live.grow(trace, tmp_path / "grow") == len(trace)
+
+
+def test_loading_needs_a_session(dataset: Path) -> None:
+    with pytest.raises(BadInput, match="load needs a Spark session"):
+        load(None, dataset)
+
+
+def test_what_is_no_parquet_is_told(tmp_path: Path) -> None:
+    (tmp_path / "note.parquet").write_text("mine")
+    with pytest.raises(BadInput, match=r"note\.parquet: is not a Parquet file: "):
+        read_parquet(tmp_path / "note.parquet")
+    with pytest.raises(BadInput, match=r"nowhere\.parquet: no such file"):
+        read_parquet(tmp_path / "nowhere.parquet")
+
+
+def test_replacing_is_all_or_nothing(tmp_path: Path) -> None:
+    """Whatever ends the writing."""
+
+    def half() -> None:
+        with replacing(str(tmp_path / "file")) as name:
+            Path(name).write_text("half")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        half()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,515 @@
+"""Who may live in a chroot of a real ZooKeeper: one lab at a time, where nothing is but what labs have made."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
+from waiting import eventually
+from zookeepers import started
+
+from kafka_ctl import BadInput, Lab
+from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.cli import app
+from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.lock import LOCK
+from kafka_ctl.zookeeper.server import CONFIG, EmbeddedServer
+
+SHORT = {
+    "zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False,
+    "delete.topic.enable": True,
+}  # fmt: skip
+ID = "vQ0wAwXZSoWnW5yPVOWp2A"
+server = pytest.fixture(scope="module")(started)
+
+
+@pytest.fixture
+def outsider(server: EmbeddedServer) -> Iterator[KazooClient]:
+    """Somebody else's client; what it finds in the end belongs to nobody."""
+    client = KazooClient(server.address)
+    client.start(10)
+    yield client
+    for name in client.get_children("/"):
+        if name != "zookeeper":
+            client.delete(f"/{name}", recursive=True)
+    client.stop()
+    client.close()
+
+
+class Seen(NamedTuple):
+    """All there is to know of a znode: also who made it and when, and how often its children have changed."""
+
+    data: bytes
+    stat: Any
+    acls: Any
+
+
+def everything(client: KazooClient, path: str) -> dict[str, Seen]:
+    """Every znode from `path` down."""
+    data, stat = client.get(path)
+    found = {path: Seen(data, stat, client.get_acls(path)[0])}
+    for name in client.get_children(path):
+        if (path, name) != ("/", "zookeeper"):
+            found |= everything(client, f"{path.rstrip('/')}/{name}")
+    return found
+
+
+def write(client: KazooClient, root: str, path: str, data: bytes = b"", ephemeral: bool = False) -> None:
+    if not client.exists(root + path):
+        client.create(root + path, data, makepath=True, ephemeral=ephemeral)
+
+
+def real_kafka(client: KazooClient, root: str, generation: str, empty: bool = False) -> None:
+    """What a real Kafka leaves that is switched off, with a topic to be deleted and one that moves."""
+    modern = generation == "2.4"
+    for path in znodes.PERSISTENT_PATHS:
+        write(client, root, path)
+    write(client, root, "/cluster/id", znodes.ClusterIdZNode.encode(ID))
+    write(client, root, "/controller_epoch", b"41")
+    if empty:
+        return
+    moving = ReplicaAssignment((3, 1, 2), (3,), (2,)) if modern else (1, 2)
+    for topic, assignment in (("payments", (1, 2)), ("obsolete", (2, 3)), ("moving", moving)):
+        write(client, root, f"/brokers/topics/{topic}", znodes.TopicZNode.encode({0: assignment}, 2 if modern else 1))
+        isr = assignment.origin if isinstance(assignment, ReplicaAssignment) else assignment
+        state = LeaderAndIsr(isr[0], isr, 7, 0, 41)
+        where = znodes.TopicPartitionStateZNode.path((topic, 0))
+        write(client, root, where, znodes.TopicPartitionStateZNode.encode(state))
+        write(client, root, f"/config/topics/{topic}", b'{"version":1,"config":{}}')
+    write(client, root, "/admin/delete_topics/obsolete")
+    plan = b'{"version":1,"partitions":[{"topic":"moving","partition":0,"replicas":[3,1]}]}'
+    if not modern:
+        write(client, root, "/admin/reassign_partitions", plan)
+
+
+def open_lab(server: EmbeddedServer, chroot: str, **options: Any) -> Lab:
+    options["config"] = SHORT | options.get("config", {})
+    return Lab(**{"brokers": 1, "zookeeper": server.address + chroot, **options})
+
+
+# Somebody's Kafka
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("chroot", ["", "/kafka"])
+def test_a_kafka_that_is_switched_off_is_left_alone(
+    generation: str, chroot: str, server: EmbeddedServer, outsider: KazooClient
+) -> None:
+    """Its topic to be deleted stays, its partition does not move: nothing at all is written."""
+    real_kafka(outsider, chroot, generation)
+    before = everything(outsider, "/")
+    with pytest.raises(BadInput) as refused:
+        open_lab(server, chroot, brokers=3, generation=generation)
+    assert everything(outsider, "/") == before
+    said = str(refused.value)
+    assert said.startswith(
+        f"Lab: ZooKeeper {server.address}{chroot} holds what no lab has made: /cluster/id, /controller_"
+    )
+    assert "/brokers/topics/payments" in said and "join=True" in said and "--join" in said
+    assert "a chroot of its own, such as host:port/kit" in said
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        "/cluster/id", "/controller_epoch", "/brokers/topics/orders", "/brokers/ids", "/admin/delete_topics/t",
+        "/consumers", "/notes", "/isr_change_notification/isr_change_0000000003", LOCK, "/zookeeper",
+    ],
+)  # fmt: skip
+def test_a_single_znode_of_somebody_is_named(left: str, server: EmbeddedServer, outsider: KazooClient) -> None:
+    """Also an empty folder: a Kafka that is just starting has no more yet, and no lab made it."""
+    write(outsider, "/theirs", left, b"7" if left == "/controller_epoch" else b"")
+    before = everything(outsider, "/theirs")
+    with pytest.raises(BadInput, match="holds what no lab has made: /") as refused:
+        open_lab(server, "/theirs")
+    named = str(refused.value).partition("made: ")[2]
+    assert left in named or left.startswith(named.partition(". ")[0])
+    assert everything(outsider, "/theirs") == before
+
+
+def test_a_cluster_that_has_the_name_of_a_lab_is_not_a_labs(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """As when a Kafka was started in what a lab had left: it takes the name that it finds."""
+    write(outsider, "/named", "/cluster/id", znodes.ClusterIdZNode.encode("kafka-ctl-teaching-kit"))
+    with pytest.raises(BadInput, match="holds what no lab has made: /cluster/id"):
+        open_lab(server, "/named")
+
+
+def test_what_somebody_adds_to_a_labs_leftovers_is_named(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """Deep inside, too."""
+    with open_lab(server, "/shared") as lab:
+        lab.create_topic("orders")
+        lab.settle()
+        outsider.create("/shared/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
+    assert set(everything(outsider, "/shared")) >= {"/shared/brokers/topics/theirs"}
+    with pytest.raises(BadInput, match="holds what no lab has made: /brokers/topics/theirs"):
+        open_lab(server, "/shared")
+
+
+def test_what_may_not_be_read_is_somebodys(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """A znode that is closed to us is no lab's."""
+    outsider.create("/secret")
+    outsider.create("/secret/brokers", b"", acl=[make_digest_acl("kafka", "pw", all=True)])
+    try:
+        with pytest.raises(BadInput, match="holds what no lab has made: /brokers"):
+            open_lab(server, "/secret")
+    finally:
+        outsider.add_auth("digest", "kafka:pw")
+        outsider.delete("/secret", recursive=True)
+
+
+@pytest.mark.parametrize("chroot", ["", "/empty", "/not/there"])
+def test_an_empty_chroot_or_none_is_free(chroot: str, server: EmbeddedServer, outsider: KazooClient) -> None:
+    """What is at the root of a server is its own; afterwards all is as it was."""
+    if chroot == "/empty":
+        outsider.create(chroot)
+    before = set(everything(outsider, "/"))
+    with open_lab(server, chroot) as lab:
+        assert lab.controller == (1, 1)
+        assert LOCK not in lab.znodes()
+    assert set(everything(outsider, "/")) == before
+
+
+# Joining
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_joining_is_asked_for_by_name(generation: str, server: EmbeddedServer, outsider: KazooClient) -> None:
+    """Then the lab goes on with what it finds, under the cluster's name, and takes away what it made itself."""
+    real_kafka(outsider, "/kafka", generation)
+    before = everything(outsider, "/kafka")
+    with open_lab(server, "/kafka", brokers=3, generation=generation, join=True) as lab:
+        assert lab.controller is not None and lab.controller.epoch == 42
+        assert {p.topic for p in lab.partitions()} == {"payments", "moving"}
+        assert lab.partition("moving", 0).replicas == (3, 1)
+        lab.create_topic("ours", partitions=2)
+        lab.settle()
+    after = everything(outsider, "/kafka")
+    gone = {path for path in before if "obsolete" in path} | {"/kafka/admin/reassign_partitions"}
+    assert set(after) == set(before) - gone
+    assert all(after[path].stat.czxid == before[path].stat.czxid for path in after)
+    assert after["/kafka/cluster/id"] == before["/kafka/cluster/id"]
+
+
+def test_a_joined_cluster_keeps_what_it_has_written_to(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """What the lab made and somebody has changed since is theirs."""
+    write(outsider, "/kafka", "/brokers/topics/theirs", b'{"version":1,"partitions":{"0":[1]}}')
+    with open_lab(server, "/kafka", join=True) as lab:
+        lab.create_topic("ours")
+        lab.create_topic("taken")
+        lab.settle()
+        for path in ("/controller_epoch", "/brokers/topics/taken"):
+            outsider.set(f"/kafka{path}", outsider.get(f"/kafka{path}")[0])
+    left = set(everything(outsider, "/kafka"))
+    assert left == {"/kafka" + p for p in ("", "/brokers", "/brokers/topics", "/brokers/topics/theirs")} | {
+        "/kafka/controller_epoch", "/kafka/brokers/topics/taken",
+    }  # fmt: skip
+
+
+def test_brokers_that_have_come_meanwhile_keep_what_they_need(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """A Kafka that lives where a lab is closed needs the folders that the lab made."""
+    broker = znodes.BrokerIdZNode.encode(Broker(7, "h", 9092), 0)
+    with open_lab(server, "/busy", settle=False) as lab:
+        lab.run_until(lambda lab: lab.controller is not None)
+        during = set(everything(outsider, "/busy")) - {f"/busy{LOCK}", "/busy/controller", "/busy/brokers/ids/1"}
+        outsider.create("/busy/brokers/ids/7", broker, ephemeral=True)
+    assert set(everything(outsider, "/busy")) == during | {"/busy/brokers/ids/7"}
+    with pytest.raises(BadInput, match="holds what no lab has made: /brokers/ids/7"):
+        open_lab(server, "/busy")
+
+
+def test_living_brokers_of_others_are_not_joined(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """They could not talk to a lab's, nor a lab's to them; nothing is written."""
+    real_kafka(outsider, "/alive", "2.0", empty=True)
+    broker = znodes.BrokerIdZNode.encode(Broker(7, "h", 9092), 0)
+    write(outsider, "/alive", "/brokers/ids/7", broker, ephemeral=True)
+    before = everything(outsider, "/alive")
+    with pytest.raises(BadInput, match=r"somebody's Kafka lives at ZooKeeper .*/alive: /brokers/ids/7 belong to live"):
+        open_lab(server, "/alive", join=True)
+    assert everything(outsider, "/alive") == before
+
+
+def test_two_labs_do_not_join_one_cluster(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """The lock holds among those that join, too; the second changes nothing."""
+    real_kafka(outsider, "/kafka", "2.0", empty=True)
+    with open_lab(server, "/kafka", join=True):
+        before = everything(outsider, "/kafka")
+        with pytest.raises(BadInput, match=r"another lab lives at .* belongs to this process; close that one, or give"):
+            open_lab(server, "/kafka", join=True)
+        assert everything(outsider, "/kafka") == before
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"zookeeper": "memory", "join": True}, r"join=True needs a zookeeper='host:port/chroot' of others; 'memory'"),
+        ({"zookeeper": "embedded", "join": True}, r"'embedded' has nothing to join"),
+        ({"join": "yes"}, r"join cannot be 'yes'; it is True or False"),
+        ({"join": 1}, r"join cannot be 1; it is True or False"),
+    ],
+)
+def test_a_wrong_join_is_refused(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(BadInput, match=said):
+        Lab(**options)
+
+
+def test_joining_on_the_command_line(server: EmbeddedServer, outsider: KazooClient, tmp_path: Any) -> None:
+    """Where a command takes a ZooKeeper, `--join` is told of in the refusal and in the help."""
+    real_kafka(outsider, "/kafka", "2.0", empty=True)
+    before = set(everything(outsider, "/kafka"))
+    story = tmp_path / "story.txt"
+    story.write_text(f"lab brokers=1 generation=2.0 seed=7 config='{json.dumps(SHORT)}'\ncreate_topic orders\nsettle\n")
+    run = ["run", str(story), "--zookeeper", f"{server.address}/kafka"]
+    refused = CliRunner().invoke(app, run)
+    assert isinstance(refused.exception, BadInput) and "--join" in str(refused.exception)
+    assert CliRunner().invoke(app, [*run, "--join"], catch_exceptions=False).exit_code == 0
+    assert set(everything(outsider, "/kafka")) == before
+    for command in ("run", "demo"):
+        assert "--join" in CliRunner().invoke(app, [command, "--help"]).output
+
+
+# Two labs
+
+
+def outcomes(opened: list[Lab | BaseException]) -> tuple[Lab, list[BaseException]]:
+    """The one that won, and what the others were told."""
+    labs = [lab for lab in opened if isinstance(lab, Lab)]
+    assert len(labs) == 1, opened
+    return labs[0], [error for error in opened if isinstance(error, BaseException)]
+
+
+def attempt(make: Callable[[], Lab]) -> Lab | BaseException:
+    try:
+        return make()
+    except BadInput as refused:
+        return refused
+
+
+@pytest.mark.parametrize("chroot", ["", "/there", "/made/by/the/winner"])
+def test_of_labs_that_start_at_once_one_wins(chroot: str, server: EmbeddedServer, outsider: KazooClient) -> None:
+    """The other is refused and removes nothing; when the winner has closed, nothing is left."""
+    if chroot == "/there":
+        outsider.create(chroot)
+    before = set(everything(outsider, "/"))
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(8):
+            barrier = threading.Barrier(3)
+
+            def race(barrier: threading.Barrier = barrier) -> Lab | BaseException:
+                barrier.wait()
+                return attempt(functools.partial(open_lab, server, chroot))
+
+            winner, refused = outcomes([made.result() for made in [pool.submit(race) for _ in range(3)]])
+            try:
+                assert all(f"another lab lives at ZooKeeper {server.address}{chroot}" in str(e) for e in refused)
+                winner.create_topic("orders")
+                winner.settle()
+                assert winner.partition("orders", 0).leader == 1
+            finally:
+                winner.close()
+            assert set(everything(outsider, "/")) == before
+
+
+CHILD = """
+import json, sys, threading
+from kafka_ctl import BadInput, KafkaCtlError, Lab
+labs = {}
+def say(*words):
+    print(" ".join(map(str, words)) + "\\n", end="", flush=True)  # in one piece: threads share the pipe
+def start(address):
+    try:
+        labs[address] = Lab(brokers=1, zookeeper=address, config=json.loads(sys.argv[1]))
+        labs[address].create_topic("orders")
+        labs[address].settle()
+        say(address, "open")
+    except BadInput as refused:
+        say(address, refused)
+print("ready", flush=True)
+for line in sys.stdin:
+    verb, *addresses = line.split()
+    if verb == "open":
+        threads = [threading.Thread(target=start, args=(address,)) for address in addresses]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+    elif verb == "create":
+        for lab in labs.values():
+            try:
+                lab.create_topic(*addresses)
+            except KafkaCtlError as refused:
+                say(*addresses, refused)
+    else:
+        for address in list(labs):
+            labs.pop(address).close()
+    print("done", flush=True)
+"""
+
+
+class Child:
+    """Another process that opens labs."""
+
+    def __init__(self) -> None:
+        code = [sys.executable, "-c", CHILD, json.dumps(SHORT)]
+        self.process = subprocess.Popen(code, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self._read() == "ready"
+
+    def _read(self) -> str:
+        assert self.process.stdout is not None
+        limit = threading.Timer(60, self.process.kill)  # then the line is empty
+        limit.start()
+        try:
+            return self.process.stdout.readline().strip()
+        finally:
+            limit.cancel()
+
+    def tell(self, *words: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(" ".join(words) + "\n")
+        self.process.stdin.flush()
+
+    def answers(self) -> dict[str, str]:
+        """By address: `open`, or why not."""
+        told = {}
+        while (line := self._read()) != "done":
+            assert line, "the process has ended"
+            address, _, answer = line.partition(" ")
+            told[address] = answer
+        return told
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(BrokenPipeError):
+                pipe.close()
+
+
+@pytest.fixture
+def children() -> Iterator[Callable[[], Child]]:
+    """Starts processes, which end with the test."""
+    with contextlib.ExitStack() as ending:
+
+        def start() -> Child:
+            child = Child()
+            ending.callback(child.kill)
+            return child
+
+        yield start
+
+
+def test_of_labs_in_two_processes_one_wins(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """Twenty chroots, in each of which both open a lab at once; closing leaves nothing of either."""
+    first, second = children(), children()
+    for batch in range(4):
+        addresses = [f"{server.address}/both/{batch}{n}" for n in range(5)]
+        for child in (first, second):
+            child.tell("open", *addresses)
+        told = [child.answers() for child in (first, second)]
+        for address in addresses:
+            answers = [answer[address] for answer in told]
+            assert sorted(answer == "open" for answer in answers) == [False, True], answers
+            assert any(answer.startswith(f"Lab: another lab lives at ZooKeeper {address}") for answer in answers)
+            chroot = address.partition("/")[2]
+            assert outsider.exists(f"/{chroot}/brokers/topics/orders/partitions/0/state"), "the loser left it alone"
+        for child in (first, second):
+            child.tell("close")
+            child.answers()
+    assert set(everything(outsider, "/")) - {"/both"} == {"/"}
+
+
+def test_what_a_killed_lab_left_is_taken_over(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """Its lock goes with its session; of two that wait for that, one wins; what was left stays left."""
+    child = children()
+    child.tell("open", f"{server.address}/crashed")
+    assert child.answers() == {f"{server.address}/crashed": "open"}
+    child.kill()
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(attempt, functools.partial(open_lab, server, "/crashed")) for _ in range(2)]
+        winner, refused = outcomes([made.result() for made in both])
+    assert "another lab lives" in str(refused[0])
+    left = set(everything(outsider, "/crashed"))
+    with winner as lab:
+        assert lab.controller is not None and lab.controller.epoch == 2
+        assert lab.partition("orders", 0).state == "OnlinePartition"
+        lab.create_topic("more")
+        lab.settle()
+    assert "/crashed/brokers/topics/orders/partitions/0/state" in left
+    assert {path for path in everything(outsider, "/crashed") if "more" in path} == set()
+    with open_lab(server, "/crashed") as lab:
+        assert {p.topic for p in lab.partitions()} == {"orders"}
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="processes cannot be stopped here")
+def test_a_process_that_stood_still_has_lost_its_chroot(
+    server: EmbeddedServer, outsider: KazooClient, children: Callable[[], Child]
+) -> None:
+    """Its sessions ended meanwhile and another lab came: it says so, writes nothing, and removes nothing."""
+    child = children()
+    child.tell("open", f"{server.address}/slept")
+    child.answers()
+    child.process.send_signal(signal.SIGSTOP)
+    with open_lab(server, "/slept") as lab:
+        before = everything(outsider, "/slept")
+        child.process.send_signal(signal.SIGCONT)
+        said = ""
+        while "this lab had lost its session, and meanwhile another lab lives at" not in said:
+            child.tell("create", "late")
+            said = child.answers()["late"]  # an error in any case
+        child.tell("close")
+        child.answers()
+        assert everything(outsider, "/slept") == before
+        assert lab.partition("orders", 0).leader == 1 and lab.controller is not None
+
+
+def test_a_lab_that_lost_its_session_takes_its_chroot_again(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """Where nobody came meanwhile, it goes on."""
+    with open_lab(server, "/again") as lab:
+        lab.create_topic("orders")
+        lab.settle()
+        store = lab._world.store
+        session = outsider.exists(f"/again{LOCK}").ephemeralOwner
+        store._tools.expire()  # type: ignore[attr-defined]
+        assert eventually(lambda: (there := outsider.exists(f"/again{LOCK}")) and there.ephemeralOwner != session)
+        with pytest.raises(BadInput, match="another lab lives"):
+            open_lab(server, "/again")
+        lab.delete_topic("orders")
+        lab.settle()
+        assert lab.partitions() == []
+    assert not outsider.exists("/again")
+
+
+def test_no_session_outlives_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the server grants: a process that stands still loses its lock last."""
+    for least, most, asked in ((4000, 40_000, 1000), (400, 2600, 2000), (400, 86_400_000, 6000)):
+        own = CONFIG.replace("minSessionTimeout=400", f"minSessionTimeout={least}")
+        own = own.replace("maxSessionTimeout=86400000", f"maxSessionTimeout={most}")
+        monkeypatch.setattr("kafka_ctl.zookeeper.server.CONFIG", own)
+        with EmbeddedServer() as server, open_lab(server, "", config={"zookeeper.session.timeout.ms": asked}) as lab:
+            lab.create_topic("orders")
+            store = lab._world.store
+            longest = max(session.granted for session in store.sessions)  # type: ignore[attr-defined]
+            assert store._tools.granted * 2 / 3 >= longest >= least / 1000  # type: ignore[attr-defined]
+
+
+def test_a_broker_that_was_killed_leaves_nothing(server: EmbeddedServer, outsider: KazooClient) -> None:
+    """Its ephemeral znodes are the lab's, though the server believes it alive."""
+    with open_lab(server, "/killed", brokers=2) as lab:
+        lab.kill(1)
+    assert set(everything(outsider, "/")) == {"/"}

@@ -1,0 +1,618 @@
+"""Paths that hardly any story takes: what mutants of single lines have shown to be untested."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from labs import acting, settled
+
+from kafka_ctl.brokers.disk import PATHS, Disk
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import deletion, isr, kip455, reassignment, shutdown
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.errors import ControllerMoved, Refused, StateChangeFailed
+from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.partition import NEW
+
+CONFIG = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
+STATE = "/brokers/topics/orders/partitions/0/state"
+NEWER = '{"controller_epoch":9,"leader":2,"version":1,"leader_epoch":0,"isr":[2,3,1]}'
+
+
+def lab_of(generation: str, replicas: tuple[int, ...] = (2, 3, 1)) -> Lab:
+    """Three brokers; broker 1 is the controller."""
+    return settled(generation, {"orders": {0: list(replicas)}}, 3, CONFIG)
+
+
+# What stands in ZooKeeper is not what the controller wrote
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    ("stored", "told"),
+    [
+        (NEWER, "another controller was elected with epoch 9. Aborting state change by this controller"),
+        (None, "Failed to change state of replica 3 for partition orders-0 since the leader and isr path in"),
+        ('{"version":1,"leader":"two"}', "field 'leader' is 'two'"),
+    ],
+)
+def test_an_isr_that_cannot_be_shrunk_is_left_alone(generation: str, stored: str | None, told: str) -> None:
+    """A newer controller wrote the state, or it is gone, or nonsense: the replica stays Online, and it is said why."""
+    with lab_of(generation) as lab:
+        since = len(lab.trace)
+        if stored is None:
+            lab.delete_znode(STATE)
+        else:
+            lab.write_znode(STATE, stored)
+        lab.kill(3)
+        lab.settle()
+        refused = lab.trace.slice(since, kind="replica", action="refuse", broker=3)
+        assert [(r.topic, r.partition, str(r.source), str(r.target)) for r in refused] == [
+            ("orders", 0, "OnlineReplica", "OfflineReplica")
+        ]
+        assert told in (refused[0].detail or "")
+        assert lab.znodes().get(STATE, (None,))[0] == (stored.encode() if stored else None)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(
+    ("stored", "error", "told"),
+    [
+        (None, "StateChangeFailed", "LeaderAndIsr information doesn't exist for partition orders-0 in "),
+        ('{"version":1,"leader":"two"}', "BadInput", "field 'leader' is 'two'"),
+    ],
+)
+def test_nobody_is_elected_without_a_state(generation: str, stored: str | None, error: str, told: str) -> None:
+    with lab_of(generation) as lab:
+        since = len(lab.trace)
+        if stored is None:
+            lab.delete_znode(STATE)
+        else:
+            lab.write_znode(STATE, stored)
+        lab.kill(2)
+        lab.settle()
+        refused = lab.trace.slice(since, kind="partition", action="refuse")
+        assert [(r.topic, str(r.source), str(r.target), r.error) for r in refused] == [
+            ("orders", "OfflinePartition", "OnlinePartition", error)
+        ]
+        assert told in (refused[0].detail or "")
+
+
+def test_0_10_says_why_nobody_in_sync_can_lead() -> None:
+    with lab_of("0.10", (2,)) as lab:
+        since = len(lab.trace)
+        lab.kill(2)
+        lab.settle()
+        refused = lab.trace.slice(since, kind="partition", action="refuse")
+        assert [r.error for r in refused] == ["NoReplicaOnline"]
+        assert "No broker in ISR for partition [orders,0] is alive. Live brokers are: " in (refused[0].detail or "")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_move_that_the_table_does_not_have_is_refused(generation: str) -> None:
+    """Here of a partition, from Online to New."""
+    with lab_of(generation) as lab:
+        tp = TopicPartition("orders", 0)
+        with pytest.raises(StopIteration):
+            acting(lab).partition_machine.handle([tp], NEW).send(None)
+        (refused,) = lab.trace.slice(kind="partition", action="refuse")
+        assert (refused.topic, refused.partition, refused.error) == ("orders", 0, "InvalidTransition")
+        assert (str(refused.source), str(refused.target)) == ("OnlinePartition", "NewPartition")
+        assert lab.partition("orders", 0).leader == 2
+
+
+# Giving up
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0"])
+def test_an_epoch_that_somebody_else_writes_first(generation: str) -> None:
+    """The new controller gives up, deletes `/controller`, and somebody is elected under a later epoch."""
+    met = 0
+    for fifth in range(1, 15):
+        with lab_of(generation) as lab:
+            for broker in (1, 2, 3):
+                lab.delay(broker, "zookeeper", 0.5)
+            since = len(lab.trace)
+            lab.delete_controller()
+            lab.run_until(lambda now: bool(now.trace.slice(kind="controller", action="elected")[1:]))
+            lab.run_for(0.2 * fifth)
+            lab.write_znode("/controller_epoch", "77")
+            lab.settle()
+            lab.heal()
+            lab.settle()
+            failed = lab.trace.slice(since, kind="controller", action="election_failed")
+            met += len(failed)
+            assert lab.controller is not None
+            if failed:
+                assert acting(lab).context.epoch == int(lab.znodes()["/controller_epoch"][0]) == 78
+                assert "Controller moved to another broker" in (failed[0].detail or "")
+            assert sum(process.controller.is_active for process in lab._world.brokers.values()) == 1
+    assert met
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_who_cannot_take_over_gives_up_and_is_controller_no_more(generation: str) -> None:
+    """The znode of a topic has a version that nobody knows."""
+    with lab_of(generation) as lab:
+        good = lab.znodes()["/brokers/topics/orders"][0].decode()
+        lab.write_znode("/brokers/topics/orders", '{"version":9,"partitions":{}}')
+        since = len(lab.trace)
+        lab.delete_controller()
+        lab.run_until(lambda now: bool(now.trace.slice(since, action="election_failed")), limit=60)
+        failed = lab.trace.slice(since, action="election_failed")[0]
+        broker = int(failed.actor.rpartition("-")[2])
+        gone = {"kind": "zk", "action": "delete", "actor": f"broker-{broker}", "path": "/controller"}
+        lab.run_until(lambda now: bool(now.trace.slice(failed.seq, **gone)), limit=60)
+        assert not lab._world.brokers[broker].controller.is_active
+        lab.write_znode("/brokers/topics/orders", good)
+        lab.settle()
+        assert lab.controller is not None
+        assert sum(process.controller.is_active for process in lab._world.brokers.values()) == 1
+        assert acting(lab).context.epoch == lab.controller.epoch
+        assert lab.partition("orders", 0).leader == 2
+
+
+# Followers
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0"])
+def test_news_wakes_a_follower_whose_fetch_waits(generation: str) -> None:
+    """A fetch that waits half a second for a higher high watermark is answered at once when a record comes."""
+    with lab_of(generation, (1, 2)) as lab:
+        lab.produce("orders", 0, wait=False)
+        lab.run_for(0.1)
+        lab.produce("orders", 0, wait=False)
+        lab.run_for(0.1)
+        assert [log.end for log in lab.logs()] == [2, 2]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_follower_that_lagged_where_nothing_is_left(generation: str) -> None:
+    with lab_of(generation) as lab:
+        lab.lag(3, "orders", 0)
+        lab.delete_topic("orders")
+        lab.settle()
+        lab.catch_up(3)
+        lab.settle()
+        assert lab.partitions() == () or not lab.partitions()
+        assert lab.violations == ()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_settle_does_not_wait_for_a_follower_behind_a_cut(generation: str) -> None:
+    """It asks again and again, but nobody answers before the cut is healed."""
+    with lab_of(generation) as lab:
+        lab.produce("orders", 0)
+        lab.lag(3, "orders", 0)
+        lab.settle()
+        assert set(lab.partition("orders", 0).isr) == {1, 2}
+        lab.disconnect(2, 3)
+        lab.catch_up(3)
+        before = lab.now
+        lab.settle(limit=60)
+        assert lab.now - before < 2
+        assert set(lab.partition("orders", 0).isr) == {1, 2}
+        lab.heal()
+        lab.settle()
+        assert set(lab.partition("orders", 0).isr) == {1, 2, 3}
+        assert lab.violations == ()
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_leader_that_loses_its_disk_tells_who_waits(generation: str) -> None:
+    """At once, and not only when the producer's time is over; 0.10 halts."""
+    with lab_of(generation) as lab:
+        lab.produce("orders", 0)
+        lab.pause(3, 5)
+        since = len(lab.trace)
+        lab.produce("orders", 0, wait=False)
+        lab.run_for(0.1)
+        lab.fail_log_dir(2)
+        lab.run_for(1)
+        answers = [r for r in lab.trace.slice(since, kind="response", actor="producer") if r.error]
+        assert [r.error for r in answers][:1] == [answers[0].error] and answers[0].time_ms - lab.trace[
+            since
+        ].time_ms < 1000
+
+
+def test_a_silent_follower_that_has_everything_stays_in_sync() -> None:
+    """Since 2.4 only who lacks a record is late."""
+    with lab_of("2.4", (1, 2)) as lab:
+        lab.produce("orders", 0)
+        lab.settle()
+        lab.disconnect(1, 2)
+        lab.run_for(60)
+        assert set(lab.partition("orders", 0).isr) == {1, 2}
+        lab.produce("orders", 0, wait=False)
+        lab.run_for(60)
+        assert set(lab.partition("orders", 0).isr) == {1}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_who_was_counted_in_has_the_whole_time_again(generation: str) -> None:
+    """A follower that is too slow is not taken out sooner than `replica.lag.time.max.ms` after it came back."""
+    with lab_of(generation, (1, 2)) as lab:
+        limit = lab._world.config["replica.lag.time.max.ms"]
+        since = len(lab.trace)
+        lab.slow(2, limit / 1000 + 1)
+        lab.run_for(20 * limit / 1000)
+        changes = [
+            (r.action, r.time_ms) for r in lab.trace.slice(since, kind="broker", action={"shrink-isr", "expand-isr"})
+        ]
+        pairs = [
+            left - joined
+            for (one, joined), (other, left) in pairwise(changes)
+            if (one, other) == ("expand-isr", "shrink-isr")
+        ]
+        assert pairs and min(pairs) >= limit
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_since_when_a_broker_leads(generation: str) -> None:
+    """Since it was told to, also where it followed before."""
+    with lab_of(generation) as lab:
+        lab.kill(2)
+        lab.settle()
+        lab.start(2)
+        lab.settle()
+        lab.run_for(10)
+        since = len(lab.trace)
+        lab.elect_preferred()
+        lab.settle()
+        (led,) = lab.trace.slice(since, kind="broker", action="become-leader")
+        hosted = lab._world.brokers[2].replicas.hosted[TopicPartition("orders", 0)]
+        assert hosted.led_since * 1000 == pytest.approx(led.time_ms, abs=1)
+
+
+# Topics and reassignments
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_topic_without_partitions_does_not_hold_up_the_deletion_of_the_next(generation: str) -> None:
+    with lab_of(generation) as lab:
+        lab.write_znode("/brokers/topics/empty", '{"version":1,"partitions":{}}')
+        lab.settle()
+        lab.delay(1, "zookeeper", 0.5)  # so that both are found by one look
+        since = len(lab.trace)
+        lab.at_once(["delete_topic empty", "delete_topic orders"])
+        lab.settle()
+        said = [r for r in lab.trace.slice(since, kind="controller") if "orders" in (r.detail or "")]
+        done = lab.trace.slice(since, kind="controller", action="deletion_completed")[0]
+        assert "empty" in (done.detail or "")
+        assert done.cause in {r.cause for r in said if r.action in ("deletion_started", "deletion_in_progress")}
+        assert [path for path in lab.znodes() if path.startswith(("/brokers/topics/", "/admin/delete_topics/"))] == []
+
+
+def test_what_is_moving_is_listed_and_told() -> None:
+    with lab_of("2.4", (2, 3)) as lab:
+        assert lab.list_reassignments() == "No partition reassignments found."
+        since = len(lab.trace)
+        lab.disconnect(1, 2)
+        lab.reassign({"orders-0": [1, 2]})
+        lab.run_for(2)
+        listed = lab.list_reassignments()
+        assert "orders-0" in listed and "adding: 1. removing: 3." in listed
+        told = {
+            r.broker: r.detail for r in lab.trace.slice(since, kind="request", action="LeaderAndIsr", topic="orders")
+        }
+        assert told[1] == "is_new adding=1 removing=3" and told[2] == "adding=1 removing=3"
+        lab.heal()
+        lab.settle()
+        assert len(lab.trace.slice(since, kind="controller", action="reassignment_caught_up")) == 1
+        reply = lab._world.clock.loop.create_future()
+        kip455.list_partition_reassignments(lab._world.brokers[2].controller, None, reply)
+        assert isinstance(reply.exception(), ControllerMoved)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_reassignment_to_brokers_that_are_alive(waits: bool) -> None:
+    """It is begun, also where one to a dead broker would be dropped (KAFKA-4214)."""
+    generation = Generation("2.0").but(waits_for_dead_targets=waits)
+    with settled(generation, {"orders": {0: [2, 3]}}, 3, CONFIG) as lab:
+        lab.reassign({"orders-0": [1, 2]})
+        lab.settle()
+        assert lab.partition("orders", 0).replicas == (1, 2)
+
+
+def test_what_moves_already_is_not_begun_again() -> None:
+    """0.10 notices its own changes of the znode when the first of two moves has ended."""
+    with settled("0.10", {"orders": {0: [2, 3], 1: [2, 3]}}, 3, CONFIG) as lab:
+        lab.disconnect(1, 2, one_way=True)
+        since = len(lab.trace)
+        lab.reassign({"orders-0": [3, 2], "orders-1": [2, 1]})
+        lab.settle()
+        begun = lab.trace.slice(since, kind="controller", action="handling_reassignment")
+        assert len(begun) == 2
+        lab.heal()
+        lab.settle()
+        assert not lab.trace.slice(since, kind="controller", action="reassignment_failed")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_deletion_does_not_wait_for_a_move(generation: str) -> None:
+    """The topic is halted before it is queued, which has no effect, as in Kafka; only the cut holds it up."""
+    with lab_of(generation, (2, 3)) as lab:
+        lab.disconnect(1, 2, one_way=True)
+        lab.reassign({"orders-0": [1, 2]})
+        lab.run_for(5)
+        lab.delete_topic("orders")
+        lab.settle()
+        assert "/brokers/topics/orders" in lab.znodes()
+        lab.heal()
+        lab.settle()
+        assert "/brokers/topics/orders" not in lab.znodes()
+
+
+def test_a_controller_that_has_moved_leaves_the_reassignments_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes nothing out of the znode; what cannot be done it does take out."""
+    kept = {}
+    for error in (ControllerMoved("moved"), StateChangeFailed("oops")):
+
+        async def fails(*_: object, error: Exception = error) -> None:
+            raise error
+
+        with lab_of("2.0", (2, 3)) as lab:
+            monkeypatch.setattr(reassignment, "_start", fails)
+            lab.reassign({"orders-0": [1, 2]})
+            lab.settle()
+            kept[type(error)] = "/admin/reassign_partitions" in lab.znodes()
+    assert kept == {ControllerMoved: True, StateChangeFailed: False}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str) -> None:
+    """Kafka 2.0.1: controller/TopicDeletionManager.scala, failReplicaDeletion."""
+    with lab_of(generation) as lab:
+        lab.delete_topic("orders")
+        lab.run_until(lambda now: bool(now.trace.slice(kind="controller", action="partition_deletion")) or bool(
+            now.trace.slice(kind="request", action="StopReplica")))  # fmt: skip
+        lab.kill(3)
+        lab.settle()
+        said = [r.action for r in lab.trace.slice(kind="controller", actor="controller-1")]
+        halted = said.index("deletion_halted")
+        assert said[halted + 1 : halted + 3] == ["handling_deletion", "retrying_deletion"]
+
+
+def test_a_topic_that_is_being_deleted_does_not_move() -> None:
+    with lab_of("2.4") as lab:
+        lab.kill(3)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+        since = len(lab.trace)
+        with pytest.raises(Refused, match="orders-0: UNKNOWN_TOPIC_OR_PARTITION"):
+            lab.reassign({"orders-0": [1, 2]})
+        assert lab.trace.slice(since, kind="controller", action="reassignment_skipped")
+        lab.start(3)
+        lab.settle()
+        assert not [path for path in lab.znodes() if path.startswith("/brokers/topics/")]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_leaderships_of_a_topic_that_is_being_deleted_are_not_rebalanced(generation: str) -> None:
+    config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
+    topics = {"orders": {0: [2, 3, 1]}, "other": {0: [1, 2]}}
+    with settled(generation, topics, 3, config) as lab:
+        lab.kill(2)
+        lab.settle()
+        lab.kill(3)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+        since = len(lab.trace)
+        lab.start(2)
+        lab.run_for(100)
+        shares = [r.detail or "" for r in lab.trace.slice(since, kind="controller", action="imbalance")]
+        assert shares and not [share for share in shares if '"broker": 2' in share]
+
+
+def test_0_10_does_not_know_new_replicas() -> None:
+    """The flag came with LeaderAndIsr version 1 (KIP-112)."""
+    told = {}
+    for generation in GENERATIONS:
+        with lab_of(generation) as lab:
+            told[generation] = {
+                r.detail for r in lab.trace.slice(kind="request", action="LeaderAndIsr", topic="orders")
+            }
+    assert told == {"0.10": {None}, "2.0": {"is_new"}, "2.4": {"is_new"}}
+
+
+def test_elections_that_are_needless_or_of_nothing() -> None:
+    """2.4 leaves out what is led by its preferred replica, or what there is not; 2.0 tries the former as well."""
+    wanted = {}
+    for generation in ("2.0", "2.4"):
+        with lab_of(generation) as lab:
+            since, partitions = len(lab.trace), ["orders"] + ["ghosts"] * (generation == "2.4")
+            listed = ",".join(f'{{"topic":"{topic}","partition":0}}' for topic in partitions)
+            lab.write_znode("/admin/preferred_replica_election", f'{{"version":1,"partitions":[{listed}]}}')
+            lab.settle()
+            said = lab.trace.slice(since, kind="controller")
+            wanted[generation] = [r.detail for r in said if r.action in ("preferred_unknown", "preferred_starting")]
+    assert ["orders-0" in (detail or "") for detail in wanted["2.0"]] == [True]
+    assert ["ghosts-0" in (detail or "") for detail in wanted["2.4"]] == [True, False]
+    assert "orders-0" not in str(wanted["2.4"])
+
+
+@pytest.mark.parametrize("in_sync_only", [False, True])
+def test_who_is_not_in_sync_and_the_automatic_rebalance(in_sync_only: bool) -> None:
+    """Until 2.6 it elects in vain (KAFKA-9866)."""
+    generation = Generation("2.4").but(rebalances_to_in_sync=in_sync_only)
+    config = CONFIG | {"auto.leader.rebalance.enable": True, "leader.imbalance.check.interval.seconds": 20}
+    with settled(generation, {"orders": {0: [2, 3]}}, 3, config) as lab:
+        lab.kill(2)
+        lab.settle()
+        lab.disconnect(2, 3)
+        lab.start(2)
+        since = len(lab.trace)
+        lab.run_for(60)
+        assert lab.partition("orders", 0).leader == 3
+        vain = lab.trace.slice(since, kind="controller", action="preferred_failed")
+        assert bool(vain) != in_sync_only
+        lab.heal()
+        lab.run_for(60)
+        assert lab.partition("orders", 0).leader == 2
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_a_topic_that_is_being_deleted_may_be_written_again(generation: str) -> None:
+    with lab_of(generation) as lab:
+        lab.kill(3)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+        since = len(lab.trace)
+        lab.write_znode("/brokers/topics/orders", lab.znodes()["/brokers/topics/orders"][0].decode())
+        lab.settle()
+        assert lab.trace.slice(since, kind="controller", action="partition_change_ignored")
+
+
+def test_a_future_copy_that_is_given_up_makes_room() -> None:
+    """A new copy goes where the fewest are."""
+    disk, first, second = Disk(), TopicPartition("orders", 0), TopicPartition("orders", 1)
+    disk.hold(first)
+    disk.begin_move(first, PATHS[1])
+    disk.drop_future(first)
+    disk.hold(second)
+    assert (disk.places[first], disk.places[second]) == (0, 1)
+    disk.delete(first)
+    disk.delete(second)
+    disk.hold(second)
+    disk.hold(first)
+    assert (disk.places[first], disk.places[second]) == (1, 0)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_broker_may_have_the_id_0(generation: str) -> None:
+    with Lab(brokers=[0, 1], generation=generation, seed=1, config=CONFIG) as lab:
+        lab.create_topic("orders", assignment={0: [0, 1], 1: [1, 0]})
+        lab.settle()
+        assert [p.leader for p in lab.partitions()] == [0, 1]
+        assert set(lab._world.brokers[0].replicas.hosted) == set(lab._world.brokers[1].replicas.hosted)
+        assert len(lab._world.brokers[0].replicas.metadata) == 2
+        assert lab.violations == ()
+
+
+def test_a_preference_counts_for_copies_that_are_still_to_be_made() -> None:
+    with lab_of("2.4") as lab:
+        broker, tp, other = lab._world.brokers[3], TopicPartition("orders", 0), TopicPartition("orders", 1)
+        number = 1 - broker.disk.places[tp]
+        broker.log_dirs._preferred |= {tp: PATHS[number], other: PATHS[number]}
+        assert not broker.log_dirs.prefers_failed(other)
+        broker.disk.failed.add(number)
+        assert broker.log_dirs.prefers_failed(other)
+        assert not broker.log_dirs.prefers_failed(tp)
+
+
+def test_a_thread_of_0_10_that_dies_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fails(c: object) -> None:
+        raise StateChangeFailed("oops")
+
+    with lab_of("0.10") as lab:
+        monkeypatch.setattr(deletion, "look", fails)
+        lab.delete_topic("orders")
+        lab.settle()
+        died = lab.trace.slice(kind="controller", action="thread_died")
+        assert [record.actor for record in died] == ["controller-1"] and "oops" in (died[0].detail or "")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_state_that_is_there_already(generation: str) -> None:
+    """The answer to its creation is lost: that is told, and ZooKeeper keeps the state."""
+    with lab_of(generation) as lab:
+        lab.create_topic("payments", assignment={0: [2, 3]})
+        lab.run_until(lambda now: any((r.path or "").endswith("payments/partitions/0") for r in now.trace[-4:]))
+        lab.lose(1, "zookeeper", applied=True)
+        lab.settle(limit=300)
+        refused = lab.trace.slice(kind="partition", action="refuse", topic="payments")
+        assert [(r.partition, r.error) for r in refused][:1] == [(0, "NodeExists")]
+        assert "/brokers/topics/payments/partitions/0/state" in lab.znodes()
+
+
+# Who is controller
+
+
+def test_0_10_competes_where_a_change_turns_out_to_be_a_deletion() -> None:
+    """Since 1.1 nobody does (KAFKA-13407)."""
+    acts = {}
+    for generation in GENERATIONS:
+        with lab_of(generation) as lab:
+            for broker in (1, 2, 3):
+                lab.delay(broker, "zookeeper", 0.5)
+            lab.write_znode("/controller", '{"version":1,"brokerid":9,"timestamp":"1"}')
+            lab.delete_controller()
+            lab.settle(limit=60)
+            acts[generation] = lab._world.acting() is not None
+    assert acts["0.10"] and not acts["2.0"]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_who_leaves_while_there_is_no_controller_asks_again(generation: str) -> None:
+    refused = 0
+    for steps in range(0, 24, 2):
+        with lab_of(generation) as lab:
+            since = len(lab.trace)
+            lab.delete_controller()
+            if steps:
+                lab.step(steps)
+            lab.shutdown(3, wait=False)
+            lab.settle()
+            asked = [r.error for r in lab.trace.slice(since, kind="broker", action="controlled-shutdown")]
+            refused += "CONTROLLER_NOT_AVAILABLE" in asked
+            assert asked[-1] is None
+            assert lab.brokers[3].state != "running" and 3 not in lab.partition("orders", 0).isr
+    assert refused
+
+
+# Answers to LeaderAndIsr
+
+
+def answered(lab: Lab, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
+    """The controller hears this from broker 3; nothing of it takes time."""
+    with pytest.raises(StopIteration):
+        isr.leader_and_isr_response(acting(lab), 3, error, errors).send(None)
+
+
+def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
+    with lab_of("2.4") as lab:
+        lost, kept = TopicPartition("orders", 0), TopicPartition("orders", 1)
+        offline = acting(lab).context.offline_dirs
+        offline[3] = {lost, kept}
+        answered(lab, None, {lost: None, kept: isr.STORAGE_ERROR})
+        assert offline[3] == {kept}
+        answered(lab, None, {kept: None})
+        assert not offline[3]
+        answered(lab, None, {lost: "STALE_CONTROLLER_EPOCH"})
+        assert not offline[3]
+
+
+def test_a_refused_request_is_told() -> None:
+    with lab_of("2.4") as lab:
+        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): isr.STORAGE_ERROR})
+        last = lab.trace[-1]
+        assert (last.action, last.actor) == ("leader_and_isr_error", "controller-1")
+        assert "STALE_CONTROLLER_EPOCH" in (last.detail or "")
+        assert not acting(lab).context.offline_dirs
+
+
+# The lock of 0.10
+
+
+def test_what_remains_is_counted_under_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody else has the lock for a second once all has been moved: the answer waits for that."""
+
+    async def moved(c: Controller, broker: int) -> None:
+        async def busy() -> None:
+            async with c.locked():
+                await c.clock.sleep(1.0)
+
+        c.clock.spawn(busy())
+        await c.clock.sleep(0.1)
+
+    with lab_of("0.10") as lab:
+        monkeypatch.setattr(shutdown, "_move_one_by_one", moved)
+        since = lab.now
+        lab.shutdown(3, wait=False)
+        lab.run_until(lambda now: bool(now.trace.slice(kind="broker", action="controlled-shutdown")))
+        assert lab.now - since >= 1.0

@@ -1,0 +1,126 @@
+"""While ZooKeeper is down every call comes to an end: what needs it is refused at once, with the cure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ctl.cli import status
+from kafka_ctl.errors import BadInput, NotReached
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.lab import story
+from kafka_ctl.lab.lab import COMMANDS, Lab
+
+PLAN = {("t", 0): [2, 1]}
+GIVEN: dict[str, list[tuple[Any, ...]]] = {
+    "add_broker": [(4,)], "add_partitions": [("t", 3)], "at_once": [(["delete_topic t"],), ([],)],
+    "bounce": [(1,), (2,)], "cancel_reassignment": [(), ([("t", 0)],)], "catch_up": [(1,)],
+    "create_topic": [("u", 1, 1)], "delay": [(1, 2, 0.1), (1, "zookeeper", 0.1)], "delete_controller": [()],
+    "delete_topic": [("t",)], "delete_znode": [("/x",)], "disconnect": [(1, 2), (1, "zookeeper")],
+    "elect_leaders": [("preferred",)],
+    "elect_preferred": [()], "execute_reassignment": [(PLAN,)], "expire_session": [(1,)], "fail_log_dir": [(1,)],
+    "generate_reassignment": [(["t"], [1, 2])], "heal": [()], "kill": [(1,)], "lag": [(2, "t", 0)],
+    "list_reassignments": [()], "lose": [(1, 2), (1, "zookeeper")], "order": [([1, 0],)], "pause": [(1, 3.0)],
+    "produce": [("t", 0)], "reassign": [(PLAN,), (PLAN, "zookeeper")], "run_for": [(3.0,)],
+    "run_until_violation": [()], "set_broker_id": [(3, 5)], "set_meta": [(3, "/d0", None)], "settle": [()],
+    "shutdown": [(1,), (2,), (1, False)], "slow": [(2, 1.0)], "start": [(3,)], "start_zookeeper": [()],
+    "step": [(5,)], "stop_zookeeper": [()], "verify_reassignment": [(PLAN,)], "write_znode": [("/x", "y")],
+}  # fmt: skip
+"""Calls that would be understood, of every command."""
+CALLS = [(name, args) for name, given in GIVEN.items() for args in given]
+REFUSED = {
+    *("add_broker", "add_partitions", "create_topic", "delete_controller", "delete_topic", "delete_znode"),
+    *(
+        "elect_leaders",
+        "elect_preferred",
+        "execute_reassignment",
+        "generate_reassignment",
+        "reassign",
+        "start",
+        "stop_zookeeper",
+    ),
+    *("verify_reassignment", "write_znode", "shutdown", "at_once", "cancel_reassignment", "list_reassignments"),
+}
+"""What needs ZooKeeper, unless it is told not to wait or has nothing to do."""
+BEGIN = """\
+lab brokers=[1,2,3] generation={}
+create_topic t assignment='{{"0":[1,2]}}'
+kill 3
+settle
+stop_zookeeper
+"""
+
+
+def test_every_command_is_tried() -> None:
+    assert set(GIVEN) == set(COMMANDS)
+
+
+@pytest.fixture(params=GENERATIONS)
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with Lab.replay(BEGIN.format(request.param)) as lab:
+        yield lab
+
+
+@pytest.mark.parametrize(("name", "args"), CALLS, ids=lambda value: str(value)[:40])
+def test_every_command_comes_to_an_end(lab: Lab, name: str, args: tuple[Any, ...]) -> None:
+    """At once, or when the time it was given is over; the lab goes on when ZooKeeper answers again."""
+    before = len(lab.trace), lab.now
+    idle = (name == "at_once" and not args[0]) or args == (1, False)
+    if name in REFUSED and not idle:
+        by_api = "reassignment" in name or name == "elect_leaders"
+        unknown = f"|Kafka {lab.generation.kafka} (cannot|does not)" if by_api and lab.generation.name != "2.4" else ""
+        with pytest.raises(BadInput, match=f"ZooKeeper is down{unknown}"):
+            getattr(lab, name)(*args)
+        assert (len(lab.trace), lab.now) == before
+    elif name == "settle":
+        with pytest.raises(NotReached, match="ZooKeeper is down; start_zookeeper or heal lets it answer again"):
+            lab.settle()
+    else:
+        getattr(lab, name)(*args)
+    lab.heal()
+    lab.settle()
+    assert lab.controller is not None
+    with Lab.replay(lab.story) as again:
+        assert again.trace.records == lab.trace.records
+
+
+def test_looking_needs_no_zookeeper(lab: Lab) -> None:
+    """What only looks shows what there was."""
+    lab.step(3)
+    assert (lab.znodes(), lab.partitions(), lab.partition("t", 0), lab.replicas(), lab.brokers, repr(lab)) is not None
+    assert (lab.logs(), lab.log("t", 0), lab.log_dirs(), lab.reassignments(), lab.violations) is not None
+    lab.back()
+    with lab.fork() as fork, lab.fork(seed=5) as other:
+        assert fork.trace.records == lab.trace.records and other.seed == 5
+    with pytest.raises(NotReached):
+        lab.run_until(lambda: False, 9)
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_story_comes_to_an_end(generation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`kafka-ctl run` says what was wrong, or prints the trace."""
+    file = tmp_path / "story"
+    for name, args in CALLS:
+        method = getattr(Lab, name)
+        file.write_text(f"{BEGIN.format(generation)}{story.command(method, args, {})}\nheal\nsettle\n")
+        ended = status(["run", str(file)])
+        told = capsys.readouterr()
+        assert ended == (2 if "line 6" in told.err else 0)
+        assert (ended == 0) == bool(told.out)
+
+
+def test_what_was_stopped_on_its_way_waits_without_turning(lab: Lab) -> None:
+    """A tool that ZooKeeper leaves alone in the middle of its work takes no time until it answers again."""
+    lab.start_zookeeper()
+    lab.settle()
+    asked = len(lab.trace)
+    lab.elect_preferred()
+    with lab.fork(at=asked) as stopped:
+        assert "\nelect_preferred\nuntil " in stopped.story
+        stopped.stop_zookeeper()
+        before = stopped._world.turns
+        stopped.run_for(1)
+        assert before is not None and stopped._world.turns is not None and stopped._world.turns - before < 200
