@@ -18,7 +18,7 @@ from collections.abc import (
     MutableMapping,
     ValuesView,
 )
-from functools import reduce
+from functools import lru_cache, reduce
 from typing import Any, TypeVar
 
 from kafka_ctl.cluster import Replica, TopicPartition
@@ -191,6 +191,7 @@ def _rotated(h: int, bits: int) -> int:
     return (h << bits | h >> (32 - bits)) & MASK
 
 
+@lru_cache(maxsize=4096)
 def text_hash(text: str) -> int:
     """Java's hash of a text."""
     return reduce(lambda h, char: 31 * h + ord(char) & MASK, text, 0)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance, topics
 from kafka_ctl.controller.context import Context
 from kafka_ctl.errors import BadInput
-from kafka_ctl.scala import HashMap, case_hash, java_set_order, json_order, map_order, set_order_by, text_hash
+from kafka_ctl.scala import HashMap, case_hash, map_order
 from kafka_ctl.zookeeper import znodes
 
 if TYPE_CHECKING:
@@ -77,14 +77,13 @@ async def initialize_context(c: Controller) -> None:
     context.brokers = await c.zk.brokers(await c.zk.broker_ids())
     if c.generation.broker_epochs:
         c.say("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
-    names = topic_names(c, await c.zk.read_children(znodes.TopicsZNode.path()))
+    names = topics.topic_names(c, await c.zk.read_children(znodes.TopicsZNode.path()))
     if c.generation.single_threaded:
         listeners.watch_topics(c, names)
     context.topics, context.table = {name: {} for name in names}, HashMap(case_hash)
-    assignments = await read_assignments(c, names)
-    context.add(assignments)
-    if context.in_tables:  # what was read is the table, not a copy of it
-        read = (TopicPartition(topic, number) for topic, numbers in assignments.items() for number in numbers)
+    context.topics |= await topics.read_assignments(c, names)
+    if context.in_tables:
+        read = (TopicPartition(topic, number) for topic, numbers in context.topics.items() for number in numbers)
         context.table, context.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
     context.leadership.clear()
     context.shutting_down.clear()
@@ -107,19 +106,6 @@ async def initialize_context(c: Controller) -> None:
     if c.generation.single_threaded:
         c.say("fetching_deletions")
         await deletion.initialize(c)
-
-
-def topic_names(c: Controller, children: Iterable[str]) -> list[str]:
-    """The topics that were read, in the order in which they are gone through."""
-    return set_order_by(java_set_order(children), text_hash) if c.context.in_tables else list(children)
-
-
-async def read_assignments(c: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
-    """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
-    if not c.context.in_tables:
-        return await c.zk.assignments(topics)
-    found = await c.zk.assignments(topics, ascending=False)
-    return {topic: {n: numbers[n] for n in json_order(numbers)} for topic, numbers in found.items()}
 
 
 async def refresh_leadership(c: Controller, partitions: Iterable[TopicPartition]) -> None:

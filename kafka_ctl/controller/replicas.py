@@ -50,7 +50,7 @@ class ReplicaStateMachine:
 
         `callback` is called with each broker's answer to a StopReplica that deletes.
         """
-        wanted = list(replicas) if self.controller.generation.pipelined else set_order_by(replicas, replica_hash)
+        wanted = set_order_by(replicas, replica_hash) if self.context.in_tables else list(replicas)
         if not wanted:
             return
         if not self.controller.generation.single_threaded:

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import failover, listeners
+from kafka_ctl.controller import listeners
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala import case_hash, map_order
+from kafka_ctl.scala import case_hash, java_set_order, json_order, map_order, set_order_by, text_hash
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 
@@ -31,11 +31,11 @@ async def topic_change(c: Controller) -> None:
 
 async def _topics_are(c: Controller, now: list[str]) -> None:
     context = c.context
-    new = [t for t in failover.topic_names(c, now) if t not in context.topics]
+    new = [t for t in topic_names(c, now) if t not in context.topics]
     deleted = [t for t in context.topics if t not in now]
     if c.generation.single_threaded:
         listeners.watch_topics(c, new)
-    assignments = await failover.read_assignments(c, new)
+    assignments = await read_assignments(c, new)
     context.remove_topics(deleted)
     for topic in new:
         context.topics[topic] = {}
@@ -48,10 +48,23 @@ async def _topics_are(c: Controller, now: list[str]) -> None:
         await on_new_partitions(c, partitions)
 
 
+def topic_names(c: Controller, children: Iterable[str]) -> list[str]:
+    """The topics that were read, in the order in which they are gone through."""
+    return set_order_by(java_set_order(children), text_hash) if c.context.in_tables else list(children)
+
+
+async def read_assignments(c: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
+    """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
+    if not c.context.in_tables:
+        return await c.zk.assignments(topics)
+    found = await c.zk.assignments(topics, ascending=False)
+    return {topic: {n: numbers[n] for n in json_order(numbers)} for topic, numbers in found.items()}
+
+
 async def partition_modifications(c: Controller, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     async with c.locked():
-        assignment = (await failover.read_assignments(c, [topic])).get(topic, {})
+        assignment = (await read_assignments(c, [topic])).get(topic, {})
         if c.context.in_tables:  # what is new is a copy of a part of this table
             walked = map_order((TopicPartition(topic, n) for n in assignment), case_hash)
             assignment = {tp.partition: assignment[tp.partition] for tp in walked}

@@ -104,8 +104,8 @@ class Travel(Commands):
                 lab._run(parts[0][0])
             else:
                 parts[0][0][:0] = [OPENED] * settles
-                for left, (lines, stop) in enumerate(parts, 1 - len(parts)):
-                    lab._play(lines, stop, raises=left == 0)
+                for number, (lines, stop) in enumerate(parts, 1):
+                    lab._play(lines, stop, raises=number == len(parts))
         except BaseException:
             lab.close()
             raise
