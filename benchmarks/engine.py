@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 
 QUESTIONS = (
     "departures unavailability shutdown_vs_failure rolling_restarts failover_time request_amplification reassignments "

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks.figures import Figure, median
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import Unavailable
+from kafka_ctl.paths import ROOT
 
 TIMES, SCREENS = 7, 3
 QUICK = {"TIMES": 1, "SCREENS": 1}

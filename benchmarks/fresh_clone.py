@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator
 
 from benchmarks.figures import Figure, seconds
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 
 PYTHON = getattr(sys, "_base_executable", sys.executable)
 QUICK = {"PYTHON": sys.executable}

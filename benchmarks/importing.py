@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from benchmarks.figures import Figure, seconds
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 
 TIMES = 21
 QUICK = {"TIMES": 1}

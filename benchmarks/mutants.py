@@ -32,7 +32,7 @@ QUICK = {"SEEDS": 1, "NAMES": ("sent-is-received", "newest-first")}
 def played(wanted: Walk) -> tuple[str | None, int]:
     """The first thing that a walk breaks and that is not declared, if any, and the steps up to it or to the end."""
     with Lab(**story.opening(wanted.opening)) as lab:
-        clock, records, violations = lab._world.clock, lab.trace.records, lab._world.checker.violations  # type: ignore[attr-defined]
+        clock, records, violations = lab._world.clock, lab.trace.records, lab._checker.violations  # type: ignore[attr-defined]
         for line in wanted.commands:
             most = len(records) + BUDGET
             clock.halt = lambda most=most: len(records) > most or any(v.known is None for v in violations)

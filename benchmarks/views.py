@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.figures import Figure
 from kafka_ctl import Lab
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from kafka_ctl.views.dot import to_svg
 from kafka_ctl.views.frames import film
 from kafka_ctl.views.payload import payload

@@ -25,9 +25,7 @@ from importlib import metadata
 from pathlib import Path
 
 from kafka_ctl.installing import Installation, SetupFailed
-
-ROOT = Path(__file__).resolve().parent.parent
-"""The checkout: the folder that holds `kafka_ctl/`, `notebooks/` and `requirements.txt`."""
+from kafka_ctl.paths import ROOT
 
 STAMP, LOCK, UNFINISHED = "kafka-ctl.stamp", "kafka-ctl.lock", "unfinished"
 

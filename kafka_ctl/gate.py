@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 
 
 class Step(NamedTuple):

@@ -22,8 +22,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, Unavailable, short
+from kafka_ctl.paths import ROOT
 
 FIRST = "notebooks/01-electing-a-controller.ipynb"
 USUAL_PORT = 8888

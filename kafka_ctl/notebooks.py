@@ -16,8 +16,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput
+from kafka_ctl.paths import ROOT
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode

@@ -27,11 +27,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_ctl.describe import text
 from kafka_ctl.errors import BadInput, NotReached, UnknownName
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.table import short
+from kafka_ctl.trace.text import text
 
 STORIES = sorted((Path(__file__).parent / "traces").glob("*.txt"))
 

@@ -18,7 +18,8 @@ from mutations import NASTY, mutated
 from kafka_ctl import BadInput, Generation, KafkaCtlError, Lab
 from kafka_ctl.cli import app, status
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.history.schema import SCHEMA, from_arrow, read_parquet
+from kafka_ctl.history.schema import SCHEMA
+from kafka_ctl.history.traces import from_arrow, read_parquet
 from kafka_ctl.lab.lab import COMMANDS
 from kafka_ctl.reassign.plan import read_plan, read_topics, write_plan
 from kafka_ctl.zookeeper.remote import parse_address

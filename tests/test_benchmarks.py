@@ -19,9 +19,9 @@ from benchmarks.controller import TASKS, cost, trips_a_partition
 from benchmarks.figures import Figure, figures
 from benchmarks.mutants import caught, figure, played
 from kafka_ctl import Generation, Unavailable
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.explore.walk import busy
 from kafka_ctl.lab.mutants import MUTANTS
+from kafka_ctl.paths import ROOT
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ import pytest
 from waiting import eventually
 
 from kafka_ctl import bootstrap, installing
-from kafka_ctl.bootstrap import ROOT, SetupFailed
+from kafka_ctl.bootstrap import SetupFailed
+from kafka_ctl.paths import ROOT
 
 posix = pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a script with a shebang line")
 

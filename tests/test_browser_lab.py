@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 from kafka_ctl import Generation, Lab
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from kafka_ctl.views.frames import VIEWS
 from kafka_ctl.views.script import script as live_script
 

@@ -12,8 +12,8 @@ from typing import Any
 import browser
 import nbformat
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.jupyter import FIRST
+from kafka_ctl.paths import ROOT
 
 pytestmark = browser.needs_chromium
 

@@ -15,7 +15,7 @@ import pytest
 from filmed import NASTY, every_kind, failover, sixty
 
 from kafka_ctl import Lab
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, film
 

@@ -18,9 +18,9 @@ from rich.console import Console
 from zookeepers import missing
 
 from kafka_ctl import Lab, TopicPartition, Trace, cli, demo
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.paths import ROOT
 from kafka_ctl.trace import Record
 
 STORY = """\
@@ -200,7 +200,7 @@ def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatc
     ("command", "place", "stand_in"),
     [
         ("diagrams", "views.diagrams.check", lambda check: check),
-        ("docs", "reference.PAGE", lambda check: SimpleNamespace(check=check)),
+        ("docs", "reference.page", lambda check: lambda app: SimpleNamespace(check=check)),
     ],
 )
 def test_checks_end_with_1_when_something_is_stale(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.describe import LEVELS, MOST_NAMES, describe, text
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.trace import KINDS, Record
+from kafka_ctl.trace.text import LEVELS, MOST_NAMES, describe, text
 
 P = {"topic": "orders", "partition": 0}
 LED = {"leader": 2, "isr": (3, 2), "leader_epoch": 1, "zk_version": 4, "controller_epoch": 7}

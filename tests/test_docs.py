@@ -12,14 +12,15 @@ import click
 import pytest
 
 import kafka_ctl
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.cli import SECTIONS, VIEWS, app
 from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.lab import COMMANDS, Lab
-from kafka_ctl.reference import PAGE
+from kafka_ctl.paths import ROOT
+from kafka_ctl.reference import page
 from kafka_ctl.views import frames
 
 DOCS = ROOT / "docs"
+PAGE = page(app)
 PAGES = sorted([*DOCS.glob("*.md"), *ROOT.glob("*.md")])
 STORIES = sorted((ROOT / "tests/traces").glob("*.txt"))
 

@@ -19,8 +19,8 @@ from waiting import eventually
 from zookeepers import started
 
 from kafka_ctl import Lab
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.server import EmbeddedServer, four_letter_word
 
 SHORT = {"zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500}

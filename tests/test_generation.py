@@ -8,9 +8,9 @@ import re
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import DEFECTS, DIFFERENCES, FIELDS, GENERATIONS, Generation
+from kafka_ctl.paths import ROOT
 
 
 def test_each_generation_follows_a_release() -> None:

@@ -16,8 +16,9 @@ from kafka_ctl import BadInput, Trace, UnknownName
 from kafka_ctl.history import Workload, generate, load_arrow, simulate
 from kafka_ctl.history.layout import Place, bucket_of, murmur3
 from kafka_ctl.history.reading import load
-from kafka_ctl.history.schema import SCHEMA, from_arrow
+from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import spark
+from kafka_ctl.history.traces import from_arrow
 
 SMALL = Workload(brokers=(3, 4), topics=(1, 3), rate=3)
 ASKED: dict[str, Any] = {"clusters": 6, "hours": 4, "seed": 5, "workload": SMALL}

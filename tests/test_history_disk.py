@@ -19,8 +19,9 @@ from kafka_ctl import BadInput, Lab, Unavailable
 from kafka_ctl.history import Workload, generate, live, load, load_arrow, simulate, write_logs
 from kafka_ctl.history.files import replacing
 from kafka_ctl.history.layout import Place
-from kafka_ctl.history.schema import read_parquet, to_parquet
+from kafka_ctl.history.schema import to_parquet
 from kafka_ctl.history.session import spark
+from kafka_ctl.history.traces import read_parquet
 
 SMALL = Workload(brokers=(3, 3), topics=(1, 2), rate=2)
 ASKED: dict[str, Any] = {"clusters": 4, "hours": 2, "seed": 5, "workload": SMALL, "buckets": 2}

@@ -30,8 +30,9 @@ from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history import import_logs, questions, simulate, write_logs
 from kafka_ctl.history.live.folds import Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.questions.frames import frame
-from kafka_ctl.history.schema import from_arrow, to_arrow
+from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import spark
+from kafka_ctl.history.traces import from_arrow
 
 EVERYTHING = {"delete.topic.enable": True, "auto.leader.rebalance.enable": False}
 

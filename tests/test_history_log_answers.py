@@ -12,8 +12,8 @@ from history_plain_controllers import plain_deletions, plain_failovers, plain_re
 from pyspark.sql import DataFrame
 
 from kafka_ctl.history import import_logs, questions
-from kafka_ctl.history.schema import from_arrow
 from kafka_ctl.history.session import spark
+from kafka_ctl.history.traces import from_arrow
 
 STATE, CONTROLLER = "state.change.logger", "kafka.controller.KafkaController"
 DAY = 86_400_000.0

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kafka_ctl import BadInput, Record, Trace
-from kafka_ctl.bootstrap import ROOT
-from kafka_ctl.history.schema import SCHEMA, from_arrow, read_parquet, spark_schema, to_arrow, to_parquet
+from kafka_ctl.history.schema import SCHEMA, spark_schema, to_arrow, to_parquet
+from kafka_ctl.history.traces import from_arrow, read_parquet
+from kafka_ctl.paths import ROOT
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 IDS = st.lists(INT32, max_size=4).map(tuple)

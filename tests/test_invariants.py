@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from kafka_ctl import BadInput, Generation, Lab
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.invariants import INVARIANTS, MECHANISMS, Violation
 from kafka_ctl.lab.invariants.page import PAGE
 from kafka_ctl.lab.mutants import MUTANTS, mutant
+from kafka_ctl.paths import ROOT
 
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
 
@@ -32,7 +32,7 @@ def broken(lab: Lab) -> set[tuple[str, str | None]]:
 
 def mechanism(lab: Lab, ticket: str) -> Any:
     """A mechanism as it watches a lab."""
-    return next(m for m in lab._world.checker._mechanisms if m.ticket == ticket)  # type: ignore[attr-defined]
+    return next(m for m in lab._checker._mechanisms if m.ticket == ticket)  # type: ignore[attr-defined]
 
 
 def test_there_are_twenty_and_more() -> None:

@@ -21,8 +21,8 @@ from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebso
 from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 
 from kafka_ctl import jupyter
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.paths import ROOT
 from kafka_ctl.websocket import PromptWebsocketConnection
 
 

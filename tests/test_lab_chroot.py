@@ -21,10 +21,10 @@ from waiting import eventually
 from zookeepers import started
 
 from kafka_ctl import BadInput, Lab
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.cli import app
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.lock import LOCK
 from kafka_ctl.zookeeper.server import CONFIG, EmbeddedServer

@@ -18,9 +18,9 @@ from waiting import eventually
 from zookeepers import missing, started
 
 from kafka_ctl import BadInput, Lab, NotReached, TopicPartition, Unavailable, UnknownName
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.view import ControllerView, PartitionView
+from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper.server import EmbeddedServer
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 

@@ -17,13 +17,13 @@ from pyspark.sql import DataFrame
 from waiting import eventually
 
 from kafka_ctl import BadInput, Lab, Trace, Unavailable
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.history import live, questions, simulate
 from kafka_ctl.history.live import sources
 from kafka_ctl.history.live.folds import Controllers, Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.live.sources import LogReader
 from kafka_ctl.history.session import spark
 from kafka_ctl.lab.kafkalog import kafka_log
+from kafka_ctl.paths import ROOT
 
 
 @pytest.fixture(scope="module")

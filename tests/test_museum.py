@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from kafka_ctl import cli
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import DEFECTS, FIELDS
 from kafka_ctl.lab.invariants import INVARIANTS
@@ -17,6 +16,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, tale
 from kafka_ctl.museum.exhibit import STORIES
 from kafka_ctl.museum.page import PAGE
+from kafka_ctl.paths import ROOT
 
 TALES = Path(__file__).parent / "tales"
 TICKETS = {field.name: field.metadata["ticket"] for field in FIELDS}

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from tests.mutation.__main__ import TESTS, arguments, equivalents, every_mutant, main, summary
 from tests.mutation.operators import Mutant, mutants, mutated
 from tests.mutation.plugin import Result, forked

@@ -16,9 +16,9 @@ import pytest
 from sparkcluster import LOOPBACK, connect, standalone, why_no_cluster
 
 from kafka_ctl import Unavailable
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.history import files, workers
 from kafka_ctl.history.files import filesystem
+from kafka_ctl.paths import ROOT
 
 PROGRAM = """
 import json, os, sys

@@ -13,8 +13,8 @@ import click
 import pytest
 
 from kafka_ctl import Lab, Trace, cli, jupyter
-from kafka_ctl.describe import describe
 from kafka_ctl.trace import Record
+from kafka_ctl.trace.text import describe
 from kafka_ctl.visible import visible
 
 ODD = (

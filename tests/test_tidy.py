@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 
 PACKAGE = ROOT / "kafka_ctl"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
@@ -20,10 +20,11 @@ TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULE
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 ORDER = """
-    errors visible
+    errors visible paths
     writing
     cluster table assignment scala
-    partition replica election generation trace describe java page
+    partition replica election generation java page
+    trace
     lab.clock lab.costs lab.interrupt lab.loop
     zookeeper
     brokers reassign
@@ -45,7 +46,7 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 """
 
 CORE = """
-    errors visible writing cluster table partition replica election assignment generation trace describe scala page
+    errors visible paths writing cluster table partition replica election assignment generation trace scala page
     controller brokers reassign lab museum explore zookeeper.store zookeeper.memory zookeeper.znodes
     __init__ __main__ bootstrap installing
 """.split()
@@ -59,6 +60,9 @@ def dotted(name: str) -> str:
     return name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
+NAMES = {dotted(name) for name in MODULES}
+
+
 def within(module: str, names: list[str]) -> str | None:
     """The longest of `names` that is the module or a folder it is in."""
     fitting = [name for name in names if module == name or module.startswith(f"{name}.")]
@@ -66,16 +70,14 @@ def within(module: str, names: list[str]) -> str | None:
 
 
 def imports(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """The modules these statements import, in full; `from kafka_ctl import x` counts as `kafka_ctl.x`."""
+    """The modules these statements import, in full: `from kafka_ctl.lab import story` imports `kafka_ctl.lab.story`."""
     for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             assert not node.level, "imports are absolute"
-            if node.module == "kafka_ctl":
-                yield from (f"kafka_ctl.{alias.name}" for alias in node.names)
-            else:
-                yield node.module
+            inner = [f"{node.module}.{alias.name}" for alias in node.names]
+            yield from (name if name.removeprefix("kafka_ctl.") in NAMES else node.module for name in inner)
 
 
 def functions(tree: ast.Module) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -127,6 +129,34 @@ def test_imports_go_one_way() -> None:
             if imported.startswith("kafka_ctl.") and place and other and rank[other] > rank[place]:
                 wrong.append(f"{name} imports {imported}")
     assert wrong == []
+
+
+def circles() -> list[list[str]]:
+    """The groups of modules that import each other round and round: also inside functions, or only for types."""
+    graph = {
+        dotted(name): {module.removeprefix("kafka_ctl.") for module in imports(ast.walk(tree))} & NAMES
+        for name, tree in TREES.items()
+    }
+    reached = {module: reachable(graph, module) for module in graph}
+    groups = {tuple(sorted(b for b in reached[a] if a in reached[b])) for a in graph}
+    return sorted((list(group) for group in groups if group), key=len, reverse=True)
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """What a module imports, and what that imports, and so on; itself only if that leads back to it."""
+    found: set[str] = set()
+    todo = [start]
+    while todo:
+        new = graph[todo.pop()] - found
+        found |= new
+        todo += new
+    return found
+
+
+def test_no_circles() -> None:
+    """What is left of them: parts that refer to the whole process they are in. Cure: give them what they need of it."""
+    assert [{module.partition(".")[0] for module in group} for group in circles()] == [{"controller"}, {"brokers"}]
+    assert [len(group) for group in circles()] == [22, 9]
 
 
 def test_the_core_needs_the_standard_library_only() -> None:

@@ -12,8 +12,8 @@ from pathlib import Path
 import golden
 import pytest
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.paths import ROOT
 from kafka_ctl.trace import KINDS
 
 FORMAT = (ROOT / "docs" / "trace-format.md").read_text("utf-8")

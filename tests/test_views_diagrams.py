@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 from filmed import NASTY, every_kind
 
-from kafka_ctl.bootstrap import ROOT
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
+from kafka_ctl.paths import ROOT
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.views import diagrams
 from kafka_ctl.views.dot import to_svg

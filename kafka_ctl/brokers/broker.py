@@ -26,7 +26,7 @@ from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, Request, Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
 from kafka_ctl.lab.loop import PROCESS
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.client import ZkClient
 from kafka_ctl.zookeeper.memory_session import MemorySession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_ctl.brokers.requests import ControlledShutdownRequest, Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import ZooKeeperError
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.brokers.disk import PATHS, STORAGE_ERROR
 from kafka_ctl.brokers.requests import Located
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker

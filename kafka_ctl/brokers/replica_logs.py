@@ -20,7 +20,7 @@ from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.requests import ProduceRequest, Response
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from kafka_ctl.brokers.fetcher import FETCH_WAIT, KEPT, SKIPPED, STARTED, Fetcher
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import ConnectionLoss, SessionExpired
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import (
     IsrChangeNotificationSequenceZNode,

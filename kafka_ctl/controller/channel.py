@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.requests import ControlRequest, Response, StopReplicaRequest
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller

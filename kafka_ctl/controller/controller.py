@@ -38,7 +38,7 @@ from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.controller.threads import Lock, Thread
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
-from kafka_ctl.trace import CAUSE, Trace
+from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper.kafka import KafkaZk
 
 
@@ -55,7 +55,7 @@ class Controller:
         zk: KafkaZk,
         network: Any,
         clock: Any,
-        trace: Trace,
+        trace: Recorder,
         generation: Generation,
         config: Mapping[str, Any],
         register: Any,

@@ -17,7 +17,7 @@ from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
-from kafka_ctl.trace import SET
+from kafka_ctl.trace.record import SET
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller

@@ -12,13 +12,13 @@ from collections import deque
 
 from kafka_ctl.controller.events import Event, subject
 from kafka_ctl.errors import ControllerMoved
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 
 
 class EventQueue:
     """Events with the records that tell when they were queued."""
 
-    def __init__(self, actor: str, trace: Trace, preempts: bool = False) -> None:
+    def __init__(self, actor: str, trace: Recorder, preempts: bool = False) -> None:
         self.actor, self.trace, self.preempts = actor, trace, preempts
         self._items: deque[tuple[Event, int]] = deque()
         self._arrived = asyncio.Event()

@@ -16,7 +16,7 @@ from kafka_ctl.controller.channel import Callback
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
 from kafka_ctl.scala import group_order, replica_hash, set_order_by
-from kafka_ctl.trace import SET
+from kafka_ctl.trace.record import SET
 
 if TYPE_CHECKING:
     from kafka_ctl.controller.controller import Controller

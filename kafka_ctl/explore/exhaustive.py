@@ -18,8 +18,8 @@ from itertools import combinations, permutations
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.explore.play import Broken
-from kafka_ctl.explore.search import defect, processes
 from kafka_ctl.explore.tree import Case, Kind, Seen, try_all
+from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command

@@ -6,12 +6,8 @@ the same end on every machine; one that is bounded by time only gets further on 
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.pool import Pool
@@ -20,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_ctl.explore.minimise import Minimiser
 from kafka_ctl.explore.play import Broken, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, walk
+from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
 
 if TYPE_CHECKING:
@@ -117,26 +114,6 @@ def search(
             if (steps is not None and findings.steps >= steps) or (seconds is not None and findings.seconds >= seconds):
                 break
     return findings
-
-
-def cores() -> int:
-    """How many processes can work at the same time."""
-    return os.cpu_count() or 1
-
-
-def processes(jobs: int | None) -> AbstractContextManager[Pool | None]:
-    """So many processes, one for each core if None; no pool where this process does all of the work."""
-    number = jobs or cores()
-    if number == 1:
-        return nullcontext()
-    return multiprocessing.get_context("spawn").Pool(number, signal.signal, (signal.SIGINT, signal.SIG_IGN))
-
-
-def defect(name: str | None) -> AbstractContextManager[object]:
-    """Switch a seeded defect on for a while; none if there is no name."""
-    from kafka_ctl.lab.mutants import mutant
-
-    return nullcontext() if name is None else mutant(name)
 
 
 def _played(pool: Pool | None, tasks: Iterator[Task], jobs: int) -> Iterator[Played]:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_ctl.explore.play import Broken, give, violated
-from kafka_ctl.explore.search import defect
 from kafka_ctl.explore.state import digest
 from kafka_ctl.explore.walk import Walk
+from kafka_ctl.explore.workers import defect
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.loop import Timer, VirtualLoop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_ctl.controller.rebalance import FIRST_CHECK
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 WINDOW = 120.0
 """Seconds that are looked at to tell what goes on."""

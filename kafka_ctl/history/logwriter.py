@@ -8,13 +8,13 @@ from pathlib import Path
 
 from kafka_ctl.history.files import naming
 from kafka_ctl.lab.kafkalog import NAMES, kafka_log
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 
 HOUR = len("[2018-10-25 00")
 """Where the hour of a line ends."""
 
 
-def write_logs(trace: Trace, folder: str | os.PathLike[str], packed: bool = True) -> int:
+def write_logs(trace: Recorder, folder: str | os.PathLike[str], packed: bool = True) -> int:
     """Write each broker's `state-change.log` and `controller.log` and return how many files they are.
 
     There is one folder for each broker, `broker-1` and so on. As Kafka's own settings say, a log is rolled every hour:
@@ -27,7 +27,7 @@ def write_logs(trace: Trace, folder: str | os.PathLike[str], packed: bool = True
         return _write(trace, Path(folder), packed)
 
 
-def _write(trace: Trace, folder: Path, packed: bool) -> int:
+def _write(trace: Recorder, folder: Path, packed: bool) -> int:
     written, hour = 0, ""
     for broker in sorted({int(r.actor.removeprefix("broker-")) for r in trace if r.actor.startswith("broker-")}):
         place = folder / f"broker-{broker}"

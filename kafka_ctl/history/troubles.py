@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_ctl.errors import BadInput
 
 if TYPE_CHECKING:
-    from kafka_ctl import Lab
+    from kafka_ctl.lab.lab import Lab
 
 MINUTE = 60.0
 

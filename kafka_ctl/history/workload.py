@@ -15,7 +15,8 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.history.troubles import TROUBLES, log_uniform
 
 if TYPE_CHECKING:
-    from kafka_ctl import Generation, Lab
+    from kafka_ctl.generation import Generation
+    from kafka_ctl.lab.lab import Lab
     from kafka_ctl.trace import Trace
 
 HOUR, DAY = 3600.0, 86400.0
@@ -168,7 +169,7 @@ def simulate(
     seed: int, hours: float = 24, generation: str | Generation = "2.0", workload: Workload | None = None
 ) -> Trace:
     """Run one simulated cluster and return its trace; `seed` decides everything."""
-    from kafka_ctl import Lab
+    from kafka_ctl.lab.lab import Lab
 
     drawn = plan(seed, hours, workload)
     with Lab(brokers=dict(drawn.brokers), generation=generation, seed=seed) as lab:

@@ -15,7 +15,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import topic_config, topic_names
 from kafka_ctl.scala import tool_order
-from kafka_ctl.trace import CAUSE, Trace
+from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZkClient
 from kafka_ctl.zookeeper.kafka import KafkaZk
@@ -25,7 +25,7 @@ from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create,
 class Admin:
     """One administrator with a session of its own."""
 
-    def __init__(self, store: Any, trace: Trace, random: Random, generation: Generation) -> None:
+    def __init__(self, store: Any, trace: Recorder, random: Random, generation: Generation) -> None:
         self.store, self.trace, self.random, self.generation = store, trace, random, generation
         self.topic_version = 2 if generation.incremental_reassignment else 1
         """The version of the topic znodes that this generation's tools write."""

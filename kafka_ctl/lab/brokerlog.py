@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 STALE = {
     "LeaderAndIsr": "stale_leader_and_isr",

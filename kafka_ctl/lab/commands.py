@@ -16,7 +16,7 @@ from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.calls import name_call
 from kafka_ctl.lab.looking import Looking
 from kafka_ctl.lab.world import MemoryWorld
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -127,12 +127,9 @@ class Commands(Looking):
             raise BadInput(f"broker {id} is {process.state}; {asked} needs {wanted}")
         return process
 
-    def _record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
-        return self._world.trace.add("fault", "fault", name, broker=broker, **columns)
-
     def _fault(self, name: str, broker: int | None, work: Callable[[], object], **columns: Any) -> None:
         def broken() -> None:
-            token = CAUSE.set(self._record_fault(name, broker, **columns))
+            token = CAUSE.set(self._world.record_fault(name, broker, **columns))
             work()
             CAUSE.reset(token)
 

@@ -6,12 +6,12 @@ import re
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.describe import describe
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.text import describe
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.lab import Lab
+    from kafka_ctl.lab.producing import Producing
 
 TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
 
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
         return "\n".join(lines)
 
 
-def compare(left: Lab, right: Lab) -> Comparison:
+def compare(left: Producing, right: Producing) -> Comparison:
     """Where two runs part and how they end differently. When things happened does not count, only what and in which
     order; neither do the times that znodes contain. Raises BadInput for what is no lab."""
     for lab in (left, right):
@@ -71,7 +71,7 @@ def _fact(record: Record) -> Record:
     return record._replace(time_ms=0.0, detail=detail)
 
 
-def _ending(lab: Lab) -> dict[str, object]:
+def _ending(lab: Producing) -> dict[str, object]:
     """What a run has come to, by name."""
     controller = lab.controller
     ending: dict[str, object] = {"controller": controller and f"{controller.id} epoch={controller.epoch}"}

@@ -20,7 +20,7 @@ from kafka_ctl.lab.controllerstate import TP, Known, id_of, replica_text, state_
 from kafka_ctl.partition import NON_EXISTENT
 from kafka_ctl.replica import INELIGIBLE, STARTED
 from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
-from kafka_ctl.trace import SET, Record
+from kafka_ctl.trace.record import SET, Record
 from kafka_ctl.zookeeper.fields import NotJson, digits
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 

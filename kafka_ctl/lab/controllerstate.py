@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 TP = tuple[str | None, int | None]
 """A partition in a record."""

@@ -24,7 +24,7 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import checks
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.lab.world import MemoryWorld
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.memory_session import AFTER, BEFORE, DOWN, NOTICE, UP, MemorySession
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
@@ -58,7 +58,7 @@ class Faults(Commands):
         process = self._broker(broker, "bounce", running=True)
 
         async def restart() -> None:
-            CAUSE.set(self._record_fault("bounce", broker))
+            CAUSE.set(self._world.record_fault("bounce", broker))
             await process.stop()
             process.start(0.0)
 

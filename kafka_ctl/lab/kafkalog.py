@@ -25,7 +25,7 @@ from kafka_ctl.partition import NEW, ONLINE, PARTITION
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
 from kafka_ctl.table import Tables
-from kafka_ctl.trace import SET, Record
+from kafka_ctl.trace.record import SET, Record
 from kafka_ctl.zookeeper.fields import digits
 
 EPOCH = datetime(2018, 10, 25, tzinfo=UTC)

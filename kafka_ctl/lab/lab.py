@@ -15,9 +15,9 @@ from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, short
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, needed_for, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import checks, described, ending, story, view, world
+from kafka_ctl.lab import checks, described, ending, story, view
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.calls import calls
 from kafka_ctl.lab.clock import LIMIT, VirtualClock
@@ -27,7 +27,7 @@ from kafka_ctl.lab.description import Description, check_description, parse_desc
 from kafka_ctl.lab.electing import Electing
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.identities import Identities
-from kafka_ctl.lab.invariants import Violation
+from kafka_ctl.lab.invariants import Checker, Violation
 from kafka_ctl.lab.order import Ordering
 from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.producer import Producer
@@ -35,6 +35,8 @@ from kafka_ctl.lab.producing import Producing
 from kafka_ctl.lab.settings import parse_brokers, parse_config
 from kafka_ctl.lab.together import Together
 from kafka_ctl.lab.travel import Travel
+from kafka_ctl.lab.world import EMBEDDED, MEMORY, MemoryWorld, World
+from kafka_ctl.trace import Trace
 
 
 @calls
@@ -55,7 +57,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         brokers: int | Iterable[int] | Mapping[int, str | None] = 3,
         generation: str | Generation = "2.0",
         seed: int = 0,
-        zookeeper: str = world.MEMORY,
+        zookeeper: str = MEMORY,
         config: Mapping[str, Any] | None = None,
         costs: Costs | Mapping[str, float] | None = None,
         settle: bool = True,
@@ -74,9 +76,8 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
         checks.text("history", history)
-        self._world = world.open_world(
-            zookeeper, self.generation, settings, seed, table, history, checks.flag("join", join)
-        )
+        self._world = _open_world(zookeeper, self.generation, settings, seed, table, history, checks.flag("join", join))
+        self._checker = Checker(self._world) if isinstance(self._world, MemoryWorld) else None
         self._keeper, self.closed = ending.keep(self._world), False
         self.commands: list[story.Command] = []
         self._usual_admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
@@ -146,9 +147,9 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
         world = self._memory("run_until_violation")
-        broken = len(world.violations)
-        violations = world.checker.violations
-        loop = world.clock.loop
+        assert self._checker is not None
+        violations, loop = self._checker.violations, world.clock.loop
+        broken = len(violations)
         world.drive(lambda: len(violations) > broken or loop.idle, checks.seconds("a limit", limit))
         if loop.idle:
             world.settle()
@@ -238,3 +239,23 @@ def _asked(holds: Callable[..., bool], lab: Lab) -> Callable[[], bool]:
 
 COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name), "is_command", False)))
 """What a story can ask for."""
+
+
+def _open_world(
+    zookeeper: str,
+    generation: Generation,
+    config: Mapping[str, Any],
+    seed: int,
+    costs: Costs | None,
+    history: str,
+    join: bool = False,
+) -> World:
+    """The world for `memory`, `embedded` or an address; `join` goes with an address only."""
+    if join and zookeeper in (MEMORY, EMBEDDED):
+        raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
+    if zookeeper == MEMORY:
+        return MemoryWorld(generation, config, seed, costs, history, Trace)
+    with needed_for("a real ZooKeeper"):
+        from kafka_ctl.lab.real import RealWorld
+
+    return RealWorld(zookeeper, generation, config, seed, costs, history, Trace, join)

@@ -16,7 +16,7 @@ from kafka_ctl.lab.controllerstate import id_of, replica_text, state_of, tp_of, 
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, STARTED
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 WATCHED = ("/brokers/topics/", "/admin/")
 """Where the znodes are whose data listeners print."""

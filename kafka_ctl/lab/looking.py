@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.lab import checks, view
-from kafka_ctl.lab.invariants import Violation
+from kafka_ctl.lab.invariants import Checker, Violation
 from kafka_ctl.lab.metrics import Shown, metrics
 from kafka_ctl.lab.settings import MAX_ID
 from kafka_ctl.lab.world import World
@@ -23,6 +23,8 @@ class Looking:
     """The part of a lab that only looks."""
 
     _world: World
+    _checker: Checker | None
+    """What checks the invariants; on real time nothing does."""
 
     @property
     def now(self) -> float:
@@ -32,12 +34,14 @@ class Looking:
     @property
     def trace(self) -> Trace:
         """Everything that has happened so far, as records."""
-        return self._world.trace
+        trace = self._world.trace
+        assert isinstance(trace, Trace)
+        return trace
 
     @property
     def violations(self) -> tuple[Violation, ...]:
         """The invariants broken so far, each once for each thing it is about; `known` is the ticket of a real bug."""
-        return self._world.violations
+        return tuple(self._checker.violations) if self._checker else ()
 
     @property
     def config(self) -> Mapping[str, Any]:

@@ -15,7 +15,7 @@ from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.requests import Request, Response
 from kafka_ctl.lab.loop import PROCESS
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from kafka_ctl.brokers.replica_logs import ALL, PRODUCE_TIMEOUT
 from kafka_ctl.brokers.requests import ProduceRequest, Response
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.world import World

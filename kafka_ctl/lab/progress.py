@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 LONG = 100_000
 """Records from which a replay, of a second or two, is said to take long."""

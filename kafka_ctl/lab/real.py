@@ -19,6 +19,7 @@ from kafka_ctl.lab import view
 from kafka_ctl.lab.clock import RealClock
 from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.world import EMBEDDED, World
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.chroot import LabStore
 from kafka_ctl.zookeeper.malformed import malformed
 from kafka_ctl.zookeeper.server import EmbeddedServer
@@ -63,6 +64,7 @@ class RealWorld(World):
         seed: int,
         costs: Costs | None,
         history: str,
+        recorder: type[Recorder] = Recorder,
         join: bool = False,
     ) -> None:
         shortest = config["zookeeper.session.timeout.ms"]
@@ -71,7 +73,7 @@ class RealWorld(World):
                 f"configuration key 'zookeeper.session.timeout.ms' cannot be {shortest} on a real ZooKeeper; "
                 f"it is {SHORTEST_SESSION} or more"
             )
-        super().__init__(generation, config, seed, RealClock(), costs or COSTS, history)
+        super().__init__(generation, config, seed, RealClock(), costs or COSTS, history, recorder)
         self.limit = SETTLE_SECONDS + 2 * (shortest + config["replica.lag.time.max.ms"]) / 1000
         self._expected: list[Callable[[], bool]] = []
         self._late_since: float | None = None

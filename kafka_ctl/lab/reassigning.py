@@ -23,7 +23,7 @@ from kafka_ctl.lab.view import Znodes
 from kafka_ctl.reassign.log_dirs import LogDirs
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.reassign.tool import Tool
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
 
 T = TypeVar("T")

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kafka_ctl.brokers.broker import DOWN, Broker
 from kafka_ctl.brokers.fetcher import FETCH_BACKOFF
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, IdentityError, NotReached, needed_for
+from kafka_ctl.errors import IdentityError, NotReached
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.clock import LIMIT, Clock, Halted, VirtualClock
 from kafka_ctl.lab.costs import Costs
-from kafka_ctl.lab.invariants import Checker, Violation
 from kafka_ctl.lab.network import Network
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.kafka import KafkaZk
 from kafka_ctl.zookeeper.memory import MemorySession, MemoryStore
 from kafka_ctl.zookeeper.store import Session, Store
@@ -49,12 +48,19 @@ class World:
     """Seconds a broker waits before it tries again to register where an older session's znode still is."""
 
     def __init__(
-        self, generation: Generation, config: Mapping[str, Any], seed: int, clock: Clock, costs: Costs, history: str
+        self,
+        generation: Generation,
+        config: Mapping[str, Any],
+        seed: int,
+        clock: Clock,
+        costs: Costs,
+        history: str,
+        recorder: type[Recorder] = Recorder,
     ) -> None:
         self.generation, self.config, self.cluster_id = generation, config, CLUSTER_ID
         self.random = random.Random(seed)
         self.clock, self.costs = clock, costs
-        self.trace = Trace(clock.now, history=history, generation=generation.name)
+        self.trace = recorder(clock.now, history=history, generation=generation.name)
         self.network = Network(clock, costs.request, config["controller.socket.timeout.ms"] / 1000)
         self.brokers: dict[int, Broker] = self.network.brokers
         self.awaited: set[int] = set()
@@ -92,6 +98,10 @@ class World:
             broker.register,
         )
 
+    def record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
+        """Record that this fault begins or ends; returns the record's `seq`."""
+        return self.trace.add("fault", "fault", name, broker=broker, **columns)
+
     def boot_delay(self) -> float:
         """How long the next broker takes to start: the seed decides who is first."""
         return self.costs.boot * (1 + self.random.random())
@@ -126,11 +136,6 @@ class World:
         return any(broker.listening and broker.replication.will_fetch() for broker in self.brokers.values())
 
     # What the lab asks of a world.
-
-    @property
-    def violations(self) -> tuple[Violation, ...]:
-        """The invariants broken so far; on real time none is checked."""
-        return ()
 
     @property
     def turns(self) -> int | None:
@@ -195,9 +200,15 @@ class MemoryWorld(World):
     is_memory = True
 
     def __init__(
-        self, generation: Generation, config: Mapping[str, Any], seed: int, costs: Costs | None, history: str
+        self,
+        generation: Generation,
+        config: Mapping[str, Any],
+        seed: int,
+        costs: Costs | None,
+        history: str,
+        recorder: type[Recorder] = Recorder,
     ) -> None:
-        super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history)
+        super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history, recorder)
         phase = random.Random(f"zookeeper {seed}").random()  # draws nothing from the stream that the actors share
         self.store: MemoryStore = MemoryStore(
             self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, phase
@@ -205,15 +216,12 @@ class MemoryWorld(World):
         self.turn_of_record = array("Q")
         """By record: how many callbacks had begun when it was made; those of one callback belong together."""
         self.trace.listeners.append(lambda record: self.turn_of_record.append(self.clock.loop.turns))
-        self.checker = Checker(self)
+        self.at_rest: list[Callable[[], None]] = []
+        """Called whenever nothing is under way."""
 
     @property
     def healthy(self) -> bool:
         return super().healthy and self.store.sound
-
-    @property
-    def violations(self) -> tuple[Violation, ...]:
-        return tuple(self.checker.violations)
 
     @property
     def turns(self) -> int:
@@ -242,7 +250,8 @@ class MemoryWorld(World):
                 break
             self.clock.drive(lambda: False, self.clock.now() + (patience / 2 if late else FETCH_BACKOFF))
             self._settle(limit)
-        self.checker.rest()
+        for check in self.at_rest:
+            check()
 
     def _settle(self, limit: float) -> None:
         began = self.clock.now()
@@ -269,23 +278,3 @@ class MemoryWorld(World):
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
         self.drive(holds, LIMIT if limit is None else limit)
         return holds()
-
-
-def open_world(
-    zookeeper: str,
-    generation: Generation,
-    config: Mapping[str, Any],
-    seed: int,
-    costs: Costs | None,
-    history: str,
-    join: bool = False,
-) -> World:
-    """The world for `memory`, `embedded` or an address; `join` goes with an address only."""
-    if join and zookeeper in (MEMORY, EMBEDDED):
-        raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
-    if zookeeper == MEMORY:
-        return MemoryWorld(generation, config, seed, costs, history)
-    with needed_for("a real ZooKeeper"):
-        from kafka_ctl.lab.real import RealWorld
-
-    return RealWorld(zookeeper, generation, config, seed, costs, history, join)

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.kafkalog import KafkaLines
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.payload import payload
 from kafka_ctl.views.ran import Lines
@@ -20,7 +20,7 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str
 
     `options` are those the films were made with. In the answer `asks` says whether "why?" can be answered.
     """
-    if not isinstance(records, Trace) or "generation" not in options:
+    if not isinstance(records, Recorder) or "generation" not in options:
         return payload(films)
     start = options.get("start") or 0
     lines = KafkaLines("state-change", options["generation"]).add(records)
@@ -32,7 +32,7 @@ def answered(
 ) -> dict[str, Any]:
     """The same with all answers in it, for a page that nobody stands behind: `whys` by frame, `sources` once each."""
     told = with_log(films, records, options)
-    if not told.get("asks") or not isinstance(records, Trace):
+    if not told.get("asks") or not isinstance(records, Recorder):
         return told
     sources: dict[str, int] = {}
     steps = [frame.seqs for frame in films[0].frames]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
 from kafka_ctl.views.fold import Model, controller_of, number_of
 from kafka_ctl.views.frames import Look, Picture

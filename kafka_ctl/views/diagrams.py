@@ -13,7 +13,7 @@ from pathlib import Path
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import FONT, engine, quote, to_svg
 from kafka_ctl.views.machines import machine_dot

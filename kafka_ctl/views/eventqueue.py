@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.context import CONTEXT, context
 from kafka_ctl.views.fold import Model, ids, loads, number_of
 from kafka_ctl.views.frames import Look, Picture

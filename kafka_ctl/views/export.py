@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.animated import animated
 from kafka_ctl.views.answers import answered
 from kafka_ctl.views.asked import views_of

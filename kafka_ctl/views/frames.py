@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.asked import check_film
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.fold import Model

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_ctl.lab.kafkalog import KafkaLines
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import MACHINES, VIEWS, Reel, place_movers, view_class
@@ -28,7 +28,7 @@ KEPT = 600
 class Growing:
     """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data."""
 
-    def __init__(self, trace: Trace, generation: str) -> None:
+    def __init__(self, trace: Recorder, generation: str) -> None:
         self.trace, self.generation = trace, generation
         self.first = self.place = 0
         self.union, self.model = Union(), Model()

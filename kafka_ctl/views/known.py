@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.fold import ids, loads
 from kafka_ctl.views.phrases import ring
 from kafka_ctl.zookeeper.fields import digits
@@ -14,7 +14,7 @@ LIVE = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": 
 """Notes of a controller that say who is live, each with the word that does."""
 
 
-def known(trace: Trace, record: Record, topic: str | None = None, partition: int | None = None) -> Rows:
+def known(trace: Recorder, record: Record, topic: str | None = None, partition: int | None = None) -> Rows:
     """Inputs by name, as far as the records before this one tell them."""
     topic, partition = topic or record.topic, record.partition if partition is None else partition
     found: dict[str, tuple[int, ...]] = {}

@@ -14,7 +14,7 @@ from dataclasses import replace
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import FONT, quote, quote_id
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import Look, Picture, Token

@@ -17,7 +17,7 @@ import traitlets
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.answers import with_log
 from kafka_ctl.views.asked import check_player, views_of
 from kafka_ctl.views.dot import printable
@@ -104,12 +104,12 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     films = [film(records, name, **options) for name in views]
     told = with_log(films, records, options)
     made = Player(films, told, **own)
-    if isinstance(records, Trace) and told.get("asks"):
+    if isinstance(records, Recorder) and told.get("asks"):
         _answering(made, records, Generation(options["generation"]), lines)
     return made
 
 
-def _answering(made: Player, trace: Trace, generation: Generation, lines: Lines | None) -> None:
+def _answering(made: Player, trace: Recorder, generation: Generation, lines: Lines | None) -> None:
     """Let the player of a lab's trace answer "why?"."""
 
     def answer(_: Any, asked: Any, buffers: Any) -> None:

@@ -17,12 +17,12 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from kafka_ctl.errors import KafkaCtlError
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 
 PACKAGE = str(Path(__file__).parents[1])
 UNSEEN = tuple(f"{PACKAGE}/{name}" for name in ("lab/loop.py", "lab/clock.py", "lab/world.py", "trace.py"))
 """What carries everything and decides nothing."""
-ADD = Trace.add.__code__
+ADD = Recorder.add.__code__
 
 
 class Call(NamedTuple):
@@ -75,7 +75,7 @@ def again(lab: Any, seqs: Iterable[int], functions: Iterable[Function] = ()) -> 
     return {seq: run for seq, run in second.found.items() if told and told[seq] == lab.trace[seq]}
 
 
-def _tell(lab: Any, wanted: frozenset[int], watch: Watch) -> Trace | None:
+def _tell(lab: Any, wanted: frozenset[int], watch: Watch) -> Recorder | None:
     """Tell the lab's story again, as far as needed, under a watch; None when it cannot be told."""
     before = sys.gettrace()
     sys.settrace(watch.called)
@@ -86,7 +86,7 @@ def _tell(lab: Any, wanted: frozenset[int], watch: Watch) -> Trace | None:
     finally:
         sys.settrace(before)
     told.close()
-    trace: Trace = told.trace
+    trace: Recorder = told.trace
     return trace
 
 

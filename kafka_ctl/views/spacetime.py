@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.table import short
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.fold import Model, number_of
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten

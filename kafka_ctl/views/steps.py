@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from kafka_ctl.trace import SET, Record
+from kafka_ctl.trace.record import SET, Record
 
 Wants = Callable[[Record], bool]
 Run = list[tuple[int, Record]]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten

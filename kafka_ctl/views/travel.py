@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.fold import number_of
 from kafka_ctl.views.frames import Token
 from kafka_ctl.views.scene import Scene, shorten

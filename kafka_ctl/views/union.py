@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.fold import BrokerSeen, Model, ZNode
 
 

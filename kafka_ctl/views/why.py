@@ -20,10 +20,10 @@ from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.invariants.base import Invariant
 from kafka_ctl.lab.invariants.checker import Checker
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.lab.world import World
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.ran import Call, Lines, Run, code_of
@@ -67,7 +67,7 @@ class Why(NamedTuple):
         return f"<b>{escape(self.title)}</b><table>{body}</table>{code}"
 
 
-RULES: dict[str, Callable[[Trace, Record, Generation], dict[str, Any] | None]] = {
+RULES: dict[str, Callable[[Recorder, Record, Generation], dict[str, Any] | None]] = {
     "election": election,
     "partition": partition,
     "replica": replica,
@@ -88,8 +88,8 @@ MOST_RETOLD = 50_000
 """Records up to which a story is told again unasked: some seconds."""
 _WRITE: tuple[Callable[..., Any], ...] = (
     PartitionStateMachine._moved, PartitionStateMachine._failed, PartitionStateMachine._record_election,
-    ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.say, Broker.record, Trace.about,
-    Commands._record_fault, EventQueue.record, ReplicaLogs._record, Checker.report, Invariant.broken,
+    ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.say, Broker.record, Recorder.about,
+    World.record_fault, EventQueue.record, ReplicaLogs._record, Checker.report, Invariant.broken,
 )  # fmt: skip
 RECORDERS = frozenset(map(code_of, _WRITE))
 """Functions that only write a record down; what decided is their caller."""
@@ -97,7 +97,7 @@ MACHINES = ("partitions.py", "replicas.py")
 
 
 def why(
-    trace: Trace,
+    trace: Recorder,
     seq: int,
     generation: str | Generation = "2.0",
     lines: Lines | None = None,
@@ -117,7 +117,7 @@ def why(
     return _answer(trace, seq, found, lines([at], by).get(at))
 
 
-def _rule(trace: Trace, seq: int, generation: Generation) -> dict[str, Any]:
+def _rule(trace: Recorder, seq: int, generation: Generation) -> dict[str, Any]:
     """The rule behind a record; where it has none of its own, what it follows from."""
     record = trace[seq]
     find = RULES.get(record.kind)
@@ -131,7 +131,7 @@ def _rule(trace: Trace, seq: int, generation: Generation) -> dict[str, Any]:
     return found
 
 
-def _answer(trace: Trace, seq: int, found: dict[str, Any], run: Run | None, unknown: str = UNKNOWN) -> Why:
+def _answer(trace: Recorder, seq: int, found: dict[str, Any], run: Run | None, unknown: str = UNKNOWN) -> Why:
     """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
     record = trace[seq]
     causes = tuple(dict.fromkeys(caption([cause]) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
@@ -155,7 +155,9 @@ def _deciding(run: Run, by: Sequence[Callable[..., Any]]) -> list[Call]:
     return shown
 
 
-def answers(trace: Trace, seqs: Sequence[int], generation: Generation, lines: Lines | None) -> Iterator[dict[str, Any]]:
+def answers(
+    trace: Recorder, seqs: Sequence[int], generation: Generation, lines: Lines | None
+) -> Iterator[dict[str, Any]]:
     """The answer for the frame with these records, as data for the browser: at once, and then with the lines that ran.
 
     Of several records the one is explained that says most.
@@ -167,7 +169,7 @@ def answers(trace: Trace, seqs: Sequence[int], generation: Generation, lines: Li
 
 
 def whys(
-    trace: Trace, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
+    trace: Recorder, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
 ) -> list[dict[str, Any] | None]:
     """The answers for many frames, None for one without records; the story is told again only once for all."""
     seqs = [most_telling(trace, step) if step else None for step in steps]
@@ -190,7 +192,7 @@ def as_data(answer: Why, among: int = 1) -> dict[str, Any]:
     return {**plain, **pairs, "causes": [printable(text) for text in answer.causes], "sources": code}
 
 
-def most_telling(trace: Trace, seqs: Sequence[int]) -> int:
+def most_telling(trace: Recorder, seqs: Sequence[int]) -> int:
     """Of a step's records the one that is most worth asking about: what was refused, was elected, moved."""
     order = ("violation", "election", "partition", "replica", "controller", "broker", "zk")
 

@@ -8,7 +8,7 @@ from typing import Any
 from kafka_ctl import election as rules
 from kafka_ctl.election import Election
 from kafka_ctl.generation import Generation
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.fold import ids, loads
 from kafka_ctl.views.known import numbers
 from kafka_ctl.views.phrases import ring
@@ -29,7 +29,7 @@ RULES = {
 class Inputs:
     """What an election was decided from; what the record leaves out is found in the trace before it."""
 
-    def __init__(self, trace: Trace, record: Record) -> None:
+    def __init__(self, trace: Recorder, record: Record) -> None:
         told = dict(word.split("=", 1) for word in (record.detail or "").split() if "=" in word)
         self.strategy = str(record.action)
         self.assigned = record.replicas or ()
@@ -66,7 +66,7 @@ class Inputs:
         return function(*given)
 
 
-def election(trace: Trace, record: Record, generation: Generation) -> dict[str, Any] | None:
+def election(trace: Recorder, record: Record, generation: Generation) -> dict[str, Any] | None:
     """Rule, inputs, decision, alternatives and source of an election."""
     inputs = Inputs(trace, record)
     if inputs.strategy not in RULES:
@@ -126,7 +126,7 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
     return found
 
 
-def _target(trace: Trace, record: Record) -> tuple[int, ...]:
+def _target(trace: Recorder, record: Record) -> tuple[int, ...]:
     """Where a partition was moving to: as its topic's znode tells, else as the administrator asked."""
     for r in reversed(trace.records[: record.seq]):
         if r.kind != "zk" or r.error or r.action not in ("create", "set"):

@@ -15,7 +15,7 @@ from kafka_ctl.lab.invariants.mechanisms import breaking
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
-from kafka_ctl.trace import SET, Record, Trace
+from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.known import known
 from kafka_ctl.views.phrases import ring
 from kafka_ctl.views.source import watched
@@ -40,7 +40,7 @@ FENCE = (
 """Rule, outcome and alternative of a write that came from a controller of yesterday."""
 
 
-def partition(trace: Trace, record: Record, generation: Generation) -> Found:
+def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A partition's move: its row in the table, and the election behind it if there was one."""
     table = PARTITION[generation]
     if record.action == SET:
@@ -73,7 +73,7 @@ def partition(trace: Trace, record: Record, generation: Generation) -> Found:
     }
 
 
-def replica(trace: Trace, record: Record, generation: Generation) -> Found:
+def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A replica's move: its row in the table and the method that makes it."""
     table = REPLICA[generation]
     if record.action == SET:
@@ -89,13 +89,13 @@ def replica(trace: Trace, record: Record, generation: Generation) -> Found:
     return _move(trace, table, record) | {"by": (getattr(ReplicaStateMachine, name, ReplicaStateMachine._move),)}
 
 
-def _begun(trace: Trace, record: Record, rule: str, method: Any) -> dict[str, Any]:
+def _begun(trace: Recorder, record: Record, rule: str, method: Any) -> dict[str, Any]:
     """The state with which a new controller's machine begins."""
     decided = f"it begins as {short(record.target or '')}"
     return {"rule": rule, "inputs": known(trace, record), "decided": decided, "otherwise": (), "by": (method,)}
 
 
-def _move(trace: Trace, table: TransitionTable, record: Record) -> dict[str, Any]:
+def _move(trace: Recorder, table: TransitionTable, record: Record) -> dict[str, Any]:
     """What the table says of a legal move, and what the controller knew."""
     row = table.find("", record.source or "", record.target or "")
     others = [short(state) for state in table.following(record.source or "") if state != record.target]
@@ -108,7 +108,7 @@ def _move(trace: Trace, table: TransitionTable, record: Record) -> dict[str, Any
     }
 
 
-def _refused(trace: Trace, table: TransitionTable, record: Record) -> dict[str, Any]:
+def _refused(trace: Recorder, table: TransitionTable, record: Record) -> dict[str, Any]:
     """A move that was not made: illegal, or legal and impossible."""
     start, wanted = record.source or "", record.target or ""
     following = ", ".join(short(state) for state in table.following(start)) or "nothing"
@@ -128,7 +128,7 @@ def _refused(trace: Trace, table: TransitionTable, record: Record) -> dict[str, 
     return found | {"rule": rule, "by": (TransitionTable.find,), "ran": ran}
 
 
-def broker(trace: Trace, record: Record, generation: Generation) -> Found:
+def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
     """What a broker ignored, and the epoch by which it knew that it was stale."""
     if record.action != "ignored":
         return None
@@ -155,7 +155,7 @@ def broker(trace: Trace, record: Record, generation: Generation) -> Found:
     }  # fmt: skip
 
 
-def controller(trace: Trace, record: Record, generation: Generation) -> Found:
+def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
     """Who became controller, who came too late, and what it decides in office."""
     told = {
         "elected": "it is the controller: /controller did not exist, and its own create came first",
@@ -174,7 +174,7 @@ def controller(trace: Trace, record: Record, generation: Generation) -> Found:
     }  # fmt: skip
 
 
-def refused_write(trace: Trace, record: Record, generation: Generation) -> Found:
+def refused_write(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A write that ZooKeeper refused."""
     rules = {
         "BADVERSION": ("A conditional write succeeds only if the znode still has the version that was read.",
@@ -197,7 +197,7 @@ def refused_write(trace: Trace, record: Record, generation: Generation) -> Found
     }  # fmt: skip
 
 
-def violation(trace: Trace, record: Record, generation: Generation) -> Found:
+def violation(trace: Recorder, record: Record, generation: Generation) -> Found:
     """A broken invariant: what must be true, how real Kafka comes to break it, and the check that saw it."""
     invariant = next((one for one in INVARIANTS if one.name == record.action), None)
     if invariant is None:
@@ -213,7 +213,7 @@ def violation(trace: Trace, record: Record, generation: Generation) -> Found:
     }
 
 
-def _election_of(trace: Trace, record: Record) -> Record | None:
+def _election_of(trace: Recorder, record: Record) -> Record | None:
     """The election for the partition that this record follows from, if there was one."""
     same = (record.topic, record.partition, record.actor)
     for r in reversed(trace.records[: record.seq]):

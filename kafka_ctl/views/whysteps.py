@@ -12,7 +12,7 @@ from kafka_ctl.controller import deletion, kip455, reassignment, rebalance, shut
 from kafka_ctl.controller.replicas import ReplicaStateMachine
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.admin import Admin
-from kafka_ctl.trace import Record, Trace
+from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.known import Rows, known, partition_named, words_of
 from kafka_ctl.views.phrases import brief, listed, ring
 from kafka_ctl.views.ran import Function
@@ -183,7 +183,7 @@ ANSWERS = {
 """Error of an answer -> rule, outcome, alternative; the empty one stands for all others."""
 
 
-def note(trace: Trace, record: Record, generation: Generation) -> dict[str, Any] | None:
+def note(trace: Recorder, record: Record, generation: Generation) -> dict[str, Any] | None:
     """The decision behind a controller's note, with what it went by; None for a note that decides nothing."""
     step = STEPS.get(record.action)
     if step is None:
@@ -201,7 +201,7 @@ def note(trace: Trace, record: Record, generation: Generation) -> dict[str, Any]
     }
 
 
-def refused_command(trace: Trace, record: Record, generation: Generation) -> dict[str, Any] | None:
+def refused_command(trace: Recorder, record: Record, generation: Generation) -> dict[str, Any] | None:
     """What the administrator's tool, or the controller it asked, refused."""
     if record.action != "refused":
         return None
@@ -216,7 +216,7 @@ def refused_command(trace: Trace, record: Record, generation: Generation) -> dic
     }
 
 
-def response(trace: Trace, record: Record, generation: Generation) -> dict[str, Any] | None:
+def response(trace: Recorder, record: Record, generation: Generation) -> dict[str, Any] | None:
     """An answer that carries an error, or a connection that broke."""
     if record.error is None:
         return None

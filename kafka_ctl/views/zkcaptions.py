@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from kafka_ctl.cluster import NO_LEADER
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.fold import controller_of, ids, loads, number_of
 from kafka_ctl.views.phrases import brokers, listed, ring, who
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import FONT, quote, quote_id
 from kafka_ctl.views.fold import Model, ZNode, controller_of, ids, loads, number_of
 from kafka_ctl.views.frames import Look, Picture, Token

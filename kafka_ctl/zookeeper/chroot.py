@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput, ConnectionLoss, SessionExpired, Unavailable, ZooKeeperError
 from kafka_ctl.lab.clock import RealClock
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.lock import LOCK, LOOK, OWN, Lock, outlived, outliving
 from kafka_ctl.zookeeper.protocol import LABS
@@ -58,7 +58,7 @@ class LabStore(RemoteStore):
         self,
         address: str,
         clock: RealClock,
-        trace: Trace,
+        trace: Recorder,
         server: EmbeddedServer | None = None,
         session_seconds: float = 6.0,
         join: bool = False,

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from kafka_ctl.zookeeper.records import watch_keys
+from kafka_ctl.zookeeper.records import OperationRecorder, watch_keys
 from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, WatchedEvent
 
-if TYPE_CHECKING:
-    from kafka_ctl.zookeeper.remote import RemoteStore
+
+class Owner(Protocol):
+    """What an inbox needs of the store whose session it belongs to."""
+
+    recorder: OperationRecorder
+
+    def deliver(self) -> None:
+        """Hand on what no inbox need keep waiting any more."""
+
+    def failed(self, error: Exception) -> None:
+        """Keep an error of a watcher or listener for whoever asks."""
 
 
 class Inbox:
     """A watch waits while the write that may have fired it is unanswered, and what was said later waits with it."""
 
-    def __init__(self, store: RemoteStore) -> None:
+    def __init__(self, store: Owner) -> None:
         self.store = store
         self._waiting: deque[tuple[WatchedEvent | None, int, Callable[[], None]]] = deque()
         self._armed: dict[tuple[str, str], int] = {}

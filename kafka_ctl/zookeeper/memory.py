@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kafka_ctl.errors import SessionExpired
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.memory_session import MemorySession
 from kafka_ctl.zookeeper.store import (
@@ -45,7 +45,7 @@ class MemoryStore(Store):
     """
 
     def __init__(
-        self, clock: Any, trace: Trace, round_trip: float = 0.0002, tick: float = 0.0, tick_phase: float = 0.0
+        self, clock: Any, trace: Recorder, round_trip: float = 0.0002, tick: float = 0.0, tick_phase: float = 0.0
     ) -> None:
         self.clock, self.trace, self.half_trip = clock, trace, round_trip / 2
         self.tick, self.tick_phase = tick, tick_phase

@@ -15,15 +15,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, ZooKeeperError
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session, StateListener, WatchedEvent, Watcher
-
-if TYPE_CHECKING:
-    from kafka_ctl.zookeeper.memory import MemoryStore
 
 UP, DOWN = "up", "down"
 """The ways of a message: to the server, and from it."""
@@ -35,11 +32,29 @@ NOTICE = 2 / 3
 """The part of its timeout after which a client gives up a connection on which it hears nothing."""
 
 
+class Server(Protocol):
+    """What a session needs of the server that keeps it."""
+
+    clock: Any
+    trace: Recorder
+    half_trip: float
+    tick: float
+    tick_phase: float
+    up: bool
+    slow: dict[tuple[str, str], float]
+
+    def apply(self, session: MemorySession, op: Op, cause: int | None) -> Result:
+        """Carry out one operation of this session."""
+
+    def end(self, session: MemorySession, how: str, cause: int | None = None) -> None:
+        """Remove a session and its ephemeral znodes; `how` is `closed` or `expired`."""
+
+
 class MemorySession(Session):
     """A session on a `MemoryStore`; it is part of the process that opened it, and stands still with it."""
 
     def __init__(
-        self, server: MemoryStore, number: int, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+        self, server: Server, number: int, actor: str, timeout: float, watcher: Watcher, listener: StateListener
     ) -> None:
         self.server, self.id, self.actor, self.timeout = server, number, actor, timeout
         self.watcher, self.listener = watcher, listener

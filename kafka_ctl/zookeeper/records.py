@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.store import (
     CHILDREN_CHANGED,
     Check,
@@ -52,10 +52,10 @@ def touched(op: Op | Check) -> Iterator[Key]:
             yield "children", parent(op.path)
 
 
-class Recorder:
+class OperationRecorder:
     """Puts the answers of one store's sessions into its trace; without a trace it does nothing."""
 
-    def __init__(self, trace: Trace | None) -> None:
+    def __init__(self, trace: Recorder | None) -> None:
         self.trace = trace
         self._flying: Counter[Key] = Counter()
         self._writes: dict[Key, deque[tuple[int, int]]] = {}

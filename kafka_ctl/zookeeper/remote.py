@@ -10,9 +10,9 @@ import logging
 
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.lab.clock import Clock, RealClock
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.protocol import EVERYBODYS
-from kafka_ctl.zookeeper.records import Recorder, parent
+from kafka_ctl.zookeeper.records import OperationRecorder, parent
 from kafka_ctl.zookeeper.server import EmbeddedServer
 from kafka_ctl.zookeeper.session import RemoteSession
 from kafka_ctl.zookeeper.store import (
@@ -57,14 +57,14 @@ class RemoteStore(Store):
         self,
         address: str,
         clock: Clock | None = None,
-        trace: Trace | None = None,
+        trace: Recorder | None = None,
         server: EmbeddedServer | None = None,
         connect_seconds: float | None = None,
     ) -> None:
         self.servers, self.chroot = parse_address(address)
         self.server, self.connect_seconds = server, CONNECT_SECONDS if connect_seconds is None else connect_seconds
         self.clock = clock if isinstance(clock, RealClock) else None
-        self.recorder = Recorder(trace)
+        self.recorder = OperationRecorder(trace)
         self.sessions: set[RemoteSession] = set()
         self.created: dict[str, int] = {}
         """The persistent znodes that sessions of this store made: path -> czxid."""

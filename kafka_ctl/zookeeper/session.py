@@ -13,12 +13,12 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, Unavailable
-from kafka_ctl.trace import CAUSE
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper import protocol, wire
-from kafka_ctl.zookeeper.inbox import Inbox
+from kafka_ctl.zookeeper.inbox import Inbox, Owner
 from kafka_ctl.zookeeper.store import (
     CONNECTED,
     EXPIRED,
@@ -32,9 +32,6 @@ from kafka_ctl.zookeeper.store import (
     WatchedEvent,
     Watcher,
 )
-
-if TYPE_CHECKING:
-    from kafka_ctl.zookeeper.remote import RemoteStore
 
 _log = logging.getLogger(__name__)
 
@@ -53,11 +50,40 @@ class _Call:
         self.op, self.future, self.cause = op, future, CAUSE.get()
 
 
+class SessionOwner(Owner, Protocol):
+    """What a session needs of the store that opened it: where the server is, and the books it keeps."""
+
+    servers: str
+    connect_seconds: float
+    acl: list[Any]
+    sessions: set[RemoteSession]
+    ephemerals: dict[str, int]
+    orphans: dict[str, int]
+
+    def inside(self, path: str) -> str:
+        """A path of the lab as the server's."""
+
+    def outside(self, path: str) -> str:
+        """A path of the server as the lab's."""
+
+    def foreground(self, change: int) -> None:
+        """Count the operations that somebody waits for."""
+
+    def sent(self, session: RemoteSession, op: Op) -> None:
+        """An operation is on its way."""
+
+    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
+        """An operation has its answer, or will have none."""
+
+    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
+        """Record the end of a session and its ephemeral znodes; returns the record's `seq`."""
+
+
 class RemoteSession(Session):
     """A session on a real server. Use timeouts of one second and more: kazoo pings no faster."""
 
     def __init__(
-        self, store: RemoteStore, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+        self, store: SessionOwner, actor: str, timeout: float, watcher: Watcher, listener: StateListener
     ) -> None:
         self.store, self.actor, self.timeout = store, actor, timeout
         self.watcher, self.listener = watcher, listener

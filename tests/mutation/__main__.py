@@ -16,7 +16,7 @@ from random import Random
 
 import pytest
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from tests.mutation.operators import Mutant, mutants
 from tests.mutation.plugin import Mutation, Result
 

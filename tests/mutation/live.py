@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from tests.mutation.operators import Mutant, mutated
 
 Place = tuple[str, str, int]

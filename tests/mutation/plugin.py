@@ -26,7 +26,7 @@ import coverage
 import pytest
 from _pytest.runner import runtestprotocol
 
-from kafka_ctl.bootstrap import ROOT
+from kafka_ctl.paths import ROOT
 from tests.mutation.live import loaded, put
 from tests.mutation.operators import Mutant
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as fn
 from kafka_ctl.history.live.folds import Controllers, Fold, Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.lives import ACTIONS
 from kafka_ctl.history.workers import ready
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 CARRIED = [name for name in Record._fields if name not in ("path", "detail", "cause")]
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from kafka_ctl.history.lives import ACTIONS, announced, falls
 from kafka_ctl.partition import NON_EXISTENT, ONLINE
-from kafka_ctl.trace import SET, Record
+from kafka_ctl.trace.record import SET, Record
 
 Row = tuple[Any, ...]
 

@@ -28,7 +28,7 @@ from kafka_ctl.history.logfolders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
 from kafka_ctl.history.unpacking import Unreadable, blocks, packed
 from kafka_ctl.history.workers import ready
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -38,7 +38,7 @@ NAMED_BY = 1024
 """Bytes of a file's first line, at most, that tell it from others: they hold its time and what happened then."""
 
 
-def grow(trace: Trace, folder: str | os.PathLike[str]) -> int:
+def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
     """Write the records that `folder` does not hold yet as one more Parquet file, and return how many they were.
 
     The names of the files say what they hold, `lab-000000000-000000123.parquet`; each appears when it is whole. Raises

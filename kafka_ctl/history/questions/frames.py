@@ -13,7 +13,7 @@ from kafka_ctl.history.layout import REMARKS
 from kafka_ctl.history.questions.lives import with_life
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark
-from kafka_ctl.trace import Trace
+from kafka_ctl.trace.record import Recorder
 
 Records: TypeAlias = Any
 """What may be asked: a Spark DataFrame (`load`), `Logs` (`import_logs`), an Arrow table, or a lab's `Trace`."""
@@ -23,7 +23,7 @@ def frame(records: Records) -> DataFrame:
     """Records as a DataFrame of the trace schema, with their `life`; BadInput when they are something else."""
     if isinstance(records, Logs):
         records = records.records
-    if isinstance(records, Trace):
+    if isinstance(records, Recorder):
         records = to_arrow(records)
     if isinstance(records, pa.Table):
         return spark().createDataFrame(with_life(records))

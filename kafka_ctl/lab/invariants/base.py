@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab.invariants.facts import Facts
 from kafka_ctl.lab.invariants.past import Past
-from kafka_ctl.trace import Record
-
-if TYPE_CHECKING:
-    from kafka_ctl.lab.invariants.checker import Checker
-    from kafka_ctl.lab.world import World
+from kafka_ctl.lab.world import World
+from kafka_ctl.trace.record import Record
 
 
 class Subject(NamedTuple):
@@ -51,6 +48,19 @@ class Violation(NamedTuple):
         return f"{self.invariant} {self.name}: {self.text}" + (f" (known: {self.known})" if self.known else "")
 
 
+class Reports(Protocol):
+    """What an invariant or a mechanism is given: the world, what is known of it, and where to report."""
+
+    world: World
+    generation: Generation
+    config: Mapping[str, Any]
+    facts: Facts
+    past: Past
+
+    def report(self, invariant: Invariant, record: Record | None, text: str, about: Subject) -> None:
+        """Remember a violation and record it, unless one of the same subject and cause has been."""
+
+
 class Listener:
     """Hears of the records of a run; subclasses have the methods that they need of those below."""
 
@@ -60,7 +70,7 @@ class Listener:
     def __init_subclass__(cls) -> None:
         cls.sentence = inspect.getdoc(cls) or ""
 
-    def __init__(self, checker: Checker) -> None:
+    def __init__(self, checker: Reports) -> None:
         self.checker = checker
         self.facts: Facts = checker.facts
         self.past: Past = checker.past

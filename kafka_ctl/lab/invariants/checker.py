@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.lab.invariants import controller, data, rest
@@ -12,10 +12,8 @@ from kafka_ctl.lab.invariants.facts import Facts
 from kafka_ctl.lab.invariants.logs import CHANGES
 from kafka_ctl.lab.invariants.mechanisms import MECHANISMS
 from kafka_ctl.lab.invariants.past import Past
-from kafka_ctl.trace import Record
-
-if TYPE_CHECKING:
-    from kafka_ctl.lab.world import World
+from kafka_ctl.lab.world import MemoryWorld, World
+from kafka_ctl.trace.record import Record
 
 INVARIANTS: tuple[type[Invariant], ...] = tuple(
     sorted((*controller.INVARIANTS, *data.INVARIANTS, *rest.INVARIANTS), key=lambda invariant: int(invariant.id[1:]))
@@ -26,8 +24,9 @@ INVARIANTS: tuple[type[Invariant], ...] = tuple(
 class Checker:
     """Listens to a trace; `violations` are what has been broken so far."""
 
-    def __init__(self, world: World) -> None:
-        self.world, self.generation, self.config = world, world.generation, world.config
+    def __init__(self, world: MemoryWorld) -> None:
+        self.world: World = world
+        self.generation, self.config = world.generation, world.config
         self.trace = world.trace
         self.facts, self.past = Facts(world.trace.records), Past(world.trace.records)
         self.violations: list[Violation] = []
@@ -50,6 +49,7 @@ class Checker:
             "broker": [self._log, *process], "fault": process, "election": listeners("elected"),
         }  # fmt: skip
         self.trace.listeners.append(self.check)
+        world.at_rest.append(self.rest)
 
     def check(self, record: Record) -> None:
         """Take one record into the facts and see what it breaks."""

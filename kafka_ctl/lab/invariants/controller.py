@@ -10,7 +10,7 @@ from kafka_ctl.lab.invariants.facts import CONTROLLER
 from kafka_ctl.lab.invariants.mechanisms.requests import MOVE
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.fields import digits
 
 State = LeaderAndIsr | None

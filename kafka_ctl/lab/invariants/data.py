@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.lab.invariants.base import Invariant, Subject
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 State = LeaderAndIsr | None
 

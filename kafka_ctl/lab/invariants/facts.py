@@ -12,7 +12,7 @@ from typing import Any
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.invariants.logs import Logs
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.fields import digits
 from kafka_ctl.zookeeper.znodes import (
     ConfigEntityZNode,

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 CHANGES = ("append", "copy", "truncate", "high-watermark")
 """What brokers do to logs."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 START = -1
 """Before the first record."""

@@ -10,7 +10,7 @@ from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.lab.invariants.base import Invariant, Subject
 from kafka_ctl.lab.invariants.mechanisms.requests import DELETION, MOVE
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.world import World

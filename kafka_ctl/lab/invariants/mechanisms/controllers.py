@@ -8,7 +8,7 @@ from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.lab.invariants.base import Mechanism, Subject
 from kafka_ctl.lab.invariants.facts import CONTROLLER, DELETION, EPOCH, REASSIGN, TOPIC
 from kafka_ctl.partition import OFFLINE, ONLINE
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
     IsrChangeNotificationSequenceZNode,
     IsrChangeNotificationZNode,

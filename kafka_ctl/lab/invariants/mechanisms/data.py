@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.lab.invariants.base import Mechanism, Subject
-from kafka_ctl.trace import Record
-
-if TYPE_CHECKING:
-    from kafka_ctl.lab.invariants.checker import Checker
+from kafka_ctl.lab.invariants.base import Mechanism, Reports, Subject
+from kafka_ctl.trace.record import Record
 
 DATA = ("I1", "I3", "I4", "I6")
 
@@ -19,7 +16,7 @@ class OfPartition(Mechanism):
 
     breaks: ClassVar[tuple[str, ...]] = DATA
 
-    def __init__(self, checker: Checker) -> None:
+    def __init__(self, checker: Reports) -> None:
         super().__init__(checker)
         self.partitions: set[TopicPartition] = set()
         """To which it has happened."""
@@ -131,7 +128,7 @@ class ExpansionNotConfirmed(OfPartition):
 
     ticket = "KIP-497"
 
-    def __init__(self, checker: Checker) -> None:
+    def __init__(self, checker: Reports) -> None:
         super().__init__(checker)
         self.written_by: dict[TopicPartition, str] = {}
         """Whose expansion was written that has not been confirmed yet."""

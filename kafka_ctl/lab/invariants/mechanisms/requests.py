@@ -6,7 +6,7 @@ from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.lab.invariants.base import Mechanism, Subject
 from kafka_ctl.lab.invariants.facts import TOPIC
 from kafka_ctl.replica import NON_EXISTENT, ONLINE
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 
 DELETION, MOVE = "deletion", "move"
 

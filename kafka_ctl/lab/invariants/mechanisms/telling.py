@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_ctl.cluster import LEADER_DURING_DELETE, TopicPartition
 from kafka_ctl.lab.invariants.base import Mechanism, Subject
-from kafka_ctl.trace import Record
+from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import IsrChangeNotificationSequenceZNode
 
 MOVE = "move"

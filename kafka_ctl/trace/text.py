@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.table import short
-from kafka_ctl.trace import SET, Record
+from kafka_ctl.trace.record import SET, Record
 from kafka_ctl.visible import visible
 
 LEVELS = ("story", "all")

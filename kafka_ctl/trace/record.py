@@ -1,4 +1,4 @@
-"""The trace: everything that happens is one record, with the record that caused it.
+"""Records: everything that happens is one, with the record that caused it.
 
 Text, Kafka's log lines, Parquet, animations and analyses are all made from these records and from
 nothing else. The columns are the same in memory, in Parquet and in Spark (see `history/schema.py`).
@@ -10,10 +10,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Self, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.errors import UnknownName, needed_for
+from kafka_ctl.errors import UnknownName
 
 CAUSE: ContextVar[int | None] = ContextVar("cause", default=None)
 """The `seq` of the record whose consequences the current task is carrying out."""
@@ -65,8 +65,11 @@ class Record(NamedTuple):
     detail: str | None = None
 
 
-class Trace(Sequence[Record]):
-    """The records of one history, in order; a sequence that can be sliced, filtered, printed and saved."""
+class Recorder(Sequence[Record]):
+    """The records of one history, in order: actors add to it, readers slice and filter it.
+
+    It knows nothing that draws, prints or saves records; `Trace` adds that for those who read.
+    """
 
     def __init__(
         self,
@@ -143,8 +146,8 @@ class Trace(Sequence[Record]):
     @overload
     def __getitem__(self, index: int) -> Record: ...
     @overload
-    def __getitem__(self, index: slice) -> Trace: ...
-    def __getitem__(self, index: int | slice) -> Record | Trace:
+    def __getitem__(self, index: slice) -> Self: ...
+    def __getitem__(self, index: int | slice) -> Record | Self:
         if isinstance(index, slice):
             return self._part(self.records[index])
         return self.records[index]
@@ -153,9 +156,9 @@ class Trace(Sequence[Record]):
         return iter(self.records)
 
     def __repr__(self) -> str:
-        return f"Trace of {len(self)} records"
+        return f"{type(self).__name__} of {len(self)} records"
 
-    def slice(self, start: int = 0, stop: int | None = None, **columns: Any) -> Trace:
+    def slice(self, start: int = 0, stop: int | None = None, **columns: Any) -> Self:
         """The records from `seq` start up to (not including) stop whose columns have these values.
 
         A value may be a set of values: `trace.slice(kind={"partition", "replica"}, topic="orders")`.
@@ -172,7 +175,7 @@ class Trace(Sequence[Record]):
         ]
         return self._part(picked)
 
-    def causes(self, seq: int) -> Trace:
+    def causes(self, seq: int) -> Self:
         """The chain of causes that ends in the record `seq`, first cause first."""
         chain: list[Record] = []
         record = self._numbered(seq)
@@ -187,38 +190,5 @@ class Trace(Sequence[Record]):
         found = self.records[place : place + 1]
         return found[0] if found and found[0].seq == seq else None
 
-    def text(self, level: str = "story") -> str:
-        """The trace as aligned text, one fact a line; `level` is one of `LEVELS`."""
-        from kafka_ctl.describe import text
-
-        return text(self.records, level)
-
-    def _part(self, records: Sequence[Record]) -> Trace:
-        return Trace(records=records, history=self.history, generation=self.generation)
-
-    def kafka_log(self, name: str = "state-change", generation: str | None = None) -> str:
-        """What Kafka of a generation (the lab's own) would have written to `state-change.log` or `controller.log`."""
-        from kafka_ctl.lab.kafkalog import kafka_log
-
-        return kafka_log(self.records, name, generation or self.generation)
-
-    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
-        """A player of these records, as `Lab.player` makes it of all of a lab's."""
-        with needed_for("a player"):
-            from kafka_ctl.views.player import player
-
-        return player(self, view, generation=self.generation, **options)
-
-    def to_arrow(self) -> Any:
-        """The trace as a pyarrow table in the trace schema."""
-        with needed_for("an Arrow table"):
-            from kafka_ctl.history.schema import to_arrow
-
-        return to_arrow(self)
-
-    def to_parquet(self, path: Any) -> None:
-        """Write the trace to one Parquet file in the trace schema."""
-        with needed_for("Parquet"):
-            from kafka_ctl.history.schema import to_parquet
-
-        to_parquet(self, path)
+    def _part(self, records: Sequence[Record]) -> Self:
+        return type(self)(records=records, history=self.history, generation=self.generation)
