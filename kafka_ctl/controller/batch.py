@@ -7,7 +7,6 @@ Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestB
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import (
     UNKNOWN_EPOCH,
@@ -17,19 +16,18 @@ from kafka_ctl.brokers.requests import (
     UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
-from kafka_ctl.controller.channel import Callback
+from kafka_ctl.controller.channel import Callback, Channels
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import BatchNotEmpty
 from kafka_ctl.scala import HashMap, java_hash
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 
 class RequestBatch:
     """The requests that one round of state changes makes necessary."""
 
-    def __init__(self, controller: Controller) -> None:
-        self.controller, self.context = controller, controller.context
+    def __init__(self, process: ControllerProcess, channels: Channels, leader_and_isr_answered: Callback) -> None:
+        self.process, self.context, self.channels = process, process.context, channels
+        self._leader_and_isr_answered = leader_and_isr_answered
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._metadata = self._states()
         self._metadata_to: dict[int, None] = {}
@@ -71,7 +69,7 @@ class RequestBatch:
                 states = self._leader_and_isr.setdefault(broker, self._states())
                 before = states.get(partition)
                 new = is_new or (before is not None and before.is_new)
-                new = new and self.controller.generation.marks_new_replicas
+                new = new and self.process.generation.marks_new_replicas
                 states[partition] = PartitionState(state, replicas, new, (), full.adding, full.removing)
         self.update_metadata(self.context.live_or_shutting_down, (partition,))
 
@@ -80,13 +78,13 @@ class RequestBatch:
         for broker in brokers:
             self._metadata_to[broker] = None
         context, doomed = self.context, self.context.partitions_to_be_deleted
-        knows_offline = self.controller.generation.marks_new_replicas
-        if self.controller.generation.announces_all_deletions:
+        knows_offline = self.process.generation.marks_new_replicas
+        if self.process.generation.announces_all_deletions:
             partitions = [*(tp for tp in partitions if tp not in doomed), *sorted(doomed)]
         for tp in partitions:
             state = context.leadership.get(tp)
             if state is None:
-                self.controller.say("leader_not_assigned", partition=str(tp))
+                self.process.say("leader_not_assigned", partition=str(tp))
                 continue
             replicas = context.assigned(tp)
             offline = tuple(r for r in replicas if not context.online(r, tp)) if knows_offline else ()
@@ -106,8 +104,8 @@ class RequestBatch:
         self._send_stop()
 
     def _send_leader_and_isr(self) -> None:
-        controller = self.controller
-        about, actor, epoch = controller.trace.about, controller.actor, self.context.epoch
+        process = self.process
+        about, actor, epoch = process.trace.about, process.actor, self.context.epoch
         while self._leader_and_isr:
             broker = next(iter(self._leader_and_isr))
             states = self._leader_and_isr[broker]
@@ -122,27 +120,27 @@ class RequestBatch:
                 about(actor, "request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
-            request = LeaderAndIsrRequest(controller.id, epoch, dict(states), live_leaders, self._broker_epoch(broker))
-            heard = controller.leader_and_isr_answered if controller.generation.marks_new_replicas else None
-            controller.channels.send(broker, request, heard)
+            request = LeaderAndIsrRequest(process.id, epoch, dict(states), live_leaders, self._broker_epoch(broker))
+            heard = self._leader_and_isr_answered if process.generation.marks_new_replicas else None
+            self.channels.send(broker, request, heard)
             del self._leader_and_isr[broker]
 
     def _send_metadata(self) -> None:
-        controller, brokers = self.controller, tuple(sorted(self._metadata_to))
-        about, actor, epoch = controller.trace.about, controller.actor, self.context.epoch
+        process, brokers = self.process, tuple(sorted(self._metadata_to))
+        about, actor, epoch = process.trace.about, process.actor, self.context.epoch
         told = "brokers=" + ",".join(map(str, brokers))
         for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
             detail = told + " offline=" + ",".join(map(str, offline)) if offline else told
             about(actor, "request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
         live = tuple(self.context.live_or_shutting_down)
-        request = UpdateMetadataRequest(controller.id, epoch, dict(self._metadata), live)
+        request = UpdateMetadataRequest(process.id, epoch, dict(self._metadata), live)
         for broker in filter(self._reachable, brokers):
-            controller.channels.send(broker, request._replace(broker_epoch=self._broker_epoch(broker)))
+            self.channels.send(broker, request._replace(broker_epoch=self._broker_epoch(broker)))
         self._metadata.clear()
         self._metadata_to.clear()
 
     def _send_stop(self) -> None:
-        controller = self.controller
+        process = self.process
         while self._stop:
             broker = next(iter(self._stop))
             replicas = self._stop[broker]
@@ -150,8 +148,8 @@ class RequestBatch:
                 del self._stop[broker]
                 continue
             for tp, delete, _ in replicas:
-                controller.trace.add(
-                    controller.actor,
+                process.trace.add(
+                    process.actor,
                     "request",
                     "StopReplica",
                     tp.topic,
@@ -162,16 +160,16 @@ class RequestBatch:
                 )
             for partitions, delete, callback in self._grouped(replicas):
                 broker_epoch = self._broker_epoch(broker)
-                request = StopReplicaRequest(controller.id, self.context.epoch, partitions, delete, broker_epoch)
-                controller.channels.send(broker, request, callback)
+                request = StopReplicaRequest(process.id, self.context.epoch, partitions, delete, broker_epoch)
+                self.channels.send(broker, request, callback)
             del self._stop[broker]
 
     def _reachable(self, broker: int) -> bool:
         """Since broker epochs exist, only registered brokers are written to: the others have none."""
-        return not self.controller.generation.broker_epochs or broker in self.context.brokers
+        return not self.process.generation.broker_epochs or broker in self.context.brokers
 
     def _broker_epoch(self, broker: int) -> int:
-        return self.context.brokers[broker].epoch if self.controller.generation.broker_epochs else UNKNOWN_EPOCH
+        return self.context.brokers[broker].epoch if self.process.generation.broker_epochs else UNKNOWN_EPOCH
 
     def _grouped(
         self, replicas: list[tuple[TopicPartition, bool, Callback | None]]
@@ -181,7 +179,7 @@ class RequestBatch:
         Before 2.3 only replicas without a callback are grouped, and the group's request leaves even when it is empty:
         in 0.10 it holds those that are not deleted, in 1.1 to 2.2 none, for there every replica has a callback.
         """
-        generation = self.controller.generation
+        generation = self.process.generation
         if not generation.groups_stop_replica:
             plain = [tp for tp, delete, _ in replicas if not delete] if generation.groups_plain_stops else []
             alone = [r for r in replicas if r[1]] if generation.groups_plain_stops else replicas

@@ -9,13 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kafka_ctl.brokers.requests import ControlRequest, Response, StopReplicaRequest
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.trace.record import CAUSE
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 RETRY_BACKOFF = 0.1
 """Seconds between two attempts of a channel to deliver the same request."""
@@ -27,19 +25,19 @@ Callback = Callable[[int, Response], None]
 class Channel:
     """The queue of requests for one broker and the task that delivers them."""
 
-    def __init__(self, controller: Controller, broker: int) -> None:
-        self.controller, self.broker = controller, broker
+    def __init__(self, process: ControllerProcess, broker: int) -> None:
+        self.process, self.broker = process, broker
         self.queue: deque[tuple[ControlRequest, Callback | None, int]] = deque()
         self._arrived = asyncio.Event()
         self._correlation_id = 0
-        self.task = controller.spawn(self._deliver())
+        self.task = process.spawn(self._deliver())
 
     def put(self, request: ControlRequest, callback: Callback | None) -> None:
         self.queue.append((request, callback, CAUSE.get() or 0))
         self._arrived.set()
 
     async def _deliver(self) -> None:
-        controller = self.controller
+        process = self.process
         while True:
             while not self.queue:
                 self._arrived.clear()
@@ -47,8 +45,8 @@ class Channel:
             request, callback, cause = self.queue[0]
             CAUSE.set(cause)
             correlation_id, self._correlation_id = self._correlation_id, self._correlation_id + 1
-            sent = controller.trace.add(
-                controller.actor,
+            sent = process.trace.add(
+                process.actor,
                 "request",
                 request.name,
                 broker=self.broker,
@@ -65,22 +63,22 @@ class Channel:
 
     async def _until_answered(self, request: ControlRequest) -> tuple[Response, int]:
         """Send and, when the connection fails, wait and send again; cancelled when the broker is removed."""
-        controller, failures = self.controller, 0
+        process, failures = self.process, 0
         while True:
             try:
-                return await controller.network.call(controller.id, self.broker, request)
+                return await process.network.call(process.id, self.broker, request)
             except ConnectionError as error:
                 failures += 1
                 if failures == 1:
-                    controller.trace.add(
-                        controller.actor,
+                    process.trace.add(
+                        process.actor,
                         "response",
                         request.name,
                         broker=self.broker,
                         error="DISCONNECTED",
                         detail=str(error),
                     )
-                await controller.clock.sleep(RETRY_BACKOFF)
+                await process.clock.sleep(RETRY_BACKOFF)
 
 
 class Channels:
@@ -89,8 +87,8 @@ class Channels:
     Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerChannelManager
     """
 
-    def __init__(self, controller: Controller) -> None:
-        self.controller = controller
+    def __init__(self, process: ControllerProcess) -> None:
+        self.process = process
         self.open = False
         self._by_broker: dict[int, Channel] = {}
 
@@ -103,7 +101,7 @@ class Channels:
 
     def add(self, broker: int) -> None:
         if broker not in self._by_broker:
-            self._by_broker[broker] = Channel(self.controller, broker)
+            self._by_broker[broker] = Channel(self.process, broker)
 
     def remove(self, broker: int) -> None:
         """Forget a broker; what was still queued for it is lost."""
@@ -115,7 +113,7 @@ class Channels:
         channel = self._by_broker.get(broker)
         if channel is None:
             words = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
-            self.controller.say(
+            self.process.say(
                 "not_sending",
                 request=request.name,
                 broker=broker,

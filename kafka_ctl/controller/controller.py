@@ -7,13 +7,9 @@ Kafka 2.0.1: controller/KafkaController.scala, KafkaController
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Coroutine, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from kafka_ctl.brokers.requests import Response
-from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import (
     deletion,
     electing,
@@ -28,70 +24,33 @@ from kafka_ctl.controller import (
     shutdown,
     topics,
 )
-from kafka_ctl.controller.batch import RequestBatch
-from kafka_ctl.controller.channel import Channels
-from kafka_ctl.controller.context import Context
-from kafka_ctl.controller.gauges import Gauges
-from kafka_ctl.controller.partitions import PartitionStateMachine
-from kafka_ctl.controller.queue import EventQueue
-from kafka_ctl.controller.replicas import ReplicaStateMachine
-from kafka_ctl.controller.threads import Lock, Thread
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError
+from kafka_ctl.controller.environment import Environment
+from kafka_ctl.controller.threads import Lock
+from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
+from kafka_ctl.ports import Clock, Network
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper.kafka import KafkaZk
 
 
-class Controller:
-    """The controller module of broker `id`.
-
-    `zk` is the broker's ZooKeeper client, `network` and `clock` the other two ports, `register` writes the
-    broker's own znode anew after its session expired.
-    """
+class Controller(Environment):
+    """The controller module of broker `id`; `register` writes the broker's own znode anew after its session expired."""
 
     def __init__(
         self,
         id: int,
         zk: KafkaZk,
-        network: Any,
-        clock: Any,
+        network: Network,
+        clock: Clock,
         trace: Recorder,
         generation: Generation,
         config: Mapping[str, Any],
-        register: Any,
+        register: Callable[[], Awaitable[None]],
     ) -> None:
-        self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
-        self.generation, self.config, self.register = generation, config, register
-        self.actor = f"controller-{id}"
-        self.context = Context(in_tables=not generation.pipelined)
-        self.active_id = -1
-        """The broker this one believes to be the controller; -1 for none."""
-        self.last_election = (0, "")
-        """When (how many records there were) it last became controller, or on which malformed znode that failed."""
+        super().__init__(id, zk, network, clock, trace, generation, config)
+        self.register = register
         self.state = "Idle"
-        self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
-        self.lock, self.shutdown_lock = Lock(clock), Lock(clock)
-        """Where several threads share the context, whoever works on it holds the first (Kafka's controllerLock), and
-        only one controlled shutdown runs at a time (brokerShutdownLock)."""
-        self.deletion_wanted = asyncio.Event()
-        self.threads: list[Thread] = []
-        """What runs beside the events while this controller is active."""
         self._started = False
-        self._tasks: dict[asyncio.Task, None] = {}
-        self.channels = Channels(self)
-        self.partition_machine = PartitionStateMachine(self)
-        self.replica_machine = ReplicaStateMachine(self)
-        self.batch = RequestBatch(self)
-        self.gauges = Gauges(self)
-
-    @property
-    def is_active(self) -> bool:
-        """Whether this broker acts as controller; in 0.10, whether it has channels, whoever is elected (KAFKA-4447)."""
-        return self.active_id == self.id if self.generation.single_threaded else self.channels.open
-
-    def locked(self) -> AbstractAsyncContextManager[Any]:
-        """What one thread may do at a time; where there is one only, that goes without saying."""
-        return nullcontext() if self.generation.single_threaded else self.lock
 
     # Life
 
@@ -109,12 +68,6 @@ class Controller:
         self.queue.close()
         for task in list(self._tasks):
             task.cancel()
-
-    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
-        task = self.clock.spawn(coro)
-        self._tasks[task] = None
-        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
-        return task
 
     async def session_expired(self) -> None:
         """Drop what waits in the queue, put Expire, and return when its processing has begun.
@@ -134,13 +87,6 @@ class Controller:
     async def _run(self) -> None:
         while True:
             await self.work(*await self.queue.get())
-
-    def hand_over(self, event: events.Event) -> None:
-        """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
-        if self.generation.single_threaded:
-            self.queue.put(event)
-        else:
-            self.spawn(self.work(event, self.queue.record(event)))
 
     async def work(self, event: events.Event, cause: int | None) -> None:
         """Process an event in this task; `cause` is the record of its arrival."""
@@ -234,18 +180,7 @@ class Controller:
             case events.LeaderAndIsrResponseReceived(broker, failed, errors):
                 await isr.leader_and_isr_response(self, broker, failed, errors)
 
-    # What several events need
-
-    def say(self, message: str, **words: Any) -> None:
-        """Write a line into the controller's own log; `lab/kafkalog.py` knows the texts."""
-        self.trace.add(
-            self.actor,
-            "controller",
-            message,
-            broker=self.id,
-            controller_epoch=self.context.epoch,
-            detail=json.dumps(words) if words else None,
-        )
+    # What procedures need of each other
 
     async def take_over(self) -> None:
         await failover.become_controller(self)
@@ -255,35 +190,4 @@ class Controller:
         await failover.resign(self)
 
     async def move(self) -> None:
-        """Give the controllership up: resign and delete `/controller`, so that all compete again."""
         await leadership.trigger_move(self)
-
-    async def send_update_metadata(
-        self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None
-    ) -> None:
-        """Send metadata of these partitions (all that have a leader, if None) to these brokers (all live ones)."""
-        try:
-            self.batch.open()
-            wanted = self.context.leadership if partitions is None else partitions
-            told = self.context.live_or_shutting_down if brokers is None else brokers
-            self.batch.update_metadata(told, list(wanted))
-            self.batch.send()
-        except BatchNotEmpty as error:
-            await self.illegal_state(error)
-
-    async def announce_brokers(self) -> None:
-        """Tell every broker who is there: with all partitions, or, since that is needless, with none (KAFKA-7537)."""
-        await self.send_update_metadata(None if self.generation.metadata_to_all_on_broker_change else ())
-
-    async def illegal_state(self, error: BatchNotEmpty) -> None:
-        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
-        if not self.generation.clears_batches:
-            raise error
-        self.say("forcing_resignation")
-        self.batch.clear()
-        await self.move()
-        raise ControllerMoved(str(error)) from error
-
-    def leader_and_isr_answered(self, broker: int, response: Response) -> None:
-        errors = dict(response.errors)
-        self.hand_over(events.LeaderAndIsrResponseReceived(broker, response.error, errors))

@@ -9,11 +9,11 @@ Kafka 2.0.1: controller/TopicDeletionManager.scala, TopicDeletionManager
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.threads import Thread
 from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
@@ -22,19 +22,16 @@ from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, DeleteTopicsTopicZNode, DeleteTopicsZNode, TopicZNode
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
-
 REASSIGNING, FAILED, DEAD = "topic reassignment in progress", "replica deletion failure", "offline replicas"
 ELECTING = "preferred replica election in progress"
 """Why a deletion is halted."""
 
 
-def enabled(c: Controller) -> bool:
+def enabled(c: Environment) -> bool:
     return bool(c.config["delete.topic.enable"])
 
 
-async def initialize(c: Controller) -> None:
+async def initialize(c: Environment) -> None:
     """At failover: take over the deletions that are under way."""
     context = c.context
     wanted = await c.zk.read_children(DeleteTopicsZNode.path())
@@ -56,14 +53,14 @@ async def initialize(c: Controller) -> None:
         await _forget_wishes(c, wanted)
 
 
-async def topic_deletion(c: Controller) -> None:
+async def topic_deletion(c: Environment) -> None:
     """The children of `/admin/delete_topics` changed."""
     wanted = await c.zk.read_children(DeleteTopicsZNode.path())
     async with c.locked():
         await _wished(c, wanted)
 
 
-async def _wished(c: Controller, wanted: list[str]) -> None:
+async def _wished(c: Environment, wanted: list[str]) -> None:
     unknown = [t for t in wanted if t not in c.context.topics]
     if unknown:
         c.say("deleting_unknown_topics", topics=unknown)
@@ -80,18 +77,18 @@ async def _wished(c: Controller, wanted: list[str]) -> None:
         await resume_deletions(c)
 
 
-def _queue(c: Controller, topics: Iterable[str]) -> None:
+def _queue(c: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
         c.context.topics_to_be_deleted[topic] = None
         c.context.partitions_to_be_deleted |= set(c.context.partitions_of(topic))
 
 
-async def _forget_wishes(c: Controller, topics: Iterable[str]) -> None:
+async def _forget_wishes(c: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
         await c.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
 
 
-def halt(c: Controller, topics: Iterable[str], reason: str) -> None:
+def halt(c: Environment, topics: Iterable[str], reason: str) -> None:
     """Mark those of the topics that are to be deleted as ineligible."""
     halted = sorted(set(topics) & c.context.topics_to_be_deleted.keys())
     c.context.topics_ineligible |= set(halted)
@@ -99,7 +96,7 @@ def halt(c: Controller, topics: Iterable[str], reason: str) -> None:
         c.say("deletion_halted", topics=halted, reason=reason)
 
 
-async def resume(c: Controller, topics: Iterable[str]) -> None:
+async def resume(c: Environment, topics: Iterable[str]) -> None:
     """What halted these topics is over."""
     again = set(topics) & c.context.topics_to_be_deleted.keys()
     if again:
@@ -107,7 +104,7 @@ async def resume(c: Controller, topics: Iterable[str]) -> None:
         await resume_deletions(c)
 
 
-async def resume_deletions(c: Controller) -> None:
+async def resume_deletions(c: Environment) -> None:
     """Look at the queued topics now, or, where a thread does that, wake it."""
     if not enabled(c):
         return
@@ -117,7 +114,7 @@ async def resume_deletions(c: Controller) -> None:
         c.deletion_wanted.set()
 
 
-def start_thread(c: Controller) -> None:
+def start_thread(c: Environment) -> None:
     """0.10's delete-topics thread: looks whenever it is woken, under the lock.
 
     Kafka 0.10.2.2: controller/TopicDeletionManager.scala, DeleteTopicsThread
@@ -138,7 +135,7 @@ def start_thread(c: Controller) -> None:
             c.deletion_wanted.set()
 
 
-async def look(c: Controller) -> None:
+async def look(c: Environment) -> None:
     """See for every queued topic whether it is done, under way, or can be started (again)."""
     context = c.context
     queued = list(context.topics_to_be_deleted)
@@ -171,7 +168,7 @@ async def look(c: Controller) -> None:
             await _begin(c, topic)
 
 
-async def _begin(c: Controller, topic: str) -> None:
+async def _begin(c: Environment, topic: str) -> None:
     """Make brokers forget the topic, then stop and delete the replicas that are online."""
     context, partitions = c.context, c.context.partitions_of(topic)
     c.say("topic_deletion", topics=[topic])
@@ -195,19 +192,19 @@ async def _begin(c: Controller, topic: str) -> None:
         halt(c, [topic], DEAD)
 
 
-def _answered(c: Controller, broker: int, answer: Response) -> None:
+def _answered(c: Environment, broker: int, answer: Response) -> None:
     c.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
 
 
 async def stop_replica_response(
-    c: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
+    c: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """A broker has deleted its copies, or could not."""
     async with c.locked():
         await _stopped(c, broker, error, errors)
 
 
-async def _stopped(c: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
+async def _stopped(c: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
     if c.generation.partitions_leave_first:
         errors = {tp: e for tp, e in errors.items() if tp.topic in c.context.deletion_started}
     failed = [tp for tp, e in errors.items() if error is not None or e is not None]
@@ -218,7 +215,7 @@ async def _stopped(c: Controller, broker: int, error: str | None, errors: dict[T
         await resume_deletions(c)
 
 
-async def fail(c: Controller, replicas: Iterable[Replica]) -> None:
+async def fail(c: Environment, replicas: Iterable[Replica]) -> None:
     """These replicas cannot be deleted now: their topics must wait."""
     failed = [r for r in replicas if r.topic in c.context.topics_to_be_deleted]
     if enabled(c) and failed:
@@ -227,7 +224,7 @@ async def fail(c: Controller, replicas: Iterable[Replica]) -> None:
         await resume_deletions(c)
 
 
-async def _complete(c: Controller, topic: str) -> None:
+async def _complete(c: Environment, topic: str) -> None:
     """Every replica is gone: forget the topic and delete its znodes."""
     context = c.context
     listeners.forget_topics(c, [topic])

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import ApiError
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.partition import ONLINE
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 DELETING = ApiError("INVALID_TOPIC_EXCEPTION", "The topic is being deleted")
@@ -33,7 +30,7 @@ UNAVAILABLE = {
 
 
 async def elect_leaders(
-    c: Controller, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
+    c: Environment, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
@@ -63,7 +60,7 @@ async def elect_leaders(
         reply.set_result(answers)
 
 
-def _needs_election(c: Controller, kind: ElectionType, tp: TopicPartition) -> bool:
+def _needs_election(c: Environment, kind: ElectionType, tp: TopicPartition) -> bool:
     """Whether the leader is not the one that is wanted; StateChangeFailed if there has never been one."""
     leader = c.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:

@@ -8,20 +8,17 @@ Kafka 2.0.1: controller/KafkaController.scala, onControllerFailover, onControlle
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance, topics
 from kafka_ctl.controller.context import Context
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.errors import BadInput
 from kafka_ctl.scala import HashMap, case_hash, map_order
 from kafka_ctl.zookeeper import znodes
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
-
-async def become_controller(c: Controller) -> None:
+async def become_controller(c: Environment) -> None:
     """Everything between winning the race and acting as controller; an error here ends in resignation."""
     if not c.generation.fences_writes:
         c.say("reading_epoch")
@@ -50,7 +47,7 @@ async def become_controller(c: Controller) -> None:
         await c.announce_brokers()
 
 
-async def _resume(c: Controller) -> None:
+async def _resume(c: Environment) -> None:
     """Go on with what the last controller left unfinished, then look after the balance."""
     if c.generation.incremental_reassignment:
         await kip455.initialize(c)
@@ -67,11 +64,11 @@ async def _resume(c: Controller) -> None:
         deletion.start_thread(c)
 
 
-async def _clear(c: Controller, path: str) -> None:
+async def _clear(c: Environment, path: str) -> None:
     await c.zk.delete_children(path, await c.zk.read_children(path))
 
 
-async def initialize_context(c: Controller) -> None:
+async def initialize_context(c: Environment) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
     context = c.context
     context.brokers = await c.zk.brokers(await c.zk.broker_ids())
@@ -108,7 +105,7 @@ async def initialize_context(c: Controller) -> None:
         await deletion.initialize(c)
 
 
-async def refresh_leadership(c: Controller, partitions: Iterable[TopicPartition]) -> None:
+async def refresh_leadership(c: Environment, partitions: Iterable[TopicPartition]) -> None:
     """Read the `state` znodes of these partitions into the cache."""
     found = await c.zk.states(partitions)
     for tp in map_order(found, case_hash) if c.context.in_tables else list(found):
@@ -119,7 +116,7 @@ async def refresh_leadership(c: Controller, partitions: Iterable[TopicPartition]
             raise state
 
 
-async def resign(c: Controller) -> None:
+async def resign(c: Environment) -> None:
     """Stop listening, stop sending, forget everything.
 
     In 0.10 only after its threads have finished what they are at, and what it was told to do is not forgotten: when

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import NoReplicaOnline, StateChangeFailed
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
-
-def no_live_replica(c: Controller, tp: TopicPartition) -> StateChangeFailed:
+def no_live_replica(c: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
     told = f"Controller {c.id} epoch {c.context.epoch} encountered error during state change of partition {tp}", ""
     if not c.generation.single_threaded:
@@ -25,14 +22,14 @@ def no_live_replica(c: Controller, tp: TopicPartition) -> StateChangeFailed:
     )
 
 
-def no_state(c: Controller, tp: TopicPartition) -> StateChangeFailed:
+def no_state(c: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """An election where no leader was ever written."""
     state = c.context.partitions[tp]
     return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {tp} in {state} state")
 
 
 def no_leader(
-    c: Controller, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
+    c: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
 ) -> StateChangeFailed:
     """An election that nobody may win; before KAFKA-5642 each selector had words of its own.
 
@@ -69,7 +66,7 @@ def no_leader(
     return StateChangeFailed(f"encountered error while electing leader for partition {pair} due to: {why}.")
 
 
-def newer_controller_elected(c: Controller, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+def newer_controller_elected(c: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
     """An election where a newer controller has already elected."""
     return StateChangeFailed(
         f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by another "
@@ -78,7 +75,7 @@ def newer_controller_elected(c: Controller, tp: TopicPartition, state: LeaderAnd
     )
 
 
-def newer_controller_wrote(c: Controller, state: LeaderAndIsr) -> StateChangeFailed:
+def newer_controller_wrote(c: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
     """A change of what a newer controller has already written."""
     return StateChangeFailed(
         "Leader and isr path written by another controller. This probably means the current controller with epoch "

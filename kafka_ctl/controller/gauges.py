@@ -19,16 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.context import Context
 from kafka_ctl.generation import Generation
 from kafka_ctl.partition import OFFLINE
 from kafka_ctl.replica import INELIGIBLE, SUCCESSFUL, ReplicaState
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 
 def _offline(context: Context, generation: Generation) -> int:
@@ -86,8 +82,8 @@ COUNTS: dict[str, Callable[[Context, Generation], int]] = {
 class Gauges:
     """The gauges of one controller; 0 wherever it does not act."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(self, context: Context, generation: Generation, is_active: Callable[[], bool]) -> None:
+        self.context, self.generation, self.is_active = context, generation, is_active
         self.reset()
 
     def reset(self) -> None:
@@ -96,22 +92,21 @@ class Gauges:
 
     def update(self) -> None:
         """An event has been processed."""
-        c = self._controller
-        if not c.is_active:
+        if not self.is_active():
             self.reset()
             return
         with suppress(LookupError):
             for name, count in COUNTS.items():
-                self._shown[name] = count(c.context, c.generation)
+                self._shown[name] = count(self.context, self.generation)
 
     def read(self) -> dict[str, int | None]:
         """By name; None for a gauge that Kafka fails to count."""
-        c = self._controller
-        shown: dict[str, int | None] = {"ActiveControllerCount": int(c.is_active)}
-        if c.generation.single_threaded or not c.is_active:
+        active = self.is_active()
+        shown: dict[str, int | None] = {"ActiveControllerCount": int(active)}
+        if self.generation.single_threaded or not active:
             return shown | self._shown
         for name, count in COUNTS.items():
             shown[name] = None
             with suppress(LookupError):
-                shown[name] = count(c.context, c.generation)
+                shown[name] = count(self.context, self.generation)
         return shown

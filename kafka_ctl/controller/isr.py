@@ -6,10 +6,10 @@ Kafka 2.0.1: controller/KafkaController.scala, IsrChangeNotification, LeaderAndI
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import failover, membership
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.replica import ONLINE
 from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.znodes import (
@@ -20,13 +20,10 @@ from kafka_ctl.zookeeper.znodes import (
     sequence_number,
 )
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
-
 STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 
 
-async def isr_change_notification(c: Controller) -> None:
+async def isr_change_notification(c: Environment) -> None:
     """Read the partitions named by the notifications again, tell all brokers, delete the notifications."""
     parent = IsrChangeNotificationZNode.path()
     names = await c.zk.read_children(parent)
@@ -45,7 +42,7 @@ async def isr_change_notification(c: Controller) -> None:
             await c.zk.delete_children(parent, names)
 
 
-async def log_dir_event_notification(c: Controller) -> None:
+async def log_dir_event_notification(c: Environment) -> None:
     """Brokers lost a log directory: ask them for all their replicas; their answers tell which are gone."""
     parent = LogDirEventNotificationZNode.path()
     names = await c.zk.read_children(parent)
@@ -61,7 +58,7 @@ async def log_dir_event_notification(c: Controller) -> None:
 
 
 async def leader_and_isr_response(
-    c: Controller, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
+    c: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """Partitions answered with a storage error have lost their log directory on that broker."""
     if error is not None:

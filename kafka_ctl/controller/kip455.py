@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import ApiError
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment, wishes
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
 from kafka_ctl.scala import java_hash, map_order
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
@@ -30,13 +27,13 @@ Targets = Mapping[TopicPartition, Sequence[int] | None]
 """The wished replicas by partition; None cancels."""
 
 
-async def initialize(c: Controller) -> None:
+async def initialize(c: Environment) -> None:
     """At failover, once ready: first what ZooKeeper's znode asks for, then what the topics' znodes say is under way."""
     handled = await zk_partition_reassignment(c)
     await resume(c, lambda tp, _: tp not in handled)
 
 
-async def resume(c: Controller, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
+async def resume(c: Environment, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
     """Go on with the running reassignments that `wanted` picks."""
     for tp in list(c.context.reassigning):
         assignment = c.context.assignment(tp)
@@ -44,7 +41,7 @@ async def resume(c: Controller, wanted: Callable[[TopicPartition, ReplicaAssignm
             await on_reassignment(c, tp, assignment)
 
 
-async def zk_partition_reassignment(c: Controller) -> set[TopicPartition]:
+async def zk_partition_reassignment(c: Environment) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(c):
         return set()
@@ -56,7 +53,7 @@ async def zk_partition_reassignment(c: Controller) -> set[TopicPartition]:
     return wished.keys() - refused.keys()
 
 
-async def api_partition_reassignment(c: Controller, targets: Targets, reply: asyncio.Future) -> None:
+async def api_partition_reassignment(c: Environment, targets: Targets, reply: asyncio.Future) -> None:
     """AlterPartitionReassignments: answer with the refusals; with ControllerMoved where nobody acts."""
     if not c.is_active:
         reply.set_exception(ControllerMoved(NOT_CONTROLLER))
@@ -71,7 +68,7 @@ async def api_partition_reassignment(c: Controller, targets: Targets, reply: asy
 
 
 def list_partition_reassignments(
-    c: Controller, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
+    c: Environment, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
 ) -> None:
     """ListPartitionReassignments: answer with what is moving; with ControllerMoved where nobody acts."""
     if not c.is_active:
@@ -82,7 +79,7 @@ def list_partition_reassignments(
     reply.set_result({tp: assignment for tp, assignment in found.items() if assignment.is_being_reassigned})
 
 
-def _problem(c: Controller, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
+def _problem(c: Environment, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
     """Why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
 
     The texts are those of 2.5; 2.4 gave the name of the error only.
@@ -109,7 +106,7 @@ def _problem(c: Controller, tp: TopicPartition, target: Sequence[int] | None) ->
     return ApiError("INVALID_REPLICA_ASSIGNMENT", text)
 
 
-async def _apply(c: Controller, targets: Targets) -> Refusals:
+async def _apply(c: Environment, targets: Targets) -> Refusals:
     """Start, change or cancel these reassignments; the refusals."""
     refused: Refusals = {}
     for tp in map_order(targets, java_hash):
@@ -130,7 +127,7 @@ async def _apply(c: Controller, targets: Targets) -> Refusals:
     return refused
 
 
-async def isr_change(c: Controller, tp: TopicPartition) -> None:
+async def isr_change(c: Environment, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the target has caught up."""
     if tp in c.context.reassigning:
         assignment = c.context.assignment(tp)
@@ -139,14 +136,14 @@ async def isr_change(c: Controller, tp: TopicPartition) -> None:
             await on_reassignment(c, tp, assignment)
 
 
-async def _complete(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
+async def _complete(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
     if not assignment.is_being_reassigned:
         return True
     state = await c.zk.state(tp)
     return state is not None and set(assignment.target) <= set(state.isr)
 
 
-async def on_reassignment(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def on_reassignment(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Write what is to become of the partition, then phase A or phase B."""
     deletion.halt(c, [tp.topic], deletion.REASSIGNING)
     await _update_current(c, tp, assignment)
@@ -167,7 +164,7 @@ async def on_reassignment(c: Controller, tp: TopicPartition, assignment: Replica
     await deletion.resume(c, [tp.topic])
 
 
-async def _update_current(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def _update_current(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Steps U1 to U3: znode, memory, and away with replicas that an earlier wish had added."""
     current = c.context.assignment(tp)
     if current != assignment:
@@ -179,7 +176,7 @@ async def _update_current(c: Controller, tp: TopicPartition, assignment: Replica
     c.context.reassigning[tp] = assignment.target
 
 
-async def _write(c: Controller, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def _write(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     c.context.topics[tp.topic][tp.partition] = assignment
     await reassignment.write_assignment(c, tp.topic)
     c.say(
@@ -191,13 +188,13 @@ async def _write(c: Controller, tp: TopicPartition, assignment: ReplicaAssignmen
     )
 
 
-async def _forget(c: Controller, tp: TopicPartition, done: ReplicaAssignment) -> None:
+async def _forget(c: Environment, tp: TopicPartition, done: ReplicaAssignment) -> None:
     listeners.forget_state(c, tp)
     await _drop_wishes(c, lambda other, replicas: other == tp and replicas == done.replicas)
     c.context.reassigning.pop(tp, None)
 
 
-async def _drop_wishes(c: Controller, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
+async def _drop_wishes(c: Environment, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
     """Take partitions out of `/admin/reassign_partitions`, if it is there."""
     wished = await wishes.read(c)
     if wished:

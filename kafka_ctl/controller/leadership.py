@@ -7,27 +7,23 @@ Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kafka_ctl.controller import listeners
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.errors import BadInput, ControllerMoved, KafkaCtlError, NodeExists
 from kafka_ctl.zookeeper.store import Create, Delete, Multi, Set
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode, ControllerZNode
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 FIRST_EPOCH = 1
 FIRST_EPOCH_ZK_VERSION = 1
 """What the first controller takes for the version of the znode it has just created (it is 0: Kafka's quirk)."""
 
 
-async def startup(c: Controller) -> None:
+async def startup(c: Environment) -> None:
     await listeners.watch_controller(c)
     await elect(c)
 
 
-async def controller_change(c: Controller) -> None:
+async def controller_change(c: Environment) -> None:
     """`/controller` appeared or changed: note who it is, and resign if it is somebody else now."""
     was_elected = c.active_id == c.id
     await listeners.watch_controller(c)
@@ -36,7 +32,7 @@ async def controller_change(c: Controller) -> None:
         await c.resign()
 
 
-async def noticed_change(c: Controller) -> None:
+async def noticed_change(c: Environment) -> None:
     """The watch on `/controller` tells of a change. In 0.10 the ZooKeeper client reads it first, and tells of a
     deletion where nothing is there any more; since then, nobody competes until the next change (KAFKA-13407)."""
     await controller_change(c)
@@ -44,13 +40,13 @@ async def noticed_change(c: Controller) -> None:
         await elect(c)
 
 
-async def reelect(c: Controller) -> None:
+async def reelect(c: Environment) -> None:
     """`/controller` vanished, or our session is new: compete."""
     await controller_change(c)
     await elect(c)
 
 
-async def new_session(c: Controller) -> None:
+async def new_session(c: Environment) -> None:
     """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
     if c.generation.single_threaded:
         await reelect(c)
@@ -63,13 +59,13 @@ async def new_session(c: Controller) -> None:
         await elect(c)
 
 
-async def elect(c: Controller) -> None:
+async def elect(c: Environment) -> None:
     """Try to become controller; whoever finds one elected already stops."""
     async with c.locked():
         await _elect(c)
 
 
-async def _elect(c: Controller) -> None:
+async def _elect(c: Environment) -> None:
     c.active_id = await c.zk.controller_id()
     if c.active_id != -1:
         c.say("already_elected", elected=c.active_id)
@@ -106,7 +102,7 @@ async def _elect(c: Controller) -> None:
         await trigger_move(c)
 
 
-async def trigger_move(c: Controller) -> None:
+async def trigger_move(c: Environment) -> None:
     """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours.
 
     In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
@@ -133,7 +129,7 @@ async def trigger_move(c: Controller) -> None:
         c.zk.fence = None
 
 
-async def _register_with_epoch(c: Controller, data: bytes) -> tuple[int, int]:
+async def _register_with_epoch(c: Environment, data: bytes) -> tuple[int, int]:
     """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
 
     Raises ControllerMoved when somebody else did one of the two first.
@@ -159,7 +155,7 @@ async def _register_with_epoch(c: Controller, data: bytes) -> tuple[int, int]:
     return epoch, version + 1
 
 
-async def read_epoch(c: Controller) -> None:
+async def read_epoch(c: Environment) -> None:
     """Take over the epoch of the last controller, if there was one."""
     if not c.generation.single_threaded and not await c.zk.exists(ControllerEpochZNode.path()):
         return
@@ -171,7 +167,7 @@ async def read_epoch(c: Controller) -> None:
         c.say("initialized_epoch", epoch=c.context.epoch, zk_version=c.context.epoch_zk_version)
 
 
-async def increment_epoch(c: Controller) -> None:
+async def increment_epoch(c: Environment) -> None:
     """Write the next epoch on condition that nobody wrote since we read; ControllerMoved if somebody did."""
     epoch, path = c.context.epoch + 1, ControllerEpochZNode.path()
     answer = await c.zk.write(Set(path, ControllerEpochZNode.encode(epoch), c.context.epoch_zk_version))

@@ -6,16 +6,13 @@ Kafka 2.0.1: controller/KafkaController.scala, BrokerChangeHandler and its neigh
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import Handler
 from kafka_ctl.zookeeper.store import CREATED, DATA_CHANGED, DELETED
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 CHILDREN: tuple[tuple[str, Callable[[], events.Event]], ...] = (
     (znodes.BrokerIdsZNode.path(), events.BrokerChange),
@@ -28,7 +25,7 @@ CHILDREN: tuple[tuple[str, Callable[[], events.Event]], ...] = (
 EVENTS = dict(CHILDREN)
 
 
-async def watch_controller(c: Controller) -> None:
+async def watch_controller(c: Environment) -> None:
     """Watch `/controller`: its deletion starts a new race, anything else is a change of controller."""
 
     def changed(kind: str) -> None:
@@ -37,7 +34,7 @@ async def watch_controller(c: Controller) -> None:
     await c.zk.handle_node_and_check(znodes.ControllerZNode.path(), changed)
 
 
-async def register(c: Controller) -> None:
+async def register(c: Environment) -> None:
     """What a new controller listens to; a watch on children is armed by the first read of them."""
     if not c.generation.single_threaded:
         await _subscribe(c)
@@ -48,7 +45,7 @@ async def register(c: Controller) -> None:
     await watch_reassignment(c)
 
 
-async def _subscribe(c: Controller) -> None:
+async def _subscribe(c: Environment) -> None:
     """The same in 0.10: there a listener is armed when it is registered, and none listens for log directories."""
     await watch_reassignment(c)
     await _subscribe_children(c, znodes.IsrChangeNotificationZNode.path())
@@ -58,19 +55,19 @@ async def _subscribe(c: Controller) -> None:
     await _subscribe_children(c, znodes.BrokerIdsZNode.path())
 
 
-async def _subscribe_children(c: Controller, path: str) -> None:
+async def _subscribe_children(c: Environment, path: str) -> None:
     c.zk.handle_children(path, _enqueue(c, EVENTS[path]))
     await c.zk.read_children(path)
 
 
-def unregister_wishes(c: Controller) -> None:
+def unregister_wishes(c: Environment) -> None:
     """What a controller that resigns stops listening to first: followers' news and administrators' wishes."""
     c.zk.forget_children(znodes.IsrChangeNotificationZNode.path())
     c.zk.forget_node(znodes.ReassignPartitionsZNode.path())
     c.zk.forget_node(znodes.PreferredReplicaElectionZNode.path())
 
 
-def unregister(c: Controller) -> None:
+def unregister(c: Environment) -> None:
     """Everything else it listened to."""
     for path, _ in CHILDREN:
         c.zk.forget_children(path)
@@ -80,67 +77,67 @@ def unregister(c: Controller) -> None:
     forget_topics(c, c.context.topics)
 
 
-async def watch_reassignment(c: Controller) -> bool:
+async def watch_reassignment(c: Environment) -> bool:
     """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
     return await _watch_wish(c, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
 
 
-async def watch_preferred(c: Controller) -> bool:
+async def watch_preferred(c: Environment) -> bool:
     """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
     return await _watch_wish(c, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection())
 
 
-async def _watch_wish(c: Controller, path: str, event: events.Event) -> bool:
+async def _watch_wish(c: Environment, path: str, event: events.Event) -> bool:
     """A wish is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
     kinds = (CREATED,) if c.generation.wishes_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
     return await c.zk.handle_node_and_check(path, _on(c, kinds, event))
 
 
-def watch_state(c: Controller, tp: TopicPartition) -> None:
+def watch_state(c: Environment, tp: TopicPartition) -> None:
     """Listen to the ISR of a partition on the move; the next read of its state arms the watch."""
     event = events.PartitionReassignmentIsrChange(tp)
     c.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(c, (DATA_CHANGED,), event))
 
 
-def forget_state(c: Controller, tp: TopicPartition) -> None:
+def forget_state(c: Environment, tp: TopicPartition) -> None:
     c.zk.forget_node(znodes.TopicPartitionStateZNode.path(tp))
 
 
-def watch_topics(c: Controller, topics: Iterable[str]) -> None:
+def watch_topics(c: Environment, topics: Iterable[str]) -> None:
     """Listen to the assignments of these topics; the next read of each arms its watch."""
     for topic in topics:
         c.zk.handle_node(znodes.TopicZNode.path(topic), _on(c, (DATA_CHANGED,), events.PartitionModifications(topic)))
 
 
-async def subscribe_topics(c: Controller, topics: Iterable[str]) -> None:
+async def subscribe_topics(c: Environment, topics: Iterable[str]) -> None:
     """The same in 0.10, where the watch is armed at once."""
     for topic in topics:
         event = events.PartitionModifications(topic)
         await c.zk.handle_node_and_check(znodes.TopicZNode.path(topic), _on(c, (DATA_CHANGED,), event))
 
 
-def forget_topics(c: Controller, topics: Iterable[str]) -> None:
+def forget_topics(c: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
         c.zk.forget_node(znodes.TopicZNode.path(topic))
 
 
-async def watch_brokers(c: Controller, brokers: Iterable[int]) -> None:
+async def watch_brokers(c: Environment, brokers: Iterable[int]) -> None:
     """Listen to changes of the endpoints of these brokers."""
     for broker in brokers:
         path = znodes.BrokerIdZNode.path(broker)
         await c.zk.handle_node_and_check(path, _on(c, (DATA_CHANGED,), events.BrokerModifications(broker)))
 
 
-def forget_brokers(c: Controller, brokers: Iterable[int]) -> None:
+def forget_brokers(c: Environment, brokers: Iterable[int]) -> None:
     for broker in brokers:
         c.zk.forget_node(znodes.BrokerIdZNode.path(broker))
 
 
-def _enqueue(c: Controller, event: Callable[[], events.Event]) -> Handler:
+def _enqueue(c: Environment, event: Callable[[], events.Event]) -> Handler:
     return lambda kind: c.queue.put(event())
 
 
-def _on(c: Controller, kinds: Collection[str], event: events.Event) -> Handler:
+def _on(c: Environment, kinds: Collection[str], event: events.Event) -> Handler:
     def changed(kind: str) -> None:
         if kind in kinds:
             c.queue.put(event)

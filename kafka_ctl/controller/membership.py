@@ -6,20 +6,17 @@ Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, onBrokerStartup, on
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import Broker, Replica
 from kafka_ctl.controller import deletion, kip455, listeners, reassignment
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
 from kafka_ctl.scala import filtered
 from kafka_ctl.zookeeper.znodes import BrokerIdZNode
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
-
-async def broker_change(c: Controller) -> None:
+async def broker_change(c: Environment) -> None:
     """The children of `/brokers/ids` changed: greet the new brokers, then bury the dead."""
     ids = await c.zk.broker_ids()
     async with c.locked():
@@ -27,7 +24,7 @@ async def broker_change(c: Controller) -> None:
         await _brokers_are(c, now, now if c.generation.reads_brokers_once else ids)
 
 
-async def _brokers_are(c: Controller, now: dict[int, Broker], listed: Collection[int]) -> None:
+async def _brokers_are(c: Environment, now: dict[int, Broker], listed: Collection[int]) -> None:
     """Take over who is there `now`; whoever is `listed` counts as alive, though before KAFKA-3085 it could be gone."""
     before = c.context.brokers
     new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - set(listed))
@@ -56,13 +53,13 @@ async def _brokers_are(c: Controller, now: dict[int, Broker], listed: Collection
         c.say("broker_epochs_updated", epochs={id: broker.epoch for id, broker in c.context.brokers.items()})
 
 
-def _update(c: Controller, now: dict[int, Broker], changed: Iterable[int]) -> None:
+def _update(c: Environment, now: dict[int, Broker], changed: Iterable[int]) -> None:
     """Take over what is known now of some brokers, group by group, as Kafka does since it has broker epochs."""
     rest = {id: broker for id, broker in c.context.brokers.items() if id not in changed}
     c.context.brokers = dict(sorted((rest | {id: now[id] for id in changed if id in now}).items()))
 
 
-async def broker_modifications(c: Controller, broker: int) -> None:
+async def broker_modifications(c: Environment, broker: int) -> None:
     """A broker's endpoints changed: everybody must know."""
     answer = await c.zk.read(BrokerIdZNode.path(broker))
     known = c.context.brokers.get(broker)
@@ -76,7 +73,7 @@ async def broker_modifications(c: Controller, broker: int) -> None:
             await c.announce_brokers()
 
 
-async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
+async def on_broker_startup(c: Environment, brokers: Sequence[int]) -> None:
     """Tell everybody of them, tell them what they hold, and see whom they bring back."""
     c.say("broker_startup", brokers=list(brokers))
     for broker in brokers:
@@ -105,7 +102,7 @@ async def on_broker_startup(c: Controller, brokers: Sequence[int]) -> None:
         await listeners.watch_brokers(c, brokers)
 
 
-async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:
+async def on_broker_failure(c: Environment, brokers: Sequence[int]) -> None:
     """Their replicas are offline; new leaders are elected where one of them led."""
     c.say("broker_failure", brokers=list(brokers))
     leaving = [b for b in brokers if b in c.context.shutting_down]
@@ -118,7 +115,7 @@ async def on_broker_failure(c: Controller, brokers: Sequence[int]) -> None:
     listeners.forget_brokers(c, brokers)
 
 
-async def on_replicas_offline(c: Controller, replicas: Iterable[Replica], dead: frozenset[int] = frozenset()) -> None:
+async def on_replicas_offline(c: Environment, replicas: Iterable[Replica], dead: frozenset[int] = frozenset()) -> None:
     """Partitions without an online leader go Offline and look for one; then the replicas leave their ISRs.
 
     Before 1.0 only those that one of the `dead` brokers led do.

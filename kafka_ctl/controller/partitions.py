@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller import failures, unclean
 from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.trace.record import SET
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 
 class Strategy(StrEnum):
@@ -37,22 +34,21 @@ class Strategy(StrEnum):
 class PartitionStateMachine:
     """Moves partitions between their states for one controller."""
 
-    def __init__(self, controller: Controller) -> None:
-        self.controller, self.context = controller, controller.context
-        self.table = PARTITION[controller.generation]
-        self.batch = RequestBatch(controller)
+    def __init__(self, process: ControllerProcess, batch: RequestBatch) -> None:
+        self.process, self.context, self.batch = process, process.context, batch
+        self.table = PARTITION[process.generation]
         self._failures: dict[TopicPartition, Exception] = {}
 
     async def startup(self) -> None:
         """Guess every partition's state from its leader, then look for leaders where there are none."""
-        self.controller.say("initializing_partition_state")
+        self.process.say("initializing_partition_state")
         for tp in self.context.all_partitions():
             state = self.context.leadership.get(tp)
             if state is None:
                 self._set(tp, NEW)
             else:
                 self._set(tp, ONLINE if self.context.online(state.leader, tp) else OFFLINE)
-        self.controller.say("triggering_online_partitions")
+        self.process.say("triggering_online_partitions")
         await self.trigger_online()
 
     async def trigger_online(self) -> None:
@@ -68,8 +64,8 @@ class PartitionStateMachine:
     ) -> dict[TopicPartition, Exception]:
         """Move these partitions to `target` and send what follows from it, in one batch; those that failed, and why."""
         wanted = list(partitions)
-        if not self.controller.generation.single_threaded:
-            self.controller.say("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
+        if not self.process.generation.single_threaded:
+            self.process.say("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
         await self._together(wanted, target, strategy)
         return self._failures
 
@@ -79,11 +75,11 @@ class PartitionStateMachine:
             return
         try:
             self.batch.open()
-            for together in [wanted] if self.controller.generation.pipelined else [[tp] for tp in wanted]:
+            for together in [wanted] if self.process.generation.pipelined else [[tp] for tp in wanted]:
                 await self._move(together, target, strategy)
             self.batch.send()
         except BatchNotEmpty as error:
-            self.controller.say("error_moving_partitions", target=str(target), error=str(error))
+            self.process.say("error_moving_partitions", target=str(target), error=str(error))
             self._failures = dict.fromkeys(wanted, error)
 
     async def _move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
@@ -107,9 +103,7 @@ class PartitionStateMachine:
     def _set(self, tp: TopicPartition, state: PartitionState) -> None:
         """Record a state that a partition has without a move, and remember it."""
         context = self.context
-        self.controller.trace.add(
-            self.controller.actor, "partition", SET, *tp, target=state, controller_epoch=context.epoch
-        )
+        self.process.trace.add(self.process.actor, "partition", SET, *tp, target=state, controller_epoch=context.epoch)
         context.partitions[tp] = state
 
     def _moved(
@@ -118,8 +112,8 @@ class PartitionStateMachine:
         """Record a move that was made, and make it."""
         self._failures.pop(tp, None)
         context = self.context
-        self.controller.trace.about(
-            self.controller.actor,
+        self.process.trace.about(
+            self.process.actor,
             "partition",
             action,
             tp,
@@ -134,8 +128,8 @@ class PartitionStateMachine:
 
     def _failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
         self._failures[tp] = error
-        self.controller.trace.add(
-            self.controller.actor,
+        self.process.trace.add(
+            self.process.actor,
             "partition",
             "refuse",
             tp.topic,
@@ -159,8 +153,8 @@ class PartitionStateMachine:
             if live:
                 states[tp] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
-                self._failed(tp, ONLINE, failures.no_live_replica(self.controller, tp))
-        errors = await self.controller.zk.create_states(states)
+                self._failed(tp, ONLINE, failures.no_live_replica(self.process, tp))
+        errors = await self.process.zk.create_states(states)
         for tp, state in states.items():
             if tp in errors:
                 self._failed(tp, ONLINE, errors[tp])
@@ -174,11 +168,11 @@ class PartitionStateMachine:
     async def _elect(self, partitions: list[TopicPartition], strategy: Strategy) -> None:
         """Elect until every write went through or failed for good."""
         remaining, elected = partitions, []
-        if strategy is Strategy.PREFERRED and not self.controller.generation.elects_already_preferred:
+        if strategy is Strategy.PREFERRED and not self.process.generation.elects_already_preferred:
             elected = [tp for tp in partitions if self._led_by_preferred(tp)]
             remaining = partitions = [tp for tp in partitions if tp not in elected]
         while remaining:
-            again = partitions if self.controller.generation.retries_whole_batch else remaining
+            again = partitions if self.process.generation.retries_whole_batch else remaining
             done, remaining = await self._elect_once(again, strategy)
             elected += done
         for tp in elected:
@@ -193,7 +187,7 @@ class PartitionStateMachine:
     ) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """One round: read, decide, write; returns the partitions elected and those to try again."""
         context = self.context
-        states = self._electable(partitions, await self.controller.zk.states(partitions))
+        states = self._electable(partitions, await self.process.zk.states(partitions))
         allowed = await self._unclean_allowed(states, strategy)
         receivers: dict[TopicPartition, tuple[int, ...]] = {}
         updates: dict[TopicPartition, LeaderAndIsr] = {}
@@ -201,10 +195,10 @@ class PartitionStateMachine:
             choice, receivers[tp] = self._decide(strategy, tp, state, allowed.get(tp.topic, False))
             self._record_election(strategy, tp, state, choice)
             if choice is None:
-                self._failed(tp, ONLINE, failures.no_leader(self.controller, tp, strategy, state, allowed))
+                self._failed(tp, ONLINE, failures.no_leader(self.process, tp, strategy, state, allowed))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
-        updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
+        updated = await self.process.zk.update_states(updates, self.process.generation.accepts_own_lost_write)
         for tp, new in updated.done.items():
             context.leadership[tp] = new
             self.batch.leader_and_isr(receivers[tp], tp, new, context.assigned(tp), is_new=False)
@@ -220,11 +214,11 @@ class PartitionStateMachine:
         for tp in partitions:
             state = found[tp]
             if isinstance(state, NoNode):
-                self._failed(tp, ONLINE, failures.no_state(self.controller, tp))
+                self._failed(tp, ONLINE, failures.no_state(self.process, tp))
             elif isinstance(state, Exception):
                 self._failed(tp, ONLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self._failed(tp, ONLINE, failures.newer_controller_elected(self.controller, tp, state))
+                self._failed(tp, ONLINE, failures.newer_controller_elected(self.process, tp, state))
             else:
                 states[tp] = state
         return states
@@ -235,7 +229,7 @@ class PartitionStateMachine:
         topics = dict.fromkeys(tp.topic for tp, s in states.items() if not any(online(r, tp) for r in s.isr))
         match strategy:
             case Strategy.OFFLINE:
-                return await unclean.allowed(self.controller, topics)
+                return await unclean.allowed(self.process, topics)
             case Strategy.UNCLEAN:
                 return dict.fromkeys(topics, True)
         return {}
@@ -255,8 +249,8 @@ class PartitionStateMachine:
             case Strategy.CONTROLLED_SHUTDOWN:
                 leaving = context.shutting_down
                 candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
-                told = candidates if self.controller.generation.shutdown_tells_leaving_broker else live
-                if not self.controller.generation.shutdown_prefers_order:  # KAFKA-3670: the head of the ISR
+                told = candidates if self.process.generation.shutdown_tells_leaving_broker else live
+                if not self.process.generation.shutdown_prefers_order:  # KAFKA-3670: the head of the ISR
                     assigned = candidates = state.isr
                 return election.controlled_shutdown_leader(assigned, state.isr, candidates, leaving), told
             case Strategy.REASSIGN:
@@ -269,8 +263,8 @@ class PartitionStateMachine:
     ) -> None:
         live = ",".join(map(str, sorted(self.context.live)))
         detail = f"live={live} isr_before={','.join(map(str, state.isr))} leader_before={state.leader}"
-        self.controller.trace.add(
-            self.controller.actor,
+        self.process.trace.add(
+            self.process.actor,
             "election",
             strategy,
             tp.topic,

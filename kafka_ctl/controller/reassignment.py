@@ -9,10 +9,10 @@ Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, failures, listeners, wishes
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
@@ -22,11 +22,8 @@ from kafka_ctl.scala import case_hash, java_hash, json_order, map_order, set_ord
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
-
-async def initialize(c: Controller) -> None:
+async def initialize(c: Environment) -> None:
     """At failover: remember the reassignments that are under way; in 0.10 also take out those that are none."""
     wished = await wishes.read(c)
     c.say("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wished.items()})
@@ -42,7 +39,7 @@ async def initialize(c: Controller) -> None:
     c.context.reassigning |= wished
 
 
-async def resume(c: Controller) -> None:
+async def resume(c: Environment) -> None:
     """At failover, once ready: go on with them."""
     if c.generation.drops_wishes_together:
         await trigger(c, map_order(c.context.reassigning, java_hash))
@@ -51,7 +48,7 @@ async def resume(c: Controller) -> None:
             await initiate(c, tp, c.context.reassigning[tp])
 
 
-async def partition_reassignment(c: Controller) -> None:
+async def partition_reassignment(c: Environment) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
     if not await listeners.watch_reassignment(c):
         return
@@ -73,7 +70,7 @@ async def partition_reassignment(c: Controller) -> None:
                 await initiate(c, tp, wished[tp])
 
 
-async def trigger(c: Controller, partitions: Iterable[TopicPartition]) -> None:
+async def trigger(c: Environment, partitions: Iterable[TopicPartition]) -> None:
     """Start these reassignments; those that cannot be are taken out of the znode together."""
     dropped: list[TopicPartition] = []
     for tp in partitions:
@@ -96,7 +93,7 @@ async def trigger(c: Controller, partitions: Iterable[TopicPartition]) -> None:
     await wishes.forget(c, dropped)
 
 
-async def initiate(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def initiate(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """0.10: start one reassignment, and take it out of the znode if anything goes wrong.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, initiateReassignReplicasForTopicPartition
@@ -115,7 +112,7 @@ async def initiate(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -
         await wishes.forget(c, [tp])
 
 
-async def _start(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _start(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     alive = [r for r in target if r in c.context.live]
     if len(alive) < len(target) and not c.generation.waits_for_dead_targets:
         raise failures.dead_targets(tp, target, alive)
@@ -126,14 +123,14 @@ async def _start(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> 
     await on_reassignment(c, tp, target)
 
 
-async def isr_change(c: Controller, tp: TopicPartition) -> None:
+async def isr_change(c: Environment, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
     async with c.locked():
         if (target := c.context.reassigning.get(tp)) is not None:
             await _isr_changed(c, tp, target)
 
 
-async def _isr_changed(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _isr_changed(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     state = await c.zk.state(tp)
     if state is None:
         c.say("reassignment_never_created", partition=str(tp), replicas=list(target))
@@ -150,7 +147,7 @@ async def _isr_changed(c: Controller, tp: TopicPartition, target: tuple[int, ...
         await on_reassignment(c, tp, target)
 
 
-async def on_reassignment(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def on_reassignment(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Do as many of the twelve steps as can be done now."""
     state = await c.zk.state(tp)
     if state is not None and set(target) <= set(state.isr):
@@ -159,7 +156,7 @@ async def on_reassignment(c: Controller, tp: TopicPartition, target: tuple[int, 
         await _begin(c, tp, target)
 
 
-async def _begin(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _begin(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 1 to 3: grow AR, tell everybody, start the new replicas; step 4 is to wait."""
     c.say("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
     before = c.context.assigned(tp)
@@ -171,7 +168,7 @@ async def _begin(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> 
     c.say("reassignment_waiting", partition=str(tp), replicas=list(target))
 
 
-async def _finish(c: Controller, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _finish(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 5 to 12: all of RAR are in sync, so OAR - RAR can go."""
     old = [r for r in c.context.assigned(tp) if r not in target]
     for broker in target:
@@ -188,7 +185,7 @@ async def _finish(c: Controller, tp: TopicPartition, target: tuple[int, ...]) ->
     await deletion.resume(c, [tp.topic])
 
 
-async def move_leader(c: Controller, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
+async def move_leader(c: Environment, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
     """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
     leader = c.context.leader_of(tp)
     words = {"partition": str(tp), "leader": leader, "replicas": list(target)}
@@ -203,7 +200,7 @@ async def move_leader(c: Controller, tp: TopicPartition, told: tuple[int, ...], 
     await c.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
 
 
-async def stop_replicas(c: Controller, tp: TopicPartition, brokers: Iterable[int]) -> None:
+async def stop_replicas(c: Environment, tp: TopicPartition, brokers: Iterable[int]) -> None:
     """Steps 8 and 9: out of the ISR, stopped, deleted, forgotten, without waiting for an answer."""
     replicas = [Replica(tp.topic, tp.partition, broker) for broker in brokers]
     for state in (OFFLINE, STARTED, SUCCESSFUL, NON_EXISTENT):
@@ -211,7 +208,7 @@ async def stop_replicas(c: Controller, tp: TopicPartition, brokers: Iterable[int
 
 
 async def bump_leader_epoch(
-    c: Controller, tp: TopicPartition, told: tuple[int, ...], assignment: tuple[int, ...]
+    c: Environment, tp: TopicPartition, told: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
     while True:
@@ -237,7 +234,7 @@ async def bump_leader_epoch(
 
 
 async def _tell(
-    c: Controller, tp: TopicPartition, state: LeaderAndIsr, told: tuple[int, ...], assignment: tuple[int, ...]
+    c: Environment, tp: TopicPartition, state: LeaderAndIsr, told: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     try:
         c.batch.open()
@@ -262,14 +259,14 @@ async def _tell(
     )
 
 
-async def _assign(c: Controller, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+async def _assign(c: Environment, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
     """Change AR in memory and in the topic's znode."""
     c.context.assign(tp, replicas)
     await write_assignment(c, tp.topic)
     c.say("assignment_updated", partition=str(tp), replicas=list(replicas))
 
 
-async def write_assignment(c: Controller, topic: str) -> None:
+async def write_assignment(c: Environment, topic: str) -> None:
     """Write the replicas of a topic as they are known here."""
     known: dict[int, ReplicaAssignment] = c.context.topics[topic]
     if c.context.in_tables:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.controller.threads import Thread
 from kafka_ctl.partition import ONLINE
@@ -19,22 +19,19 @@ from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
-
 FIRST_CHECK = 5.0
 """Seconds from becoming controller to the first look at the balance."""
 MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
 
 
-async def _wished(c: Controller) -> list[TopicPartition]:
+async def _wished(c: Environment) -> list[TopicPartition]:
     answer = await c.zk.read(PreferredReplicaElectionZNode.path())
     with suppress(NotJson):
         return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
     return []
 
 
-async def pending(c: Controller) -> list[TopicPartition]:
+async def pending(c: Environment) -> list[TopicPartition]:
     """At failover: the elections that the last controller did not get to and that are still wanted."""
     context, wished = c.context, await _wished(c)
     done = [tp for tp in wished if not context.assigned(tp) or _leads(c, tp)]
@@ -50,13 +47,13 @@ async def pending(c: Controller) -> list[TopicPartition]:
     return rest
 
 
-def _leads(c: Controller, tp: TopicPartition) -> bool:
+def _leads(c: Environment, tp: TopicPartition) -> bool:
     """Whether the preferred replica of a partition leads it."""
     state = c.context.leadership.get(tp)
     return state is not None and state.leader == c.context.assigned(tp)[0]
 
 
-async def preferred_election(c: Controller) -> None:
+async def preferred_election(c: Environment) -> None:
     """`/admin/preferred_replica_election` was created."""
     if not await listeners.watch_preferred(c):
         return
@@ -69,7 +66,7 @@ async def preferred_election(c: Controller) -> None:
         await _elect_wished(c, [tp for tp in wished if tp not in running])
 
 
-async def _elect_wished(c: Controller, wished: list[TopicPartition]) -> None:
+async def _elect_wished(c: Environment, wished: list[TopicPartition]) -> None:
     doomed = [tp for tp in wished if tp.topic in c.context.topics_to_be_deleted]
     unknown = []
     if c.generation.skips_needless_elections:
@@ -84,7 +81,7 @@ async def _elect_wished(c: Controller, wished: list[TopicPartition]) -> None:
     await elect(c, electable, MANUAL)
 
 
-async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: str) -> None:
+async def elect(c: Environment, partitions: Iterable[TopicPartition], trigger: str) -> None:
     """Elect the preferred replicas of these partitions; a wish in ZooKeeper is then fulfilled."""
     wanted = list(partitions)
     c.say("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
@@ -106,7 +103,7 @@ async def elect(c: Controller, partitions: Iterable[TopicPartition], trigger: st
         await deletion.resume(c, {tp.topic for tp in wanted})
 
 
-def schedule(c: Controller, seconds: float) -> None:
+def schedule(c: Environment, seconds: float) -> None:
     """Look at the balance in so many seconds, unless the automatic rebalance is switched off."""
 
     async def wait() -> None:
@@ -121,7 +118,7 @@ def schedule(c: Controller, seconds: float) -> None:
         c.threads = [t for t in c.threads if not t.ending] + [thread]
 
 
-def start_thread(c: Controller) -> None:
+def start_thread(c: Environment) -> None:
     """0.10's rebalance thread: looks at fixed times, however long a look takes."""
     due, every = c.clock.now() + FIRST_CHECK, c.config["leader.imbalance.check.interval.seconds"]
 
@@ -139,7 +136,7 @@ def start_thread(c: Controller) -> None:
         c.threads.append(Thread(c, wait, work))
 
 
-async def auto_rebalance(c: Controller) -> None:
+async def auto_rebalance(c: Environment) -> None:
     """Elect preferred replicas of brokers that should lead more; with a queue, look again when so much time is over."""
     try:
         await _check(c)
@@ -148,7 +145,7 @@ async def auto_rebalance(c: Controller) -> None:
             schedule(c, c.config["leader.imbalance.check.interval.seconds"])
 
 
-async def _check(c: Controller) -> None:
+async def _check(c: Environment) -> None:
     context = c.context
     c.say("checking_balance")
     by_preferred: dict[int, list[TopicPartition]] = {}
@@ -166,7 +163,7 @@ async def _check(c: Controller) -> None:
             await _rebalance(c, broker, astray)
 
 
-def _kept(c: Controller) -> list[TopicPartition]:
+def _kept(c: Environment) -> list[TopicPartition]:
     """The partitions of topics that are not to be deleted.
 
     `filterNot`, unlike `filter`, copies a map once for each key that it leaves out, and not at all where there is none.
@@ -182,12 +179,12 @@ def _kept(c: Controller) -> list[TopicPartition]:
     return [tp for tp in every if tp.topic not in doomed]
 
 
-def _walked(c: Controller, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+def _walked(c: Environment, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
     """The partitions in the order of a new table, where they are in tables."""
     return map_order(partitions, case_hash) if c.context.in_tables else list(partitions)
 
 
-async def _rebalance(c: Controller, broker: int, astray: list[TopicPartition]) -> None:
+async def _rebalance(c: Environment, broker: int, astray: list[TopicPartition]) -> None:
     """Give a broker the leaderships it is preferred for: all at once, or one by one as far as that still can be."""
     if c.generation.rebalances_in_batches:
         await elect(c, [tp for tp in astray if _electable(c, tp, broker)], AUTOMATIC)
@@ -198,7 +195,7 @@ async def _rebalance(c: Controller, broker: int, astray: list[TopicPartition]) -
                 await elect(c, [tp], AUTOMATIC)
 
 
-def _electable(c: Controller, tp: TopicPartition, broker: int) -> bool:
+def _electable(c: Environment, tp: TopicPartition, broker: int) -> bool:
     context = c.context
     busy = context.reassigning or context.preferred_elections
     known = tp.topic in context.topics and tp.topic not in context.topics_to_be_deleted

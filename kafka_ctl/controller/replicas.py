@@ -7,42 +7,38 @@ Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import failures, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Callback
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
 from kafka_ctl.scala import group_order, replica_hash, set_order_by
 from kafka_ctl.trace.record import SET
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
-
 
 class ReplicaStateMachine:
     """Moves replicas between their states for one controller."""
 
-    def __init__(self, controller: Controller) -> None:
-        self.controller, self.context = controller, controller.context
-        self.table = REPLICA[controller.generation]
-        self.batch = RequestBatch(controller)
+    def __init__(self, process: ControllerProcess, batch: RequestBatch) -> None:
+        self.process, self.context, self.batch = process, process.context, batch
+        self.table = REPLICA[process.generation]
 
     async def startup(self) -> None:
         """Guess every replica's state from its broker, then tell every live broker what it leads and follows."""
-        self.controller.say("initializing_replica_state")
+        self.process.say("initializing_replica_state")
         context = self.context
         for tp in context.all_partitions():
             for broker in context.assigned(tp):
                 self._set(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
-        self.controller.say("triggering_online_replicas")
+        self.process.say("triggering_online_replicas")
         guessed = dict(context.replicas)
         online = context.replicas_on(sorted(context.live)) if context.in_tables else guessed
         await self.handle([r for r in online if guessed[r] is ONLINE], ONLINE)
-        if self.controller.generation.stops_dead_replicas_at_startup:
-            self.controller.say("triggering_offline_replicas")
+        if self.process.generation.stops_dead_replicas_at_startup:
+            self.process.say("triggering_offline_replicas")
             await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
 
     async def handle(self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None) -> None:
@@ -53,19 +49,19 @@ class ReplicaStateMachine:
         wanted = set_order_by(replicas, replica_hash) if self.context.in_tables else list(replicas)
         if not wanted:
             return
-        if not self.controller.generation.single_threaded:
-            self.controller.say("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
+        if not self.process.generation.single_threaded:
+            self.process.say("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
         try:
             self.batch.open()
             for broker, there in self._together(wanted):
                 await self._move(broker, there, target, callback)
             self.batch.send()
         except BatchNotEmpty as error:
-            self.controller.say("error_moving_replicas", target=str(target), error=str(error))
+            self.process.say("error_moving_replicas", target=str(target), error=str(error))
 
     def _together(self, replicas: Iterable[Replica]) -> list[tuple[int, list[Replica]]]:
         """The replicas that move together: those of a broker, or each by itself while nothing is pipelined."""
-        if not self.controller.generation.pipelined:
+        if not self.process.generation.pipelined:
             return [(replica.broker, [replica]) for replica in replicas]
         by_broker: dict[int, list[Replica]] = {}
         for replica in replicas:
@@ -86,9 +82,9 @@ class ReplicaStateMachine:
         for action, movable in by_action.items():
             if action == "stop":
                 await self._stop(broker, movable)
-            elif action == "create" and self.controller.generation.reads_state_of_new_replicas:
+            elif action == "create" and self.process.generation.reads_state_of_new_replicas:
                 for replica in movable:
-                    state = await self.controller.zk.state(replica.topic_partition)
+                    state = await self.process.zk.state(replica.topic_partition)
                     self._start_following(replica, target, state)
             else:
                 for replica in movable:
@@ -98,8 +94,8 @@ class ReplicaStateMachine:
         """Record a move that was made, and make it."""
         context = self.context
         topic, partition, broker = replica
-        self.controller.trace.add(
-            self.controller.actor,
+        self.process.trace.add(
+            self.process.actor,
             "replica",
             action,
             topic,
@@ -118,14 +114,14 @@ class ReplicaStateMachine:
     def _set(self, replica: Replica, state: ReplicaState) -> None:
         """Record a state that a replica has without a move, and that no log of Kafka's tells, and remember it."""
         context = self.context
-        self.controller.trace.add(
-            self.controller.actor, "replica", SET, *replica, target=state, controller_epoch=context.epoch
+        self.process.trace.add(
+            self.process.actor, "replica", SET, *replica, target=state, controller_epoch=context.epoch
         )
         context.replicas[replica] = state
 
     def _failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
-        self.controller.trace.add(
-            self.controller.actor,
+        self.process.trace.add(
+            self.process.actor,
             "replica",
             "refuse",
             replica.topic,
@@ -165,7 +161,7 @@ class ReplicaStateMachine:
         state = self.context.leadership.get(tp)
         if state is not None:
             self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
-        elif not self.controller.generation.tolerates_missing_state:
+        elif not self.process.generation.tolerates_missing_state:
             self._set(replica, target)  # 0.10 logs nothing of a replica whose partition was never led
             return
         self._moved(replica, target, "tell")
@@ -204,12 +200,12 @@ class ReplicaStateMachine:
         for replica in replicas:
             if replica.topic_partition in led:
                 continue
-            if not self.controller.generation.tolerates_missing_state:
+            if not self.process.generation.tolerates_missing_state:
                 if replica.topic_partition not in context.partitions_to_be_deleted:
                     self._failed(replica, OFFLINE, failures.nothing_stored(replica))
             else:
                 self._moved(replica, OFFLINE, "stop")
-                if self.controller.generation.announces_leaderless_replicas:
+                if self.process.generation.announces_leaderless_replicas:
                     batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
 
     async def _remove_from_isr(
@@ -219,11 +215,11 @@ class ReplicaStateMachine:
         results: dict[TopicPartition, LeaderAndIsr] = {}
         remaining = list(replicas)
         while remaining:
-            states = self._shrinkable(replicas, remaining, await self.controller.zk.states(remaining))
+            states = self._shrinkable(replicas, remaining, await self.process.zk.states(remaining))
             shrunk = {tp: state for tp, state in states.items() if broker in self._isr(tp, state)}
             emptied = await self._emptied(shrunk)
             updates = {tp: self._without(state, broker, tp in emptied) for tp, state in shrunk.items()}
-            updated = await self.controller.zk.update_states(updates, self.controller.generation.accepts_own_lost_write)
+            updated = await self.process.zk.update_states(updates, self.process.generation.accepts_own_lost_write)
             for tp, state in states.items():
                 if tp not in updates or tp in updated.done:
                     state = updated.done.get(tp, state)._replace(controller_epoch=self.context.epoch)
@@ -235,22 +231,22 @@ class ReplicaStateMachine:
 
     def _isr(self, tp: TopicPartition, stored: LeaderAndIsr) -> tuple[int, ...]:
         """The ISR that counts: as ZooKeeper has it, or once as the controller remembered it."""
-        return (stored if self.controller.generation.shrinks_stored_isr else self.context.leadership[tp]).isr
+        return (stored if self.process.generation.shrinks_stored_isr else self.context.leadership[tp]).isr
 
     async def _emptied(self, states: dict[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
         """The partitions whose ISR may become empty: once, those where a replica out of sync may lead anyway."""
-        if self.controller.generation.keeps_last_isr_member:
+        if self.process.generation.keeps_last_isr_member:
             return set()
         last = [tp for tp, state in states.items() if len(state.isr) == 1]
-        allowed = await unclean.allowed(self.controller, dict.fromkeys(tp.topic for tp in last))
+        allowed = await unclean.allowed(self.process, dict.fromkeys(tp.topic for tp in last))
         for tp in last:
             if not allowed[tp.topic]:
-                self.controller.say("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
+                self.process.say("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
         return {tp for tp in last if allowed[tp.topic]}
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""
-        if not self.controller.generation.resets_dead_leader:
+        if not self.process.generation.resets_dead_leader:
             return state.led_by(state.leader, (r for r in state.isr if r != broker))._replace(
                 controller_epoch=self.context.epoch
             )
@@ -274,7 +270,7 @@ class ReplicaStateMachine:
             elif isinstance(state, Exception):
                 self._failed(replicas[tp], OFFLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self._failed(replicas[tp], OFFLINE, failures.newer_controller_wrote(self.controller, state))
+                self._failed(replicas[tp], OFFLINE, failures.newer_controller_wrote(self.process, state))
             else:
                 states[tp] = state
         return states

@@ -10,21 +10,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH
 from kafka_ctl.cluster import Replica, TopicPartition
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, Refused, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
 from kafka_ctl.scala import case_hash, filtered, product_hash, set_order_by
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
-
-async def controlled_shutdown(c: Controller, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
+async def controlled_shutdown(c: Environment, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
     try:
         if not c.is_active:
@@ -39,7 +36,7 @@ async def controlled_shutdown(c: Controller, broker: int, broker_epoch: int, rep
             reply.set_result(remaining)
 
 
-async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
+async def _move_away(c: Environment, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
     async with c.locked():
         _begin(c, broker, broker_epoch)
     if c.generation.pipelined:
@@ -56,7 +53,7 @@ async def _move_away(c: Controller, broker: int, broker_epoch: int) -> tuple[Top
         return tuple(set_order_by(remaining, case_hash) if c.context.in_tables else remaining)
 
 
-def _begin(c: Controller, broker: int, broker_epoch: int) -> None:
+def _begin(c: Environment, broker: int, broker_epoch: int) -> None:
     """From now on this broker leads nothing new."""
     context = c.context
     known = context.brokers.get(broker)
@@ -77,11 +74,11 @@ def _begin(c: Controller, broker: int, broker_epoch: int) -> None:
     c.say("live_brokers", brokers=sorted(context.live))
 
 
-def _skipped(c: Controller) -> Collection[str]:
+def _skipped(c: Environment) -> Collection[str]:
     return c.context.topics_to_be_deleted if c.generation.shutdown_skips_deletions else ()
 
 
-async def _move_together(c: Controller, broker: int) -> None:
+async def _move_together(c: Environment, broker: int) -> None:
     """First all that it leads, then all that it follows."""
     context, skipped = c.context, _skipped(c)
     movable = [
@@ -95,7 +92,7 @@ async def _move_together(c: Controller, broker: int) -> None:
     await _stop_following(c, broker, followed)
 
 
-async def _move_one_by_one(c: Controller, broker: int) -> None:
+async def _move_one_by_one(c: Environment, broker: int) -> None:
     """Each partition by itself, and between two of them others may have the lock; who has how many replicas was
     looked up at the beginning, who leads is not."""
     context = c.context
@@ -111,11 +108,11 @@ async def _move_one_by_one(c: Controller, broker: int) -> None:
                     await _stop_following(c, broker, [tp])
 
 
-async def _move_leadership(c: Controller, partitions: list[TopicPartition]) -> None:
+async def _move_leadership(c: Environment, partitions: list[TopicPartition]) -> None:
     await c.partition_machine.handle(partitions, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
 
 
-async def _stop_following(c: Controller, broker: int, partitions: list[TopicPartition]) -> None:
+async def _stop_following(c: Environment, broker: int, partitions: list[TopicPartition]) -> None:
     """Stop the copies first, so that they have gone by the time the ISRs are written."""
     try:
         c.batch.open()

@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
 
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import KafkaCtlError
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
+from kafka_ctl.ports import Clock
 
 
 class Waited:
@@ -30,7 +28,7 @@ _waited: ContextVar[Waited | None] = ContextVar("waited", default=None)
 class Lock(asyncio.Lock):
     """A lock that tells the work in hand how long it had to wait: `async with lock: ...`."""
 
-    def __init__(self, clock: Any) -> None:
+    def __init__(self, clock: Clock) -> None:
         super().__init__()
         self.clock = clock
 
@@ -52,11 +50,11 @@ class Thread:
     """Waits for `wait()`, does `work()`, and begins again; an error in its work is its end."""
 
     def __init__(
-        self, c: Controller, wait: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]
+        self, process: ControllerProcess, wait: Callable[[], Awaitable[object]], work: Callable[[], Awaitable[object]]
     ) -> None:
-        self.controller, self.wait, self.work = c, wait, work
+        self.process, self.wait, self.work = process, wait, work
         self.busy = self.ending = False
-        self.task = c.spawn(self._run())
+        self.task = process.spawn(self._run())
 
     async def _run(self) -> None:
         while not self.ending:
@@ -65,7 +63,7 @@ class Thread:
             try:
                 await self.work()
             except KafkaCtlError as error:
-                self.controller.say("thread_died", error=str(error))
+                self.process.say("thread_died", error=str(error))
                 return
             finally:
                 self.busy = False

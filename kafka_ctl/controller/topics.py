@@ -6,10 +6,10 @@ Kafka 2.0.1: controller/KafkaController.scala, TopicChange, PartitionModificatio
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import listeners
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partitions import Strategy
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
@@ -18,18 +18,15 @@ from kafka_ctl.scala import case_hash, java_set_order, json_order, map_order, se
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
-
-async def topic_change(c: Controller) -> None:
+async def topic_change(c: Environment) -> None:
     """The children of `/brokers/topics` changed: forget the deleted topics, bring the new ones online."""
     now = await c.zk.read_children(TopicsZNode.path())
     async with c.locked():
         await _topics_are(c, now)
 
 
-async def _topics_are(c: Controller, now: list[str]) -> None:
+async def _topics_are(c: Environment, now: list[str]) -> None:
     context = c.context
     new = [t for t in topic_names(c, now) if t not in context.topics]
     deleted = [t for t in context.topics if t not in now]
@@ -48,12 +45,12 @@ async def _topics_are(c: Controller, now: list[str]) -> None:
         await on_new_partitions(c, partitions)
 
 
-def topic_names(c: Controller, children: Iterable[str]) -> list[str]:
+def topic_names(c: Environment, children: Iterable[str]) -> list[str]:
     """The topics that were read, in the order in which they are gone through."""
     return set_order_by(java_set_order(children), text_hash) if c.context.in_tables else list(children)
 
 
-async def read_assignments(c: Controller, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
+async def read_assignments(c: Environment, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
     """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
     if not c.context.in_tables:
         return await c.zk.assignments(topics)
@@ -61,7 +58,7 @@ async def read_assignments(c: Controller, topics: Iterable[str]) -> dict[str, di
     return {topic: {n: numbers[n] for n in json_order(numbers)} for topic, numbers in found.items()}
 
 
-async def partition_modifications(c: Controller, topic: str) -> None:
+async def partition_modifications(c: Environment, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
     async with c.locked():
         assignment = (await read_assignments(c, [topic])).get(topic, {})
@@ -71,7 +68,7 @@ async def partition_modifications(c: Controller, topic: str) -> None:
         await _partitions_are(c, topic, assignment)
 
 
-async def _partitions_are(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
+async def _partitions_are(c: Environment, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
     added = {n: a for n, a in assignment.items() if not c.context.assigned(TopicPartition(topic, n))}
     if topic in c.context.topics_to_be_deleted:
         if added and not c.generation.restores_assignments:
@@ -84,7 +81,7 @@ async def _partitions_are(c: Controller, topic: str, assignment: dict[int, Repli
         await on_new_partitions(c, _take(c, {topic: added}, "partitions_added"))
 
 
-async def _restore(c: Controller, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
+async def _restore(c: Environment, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
     """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612).
 
     Since KIP-455 as the controller knows it, for whoever added the partitions may not know what is on its way.
@@ -100,7 +97,7 @@ async def _restore(c: Controller, topic: str, assignment: dict[int, ReplicaAssig
 
 
 def _take(
-    c: Controller, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
+    c: Environment, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
     partitions = c.context.add(assignments)
@@ -109,7 +106,7 @@ def _take(
     return partitions
 
 
-async def on_new_partitions(c: Controller, partitions: list[TopicPartition]) -> None:
+async def on_new_partitions(c: Environment, partitions: list[TopicPartition]) -> None:
     """Four batches: partitions New, replicas New, partitions Online, replicas Online."""
     c.say("partition_creation", partitions=[str(tp) for tp in partitions])
     await c.partition_machine.handle(partitions, NEW)

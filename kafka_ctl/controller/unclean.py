@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.zookeeper.fields import NotJson
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
-
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
 
 KEY = "unclean.leader.election.enable"
 
 
-async def allowed(c: Controller, topics: Iterable[str]) -> dict[str, bool]:
+async def allowed(c: ControllerProcess, topics: Iterable[str]) -> dict[str, bool]:
     """`unclean.leader.election.enable` by topic, read from ZooKeeper."""
     names = list(topics)
     answers = await c.zk.read_all(ConfigEntityZNode.path("topics", name) for name in names)

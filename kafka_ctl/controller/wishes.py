@@ -8,21 +8,18 @@ Kafka 2.0.1: controller/KafkaController.scala, removePartitionsFromReassignedPar
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events, listeners
+from kafka_ctl.controller.environment import Environment
 from kafka_ctl.errors import BadInput
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
-if TYPE_CHECKING:
-    from kafka_ctl.controller.controller import Controller
-
 Wishes = dict[TopicPartition, tuple[int, ...]]
 
 
-async def read(c: Controller) -> Wishes:
+async def read(c: Environment) -> Wishes:
     """What `/admin/reassign_partitions` asks for; nothing if it is missing or cannot be read."""
     answer = await c.zk.read(ReassignPartitionsZNode.path())
     if not isinstance(answer.value, bytes):
@@ -34,7 +31,7 @@ async def read(c: Controller) -> Wishes:
         return {}
 
 
-async def write(c: Controller, rest: Wishes) -> None:
+async def write(c: Environment, rest: Wishes) -> None:
     """Write what is left of the wish, or delete the znode when nothing is."""
     path = ReassignPartitionsZNode.path()
     if rest:
@@ -46,7 +43,7 @@ async def write(c: Controller, rest: Wishes) -> None:
         c.queue.put(events.PartitionReassignment())  # the watch is armed again by looking
 
 
-async def forget(c: Controller, partitions: Iterable[TopicPartition]) -> None:
+async def forget(c: Environment, partitions: Iterable[TopicPartition]) -> None:
     """Take these partitions out, and stop listening to their states.
 
     Together, from what the controller remembers; in 0.10 one after the other, and the znode is read again for each.

@@ -121,7 +121,7 @@ def conflict_is_final(original: Function) -> Function:
     """A controller that takes a broker out of ISRs does not try again where it meets a version conflict."""
 
     async def _remove_from_isr(self: ReplicaStateMachine, broker: int, replicas: Any) -> Any:
-        zk = self.controller.zk
+        zk = self.process.zk
         write = zk.update_states
 
         async def write_once(states: Any, accepts_own: bool = False) -> Any:

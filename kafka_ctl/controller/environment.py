@@ -1,0 +1,127 @@
+"""What the procedures of a controller work with: its process, queue, channels, state machines and locks.
+
+A procedure (`deletion.py`, `reassignment.py`, ...) is a set of functions that take an `Environment`; only
+`controller.py` knows all procedures. What a procedure needs of one that imports it is a method here, which the
+controller implements.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any
+
+from kafka_ctl.brokers.requests import Response
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller import events
+from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.channel import Channels
+from kafka_ctl.controller.gauges import Gauges
+from kafka_ctl.controller.partitions import PartitionStateMachine
+from kafka_ctl.controller.process import ControllerProcess
+from kafka_ctl.controller.queue import EventQueue
+from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.controller.threads import Lock, Thread
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
+from kafka_ctl.generation import Generation
+from kafka_ctl.ports import Clock, Network
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper.kafka import KafkaZk
+
+
+class Environment(ControllerProcess):
+    """The parts of a controller; `Controller` adds what becomes of each event."""
+
+    def __init__(
+        self,
+        id: int,
+        zk: KafkaZk,
+        network: Network,
+        clock: Clock,
+        trace: Recorder,
+        generation: Generation,
+        config: Mapping[str, Any],
+    ) -> None:
+        super().__init__(id, zk, network, clock, trace, generation, config)
+        self.active_id = -1
+        """The broker this one believes to be the controller; -1 for none."""
+        self.last_election = (0, "")
+        """When (how many records there were) it last became controller, or on which malformed znode that failed."""
+        self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
+        self.lock, self.shutdown_lock = Lock(clock), Lock(clock)
+        """Where several threads share the context, whoever works on it holds the first (Kafka's controllerLock), and
+        only one controlled shutdown runs at a time (brokerShutdownLock)."""
+        self.deletion_wanted = asyncio.Event()
+        self.threads: list[Thread] = []
+        """What runs beside the events while this controller is active."""
+        self.channels = Channels(self)
+        self.partition_machine = PartitionStateMachine(self, self._batch())
+        self.replica_machine = ReplicaStateMachine(self, self._batch())
+        self.batch = self._batch()
+        self.gauges = Gauges(self.context, generation, lambda: self.is_active)
+
+    def _batch(self) -> RequestBatch:
+        return RequestBatch(self, self.channels, self.leader_and_isr_answered)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker acts as controller; in 0.10, whether it has channels, whoever is elected (KAFKA-4447)."""
+        return self.active_id == self.id if self.generation.single_threaded else self.channels.open
+
+    def locked(self) -> AbstractAsyncContextManager[Any]:
+        """What one thread may do at a time; where there is one only, that goes without saying."""
+        return nullcontext() if self.generation.single_threaded else self.lock
+
+    async def take_over(self) -> None:
+        """Become the acting controller, after the race was won."""
+        raise NotImplementedError
+
+    async def resign(self) -> None:
+        """Cease to act as controller."""
+        raise NotImplementedError
+
+    async def move(self) -> None:
+        """Give the controllership up: resign and delete `/controller`, so that all compete again."""
+        raise NotImplementedError
+
+    async def work(self, event: events.Event, cause: int | None) -> None:
+        """Process an event in this task; `cause` is the record of its arrival."""
+        raise NotImplementedError
+
+    def hand_over(self, event: events.Event) -> None:
+        """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
+        if self.generation.single_threaded:
+            self.queue.put(event)
+        else:
+            self.spawn(self.work(event, self.queue.record(event)))
+
+    def leader_and_isr_answered(self, broker: int, response: Response) -> None:
+        errors = dict(response.errors)
+        self.hand_over(events.LeaderAndIsrResponseReceived(broker, response.error, errors))
+
+    async def send_update_metadata(
+        self, partitions: Iterable[TopicPartition] | None = None, brokers: Iterable[int] | None = None
+    ) -> None:
+        """Send metadata of these partitions (all that have a leader, if None) to these brokers (all live ones)."""
+        try:
+            self.batch.open()
+            wanted = self.context.leadership if partitions is None else partitions
+            told = self.context.live_or_shutting_down if brokers is None else brokers
+            self.batch.update_metadata(told, list(wanted))
+            self.batch.send()
+        except BatchNotEmpty as error:
+            await self.illegal_state(error)
+
+    async def announce_brokers(self) -> None:
+        """Tell every broker who is there: with all partitions, or, since that is needless, with none (KAFKA-7537)."""
+        await self.send_update_metadata(None if self.generation.metadata_to_all_on_broker_change else ())
+
+    async def illegal_state(self, error: BatchNotEmpty) -> None:
+        """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
+        if not self.generation.clears_batches:
+            raise error
+        self.say("forcing_resignation")
+        self.batch.clear()
+        await self.move()
+        raise ControllerMoved(str(error)) from error

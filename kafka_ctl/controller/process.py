@@ -1,0 +1,55 @@
+"""What all parts of a controller share: whose it is, the ports, what it believes, and its log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from kafka_ctl.controller.context import Context
+from kafka_ctl.generation import Generation
+from kafka_ctl.ports import Clock, Network
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper.kafka import KafkaZk
+
+
+class ControllerProcess:
+    """The controller module of broker `id`, as far as request batches, channels and state machines need it.
+
+    `zk` is the broker's ZooKeeper client, `network` and `clock` are the other two ports.
+    """
+
+    def __init__(
+        self,
+        id: int,
+        zk: KafkaZk,
+        network: Network,
+        clock: Clock,
+        trace: Recorder,
+        generation: Generation,
+        config: Mapping[str, Any],
+    ) -> None:
+        self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
+        self.generation, self.config = generation, config
+        self.actor = f"controller-{id}"
+        self.context = Context(in_tables=not generation.pipelined)
+        self._tasks: dict[asyncio.Task, None] = {}
+
+    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+        """Start a task that ends with this controller's process."""
+        task = self.clock.spawn(coro)
+        self._tasks[task] = None
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
+        return task
+
+    def say(self, message: str, **words: Any) -> None:
+        """Write a line into the controller's own log; `lab/kafkalog.py` knows the texts."""
+        self.trace.add(
+            self.actor,
+            "controller",
+            message,
+            broker=self.id,
+            controller_epoch=self.context.epoch,
+            detail=json.dumps(words) if words else None,
+        )

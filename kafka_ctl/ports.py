@@ -1,0 +1,51 @@
+"""Two of the three ports by which the actors meet the outside: the clock and the network.
+
+The third, the store, is in `zookeeper/store.py`. An actor gets whatever world it lives in through these, and knows
+nothing else of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, Protocol
+
+from kafka_ctl.brokers.requests import Request, Response
+
+
+class Timer(Protocol):
+    """A callback that has been asked for."""
+
+    def cancel(self) -> None:
+        """Do not call it any more."""
+
+
+class Clock(Protocol):
+    """Time, virtual or real, in seconds since the clock was made."""
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop that the actors run on."""
+
+    def now(self) -> float:
+        """Seconds since the clock was made."""
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Timer:
+        """Call `callback(*args)` in so many seconds; `settle` does not wait for a `background` timer."""
+
+    async def sleep(self, seconds: float, background: bool = False) -> None:
+        """Wait so many seconds."""
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task[Any]:
+        """Start a task."""
+
+
+class Network(Protocol):
+    """Requests from one broker to another."""
+
+    async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
+        """Deliver a request and return the answer, with the `seq` of its record.
+
+        Raises ConnectionError if the target is not there or goes away before it answers.
+        """
