@@ -28,7 +28,7 @@ AREAS = {
     """,
     "Records": """
         truncates_by_epoch joins_from_epoch_start refetches_after_missed_epoch refetches_at_each_epoch
-        passes_on_high_watermark
+        checks_fetched_epoch passes_on_high_watermark
     """,
     "Reassignment": """
         wishes_begin_when_created drops_wishes_together incremental_reassignment caches_bumped_epoch

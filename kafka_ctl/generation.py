@@ -132,6 +132,8 @@ class Generation:
         doc="a follower begins to fetch anew at every leader epoch; before, not where the leader stays")
     closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
         doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
+    checks_fetched_epoch: bool = _field("KIP-320", False, False, True,
+        doc="a leader answers only followers that know its leader epoch; before, also those that missed it")
     passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
         doc="a leader tells its followers of a higher high watermark at once; before, when their fetch has waited")
     wishes_begin_when_created: bool = _field("KAFKA-6146", False, True, True,

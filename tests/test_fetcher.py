@@ -195,6 +195,26 @@ def test_the_next_epoch_of_one_leader(generation: str) -> None:
         assert {log.broker: log.high_watermark for log in lab.log("orders", 0)}[1] == 2
 
 
+@pytest.mark.parametrize(("generation", "isr"), [("0.10", (1, 2, 3)), ("2.0", (1, 2, 3)), ("2.4", (1, 2))])
+def test_a_follower_that_missed_a_leader_epoch(generation: str, isr: tuple[int, ...]) -> None:
+    """It fetches on with the epoch it knows, and is answered and counted in until fetches carry an epoch."""
+    with Lab(brokers=3, generation=generation, seed=18883, config=CALM) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.settle()
+        lab.produce("orders", 0)
+        lab.settle()
+        lab.disconnect(3, "zookeeper")
+        lab.settle()
+        lab.produce("orders", 0)
+        lab.settle()
+        assert (lab.partition("orders", 0).isr, lab.partition("orders", 0).leader_epoch) == (isr, 1)
+        assert {log.broker: log.end for log in lab.log("orders", 0)}[3] == (2 if 3 in isr else 1)
+        lab.heal()
+        lab.settle()
+        assert lab.partition("orders", 0).isr == (1, 2, 3)
+        assert {log.end for log in lab.log("orders", 0)} == {2}
+
+
 def test_a_stopped_copy_is_not_fetched_again_by_0_10_until_the_leader_is_another_one() -> None:
     """StopReplica without deletion removes the fetcher; `makeFollower` is false for the same leader."""
     with Lab(brokers=3, generation="0.10", seed=1, config=CALM) as lab:

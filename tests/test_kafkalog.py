@@ -346,3 +346,15 @@ def test_a_broker_caches_what_its_own_request_said(generation: str) -> None:
     assert len(cached) > 20
     assert {"3" in replicas.split(", ") for replicas, _ in cached} == {True, False}
     assert [(r, o) for r, o in cached if ("3" in r.split(", ")) != ("3" in o.split(", "))] == []
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_broker_that_does_not_know_its_id_yet_writes_nothing(generation: str) -> None:
+    with Lab(brokers=[None, 1], generation=generation, seed=1) as lab:
+        lab.create_topic("orders", assignment={0: [1001, 1]})
+        lab.settle()
+        assert "broker-new" in {r.actor for r in lab.trace}
+        for name in NAMES:
+            apart = [kafka_log(lab.trace, name, generation, broker) for broker in (1, 1001)]
+            assert all(apart)
+            assert sorted(lab.trace.kafka_log(name).splitlines()) == sorted("".join(apart).splitlines())

@@ -102,14 +102,18 @@ class ReplicaLogs:
 
     # As leader
 
-    def leads(self, tp: TopicPartition, leader_epoch: int | None = None) -> bool:
-        """Whether we lead the partition, in this epoch if one is given."""
+    def leads(self, tp: TopicPartition) -> bool:
+        """Whether we lead the partition."""
         hosted = self.broker.replicas.hosted.get(tp)
-        return (
-            hosted is not None
-            and hosted.state.leader == self.broker.id
-            and leader_epoch in (None, hosted.state.leader_epoch)
-        )
+        return hosted is not None and hosted.state.leader == self.broker.id
+
+    def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """Whether we answer a follower that knows this leader epoch.
+
+        Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch
+        """
+        checks = self.broker.world.generation.checks_fetched_epoch
+        return self.leads(tp) and (not checks or self.broker.replicas.hosted[tp].state.leader_epoch == leader_epoch)
 
     def lead(self, tp: TopicPartition) -> None:
         """We lead it in a new epoch, perhaps for the first time."""
@@ -245,7 +249,7 @@ class ReplicaLogs:
             await self.copy(tp, state)
             after = 0.0 if at_once else FETCH_WAIT
             theirs, own = leader.logs.logs.get(tp), self._log(tp)
-            led = self.broker.listening and self._is_led_by(leader, tp)
+            led = self.broker.listening and self._answered_by(leader, tp)
             news = led and theirs is not None and theirs.high_watermark != own.high_watermark
         self._fetchers.pop(tp, None)
 
@@ -268,7 +272,7 @@ class ReplicaLogs:
         while broker.listening:
             await broker.clock.sleep(broker.costs.request + broker.replication.slow)
             answers = broker.network.silence(leader.id, broker.id) == math.inf
-            if not answers or not self._is_led_by(leader, tp):
+            if not answers or not self._answered_by(leader, tp):
                 await self._rest(tp, FETCH_BACKOFF, background=True)
             elif tp in self._unchecked:
                 end = log.common_end(leader.logs._log(tp))
@@ -285,9 +289,9 @@ class ReplicaLogs:
                     if not answer.entries and log.end == leader.logs._log(tp).end:
                         return
 
-    def _is_led_by(self, leader: Broker, tp: TopicPartition) -> bool:
-        """Whether this broker leads in the epoch in which we follow."""
-        return leader.logs.leads(tp, self.broker.replicas.hosted[tp].state.leader_epoch)
+    def _answered_by(self, leader: Broker, tp: TopicPartition) -> bool:
+        """Whether this broker answers what we fetch."""
+        return leader.logs.answers(tp, self.broker.replicas.hosted[tp].state.leader_epoch)
 
     def _take(self, tp: TopicPartition, log: Log, answer: Fetched) -> None:
         if answer.entries:

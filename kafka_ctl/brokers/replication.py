@@ -70,9 +70,15 @@ class Replication:
     # As follower
 
     def lead(self, tp: TopicPartition) -> None:
-        """A leader fetches from nobody."""
+        """A leader fetches from nobody; who never stopped fetching from it goes on, also outside of the ISR."""
         self.forget(tp)
         self.broker.logs.lead(tp)
+        if not self.broker.world.generation.checks_fetched_epoch:
+            hosted, network = self.broker.replicas.hosted[tp], self.broker.network
+            for follower in hosted.replicas:
+                outside = follower not in hosted.state.isr and follower in network.brokers
+                if outside and network.silence(follower, self.broker.id) == math.inf:
+                    network.brokers[follower].replication.fetch_on(tp)
 
     def fetcher_of(self, before: LeaderAndIsr | None, state: LeaderAndIsr) -> str:
         """What becomes of the fetcher where we are made follower: KEPT where little has changed, else it is STARTED,
@@ -209,20 +215,26 @@ class Replication:
             leader = network.brokers.get(hosted.state.leader) if hosted else None
             if hosted is None or leader is None or network.silence(leader.id, me) != math.inf:
                 continue
-            if self.broker.paused_since == math.inf and leader.logs.leads(tp, hosted.state.leader_epoch):
+            if self.broker.paused_since == math.inf and leader.logs.answers(tp, hosted.state.leader_epoch):
                 return True
         return False
 
     def fetch_again(self) -> None:
         """After a silence: catch up wherever the leader has taken us out of the ISR meanwhile."""
-        for tp, hosted in self.broker.replicas.hosted.items():
-            leader = self.broker.network.brokers.get(hosted.state.leader)
-            if (
-                self.is_in_step(tp)
-                and leader not in (None, self.broker)
-                and not leader.replication.counts_in(tp, self.broker.id)
-            ):
-                self._catch_up(tp, hosted.state)
+        for tp in self.broker.replicas.hosted:
+            self.fetch_on(tp)
+
+    def fetch_on(self, tp: TopicPartition) -> None:
+        """Catch up if we follow this partition and its leader has taken us out of the ISR meanwhile."""
+        hosted = self.broker.replicas.hosted.get(tp)
+        leader = self.broker.network.brokers.get(hosted.state.leader) if hosted else None
+        if (
+            hosted is not None
+            and leader not in (None, self.broker)
+            and self.is_in_step(tp)
+            and not leader.replication.counts_in(tp, self.broker.id)
+        ):
+            self._catch_up(tp, hosted.state)
 
     # As leader
 
@@ -231,7 +243,7 @@ class Replication:
         hosted = self.broker.replicas.hosted.get(tp)
         if (
             hosted is None
-            or not self.broker.logs.leads(tp, leader_epoch)
+            or not self.broker.logs.answers(tp, leader_epoch)
             or not self.broker.logs.may_join(tp, follower)
         ):
             return False

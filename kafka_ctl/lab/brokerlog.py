@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
+from kafka_ctl.lab.controllerstate import id_of
 from kafka_ctl.trace.record import Record
 
 STALE = {
@@ -32,7 +33,7 @@ class Sent(NamedTuple):
     def told(self) -> dict[str, Any]:
         """Who sent it: words of every line about it."""
         return {
-            "controller": int(self.record.actor.rpartition("-")[2]),
+            "controller": id_of(self.record),
             "epoch": self.record.controller_epoch,
             "correlation_id": self.words["correlation_id"],
         }
@@ -57,15 +58,15 @@ class BrokerLines:
 
     def __init__(self, write: Write) -> None:
         self.write = write
-        self.roles: dict[int, dict[object, tuple[int, int]]] = {}
-        """By broker and partition: the leader and leader epoch it obeys."""
+        self.leaders: dict[int, dict[object, int | None]] = {}
+        """By broker and partition: the leader it obeys."""
         self.answers: dict[int, list[Record]] = {}
         """By request: what its receiver did with each partition."""
 
     def read(self, r: Record, sent: Sent | None) -> None:
         """A record of a broker, and the request it obeys (None if it obeys none, or none that is known)."""
         if r.action == "start":
-            self.roles.pop(r.broker or 0, None)
+            self.leaders.pop(r.broker or 0, None)
         if sent is None:
             return
         match r.action:
@@ -88,10 +89,8 @@ class BrokerLines:
             self.write(r, "stop_absent", delete=delete)
             if delete:
                 self.write(r, "stop_absent_delete", delete=delete)
-        else:
-            roles = self.roles.get(r.broker or 0, {})
-            if delete:
-                roles.pop((r.topic, r.partition), None)
+        elif delete:
+            self.leaders.get(r.broker or 0, {}).pop((r.topic, r.partition), None)
         self.write(r, "stop_handled", delete=delete)
 
     def _stale(self, r: Record, sent: Sent) -> None:
@@ -128,11 +127,11 @@ class BrokerLines:
         for what in ("not_higher", "not_higher_same" if current == r.leader_epoch else "not_higher_smaller"):
             self.write(r, what, **sent.told(), current=current)
 
-    def _obey(self, r: Record) -> tuple[int, int]:
+    def _obey(self, r: Record) -> int | None:
         """Remember whom the broker obeys from now on; returns whom it obeyed before."""
-        roles = self.roles.setdefault(r.broker or 0, {})
-        before = roles.get((r.topic, r.partition), (-1, -1))
-        roles[r.topic, r.partition] = (-1 if r.leader is None else r.leader, r.leader_epoch or 0)
+        leaders = self.leaders.setdefault(r.broker or 0, {})
+        before = leaders.get((r.topic, r.partition))
+        leaders[r.topic, r.partition] = r.leader
         return before
 
     def _lead(self, partitions: list[Record], sent: Sent) -> None:
@@ -140,8 +139,7 @@ class BrokerLines:
         for r in partitions:
             self.write(r, "lead_handling", **told)
         for r in partitions:
-            leader, _ = self._obey(r)
-            self.write(r, "lead_skipped" if leader == r.broker else "lead_stopped", **told)
+            self.write(r, "lead_skipped" if self._obey(r) == r.broker else "lead_stopped", **told)
         for r in partitions:
             self.write(r, "lead_completed", **told)
 

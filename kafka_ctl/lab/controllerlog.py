@@ -36,7 +36,7 @@ class ControllerLines:
         """How to write, and the partition states put into batches, by sender, request, receiver and cause."""
         self.whole: bool | None = None
         """Whether the trace begins at its beginning; None before the first record."""
-        self.known: dict[int, Known] = {}
+        self.known: dict[int | None, Known] = {}
         self.deletions: dict[str, None] = {}
         """The topics under `/admin/delete_topics`."""
         self.wished: tuple[str, ...] = ()
@@ -59,8 +59,8 @@ class ControllerLines:
         self._call(f"_{r.kind}", r)
 
     def of(self, r: Record) -> Known:
-        """What the controller of this record's broker knows; nothing if it is none's, or of one without an id yet."""
-        broker = digits(r.actor.rpartition("-")[2])
+        """What the controller of this record's broker knows; nothing if that has no id."""
+        broker = id_of(r)
         return Known() if broker is None else self.known.setdefault(broker, Known())
 
     def _call(self, name: str, r: Record) -> None:
@@ -358,8 +358,7 @@ class ControllerLines:
         self._vanished(r)
 
     def _done_isr_change_notification(self, r: Record) -> None:
-        itself = int(r.actor.rpartition("-")[2])  # is always told too
-        told = self.states.get((r.actor, "UpdateMetadata", itself, r.cause), [])
+        told = self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause), [])  # it is always told too
         if told:
             brokers = state_words(told[0])["brokers"]
             self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in told])

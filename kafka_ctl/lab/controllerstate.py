@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.fields import digits
 
 TP = tuple[str | None, int | None]
 """A partition in a record."""
@@ -64,9 +65,9 @@ class Known:
         self.leadership.pop(tp, None)
 
 
-def id_of(r: Record) -> int:
-    """The broker of a record's actor."""
-    return int(r.actor.rpartition("-")[2])
+def id_of(r: Record) -> int | None:
+    """The broker of a record's actor; None if it is none's, or of one that does not know its id yet."""
+    return digits(r.actor.rpartition("-")[2])
 
 
 def words_of(r: Record) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from typing import Any
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.lab.brokerlog import BrokerLines, Sent, state_words
 from kafka_ctl.lab.controllerlog import ControllerLines
+from kafka_ctl.lab.controllerstate import id_of
 from kafka_ctl.lab.listenerlog import ListenerLines
 from kafka_ctl.lab.logbook import Book, book
 from kafka_ctl.partition import NEW, ONLINE, PARTITION
@@ -127,8 +128,8 @@ class _Writer:
 
     def write(self, r: Record, what: str, **words: Any) -> None:
         """Write the lines for `what`, by the record's actor; the record's columns are words too."""
-        number = int(r.actor.rpartition("-")[2])
-        if self.broker not in (None, number):
+        number = id_of(r)
+        if number is None or self.broker not in (None, number):
             return
         known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | words
         if what == "follow_started":
@@ -166,21 +167,20 @@ class _Writer:
         words = json.loads(r.detail or "{}")
         done = r.action == "reassignment_progress" and not words["missing"]
         if r.action == "not_sending":
-            name = str(words["request"])
             words["request"] = self._unsent(r, words)
-            batched = self.states.get((r.actor, name, words["broker"], r.cause), [])
-            del batched[len(batched) - len(words.get("partitions", ())) :]
         if r.action == "reassignment_removed":
             words = {"targets": dict.fromkeys(words["partitions"], ())} | words
         self.write(r, "reassignment_progress_done" if done else r.action, **words)
 
     def _unsent(self, r: Record, words: dict[str, Any]) -> str:
-        """A request to a broker without channel as Kafka prints it; its states are the last that were batched."""
+        """A request to a broker without channel as Kafka prints it; its states are the last that were batched, and
+        leave the batch."""
+        batched = self.states.get((r.actor, words["request"], words["broker"], r.cause), [])
+        first = len(batched) - len(words.get("partitions", ()))
+        states, batched[first:] = batched[first:], []
         text = self.book.values.get(f"unsent_{words['request']}")
         if text is None:
             return str(words["request"])
-        batched = self.states.get((r.actor, words["request"], words["broker"], r.cause), [])
-        states = batched[len(batched) - len(words.get("partitions", ())) :]
         known = words | {"id": r.broker, "epoch": r.controller_epoch}
         printed = [self.book.say("{tp}={told}", _columns(s) | state_words(s)) for s in states]
         leaders = [
@@ -211,7 +211,7 @@ class _Writer:
 
     def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:
         """The exception below an ERROR line, without the stack."""
-        if self.name != "state-change" or not self.lines or self.broker not in (None, int(r.actor.rpartition("-")[2])):
+        if self.name != "state-change" or not self.lines or self.broker not in (None, id_of(r)):
             return
         kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
         kind = kinds.get(r.error or "", "zookeeper_failed")

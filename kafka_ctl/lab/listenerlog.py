@@ -32,9 +32,9 @@ class ListenerLines(ControllerLines):
         """By state znode: the event in which a controller wrote it last."""
         self.removing: set[object] = set()
         """The replicas whose removal from an ISR has been written about, and not yet how it ended."""
-        self.deletes: dict[int, bool] = {}
+        self.deletes: dict[int | None, bool] = {}
         """By controller: whether it deletes topics."""
-        self.looked: set[int] = set()
+        self.looked: set[int | None] = set()
         """The controllers whose deletion thread has looked at the topics and has not said that it waits."""
 
     # ZooKeeper

@@ -20,14 +20,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tests/conformance/fidelity.py: -->\n", "<!-- end -->\n"
 RECORDED = ("0.10", "2.0", "2.4")
 
-EPOCH_UNKNOWN = (
-    "a broker cut off from ZooKeeper goes on fetching with the leader epoch it knows, and enters the ISR again; "
-    "the kit's leaders answer only followers that know theirs, as Kafka's do since 2.1 (KIP-320)"
-)
-KNOWN_DIFFERENT: dict[tuple[str, str], str] = {
-    ("0.10", "cut_from_zookeeper"): EPOCH_UNKNOWN,
-    ("2.0", "cut_from_zookeeper"): EPOCH_UNKNOWN,
-}
+KNOWN_DIFFERENT: dict[tuple[str, str], str] = {}
 """By (generation, story): what the kit does not do yet as Kafka does. A test fails when one becomes exact."""
 
 NOT_RECORDED: frozenset[tuple[str, str]] = frozenset(
