@@ -17,6 +17,7 @@ from kafka_ctl.brokers.requests import (
     UpdateMetadataRequest,
 )
 from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 
 STALE, UNKNOWN = "STALE_CONTROLLER_EPOCH", "UNKNOWN_TOPIC_OR_PARTITION"
@@ -329,3 +330,29 @@ def test_a_request_under_way_is_lost_when_its_receiver_dies(lab: Lab) -> None:
     assert [(r.actor, r.kind, r.broker) for r in lost] == [(f"controller-{controller.id}", "response", victim)]
     lab.settle()
     assert victim not in lab.partition("orders", 0).isr
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize("later", [0.002, 0.004])
+def test_who_is_told_to_lead_waits_for_an_isr_on_its_way(generation: str, later: float) -> None:
+    """The answer to an expansion is lost; a second follower waits to join, and meanwhile a reassignment removes it.
+
+    Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock: first that write ends; then the second follower's fails,
+    for the znode has changed, or is not tried, for it is no replica any more.
+    """
+    with Lab(brokers=4, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:
+        assert lab.controller is not None
+        leader, late, new = (id for id in (1, 2, 3, 4) if id != lab.controller.id)
+        lab.create_topic("orders", assignment={0: [leader, late]})
+        lab.settle()
+        lab.lag(late, "orders", 0)
+        lab.settle()
+        lab.reassign({ORDERS: [leader, new]})
+        lab.run_for(later)
+        lab.catch_up(late)
+        lab.lose(leader, "zookeeper", applied=True)
+        lab.settle()
+        seen = [r for r in lab.trace if r.broker == leader and r.action in ("expand-isr", "become-leader")]
+        assert (seen[-1].action, seen[-1].isr) == ("become-leader", (leader, new))
+        assert [r.error for r in seen if r.action == "expand-isr"] in (["BADVERSION"], ["BADVERSION"] * 2)
+        assert lab.partition("orders", 0).isr == (leader, new) and not lab.violations

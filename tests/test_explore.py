@@ -18,7 +18,7 @@ from kafka_ctl.explore.minimise import Minimiser
 from kafka_ctl.explore.play import CRASH, RESTLESS, Broken, play
 from kafka_ctl.explore.report import story_text, summary, write_story
 from kafka_ctl.explore.search import Findings, Task, run, search, shortest
-from kafka_ctl.explore.walk import MENU, Draw, Walk, walk
+from kafka_ctl.explore.walk import MENU, Draw, Walk, menu, walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.lab.faults import Faults
@@ -58,11 +58,34 @@ def test_a_walk_is_a_story() -> None:
 def test_every_fault_can_be_drawn() -> None:
     from random import Random
 
-    drawn = {maker(Draw(Random(seed), 3)).name for _, maker in MENU for seed in range(3)}
+    drawn = {maker(Draw(Random(seed), 3, "2.4")).name for _, maker in menu("2.4") for seed in range(3)}
     faults = {name for name in vars(Faults) if getattr(getattr(Faults, name), "is_command", False)}
     assert drawn <= set(COMMANDS)
     assert faults - {"write_znode", "delete_znode"} <= drawn
     assert {*TOOLS, "at_once", "produce"} - {"write_znode", "delete_znode"} <= drawn
+
+
+def test_the_controller_is_asked_for_leaders_where_it_answers() -> None:
+    """KIP-460 came with 2.4: alone, and beside other tools. Walks of older generations draw nothing that is refused."""
+    drawn = {g: str([walk(g, seed).commands for seed in range(60)]) for g in GENERATIONS}
+    assert {g: "elect_leaders" in text for g, text in drawn.items()} == {"0.10": False, "2.0": False, "2.4": True}
+    assert menu("0.10") == menu("2.0") == MENU
+    together = [line for seed in range(60) for line in walk("2.4", seed).commands if line.name == "at_once"]
+    assert any("elect_leaders" in str(line) for line in together)
+
+
+def test_leaders_are_asked_for_beside_other_tools() -> None:
+    """An unclean election and a reassignment of one partition at the same moment: both are answered."""
+    with Lab(brokers=3, generation="2.4", seed=1) as lab:
+        lab.create_topic("a", assignment={0: [1, 2]})
+        lab.settle()
+        answers = lab.at_once(
+            ["elect_leaders unclean '[\"a-0\"]'", "reassign '{\"a-0\":[3]}'", "elect_leaders preferred"]
+        )
+        assert answers == [None, None, None]
+        lab.settle()
+        asked = [r for r in lab.trace if r.actor == "admin" and r.action == "elect_leaders"]
+        assert len(asked) == 2 and lab.partition("a", 0).leader == 3 and not lab.violations
 
 
 def test_a_walk_leaves_out_what_cannot_be_done() -> None:

@@ -16,6 +16,7 @@ from kafka_ctl.museum import EXHIBITS
 DELETING = """'{"delete.topic.enable":true}'"""
 OUTLIVED, CREATED = "KafkaController.TopicDeletion", "PartitionStateMachine.initializeLeaderAndIsrForPartitions"
 MISSED, DISK = "MetadataCache.scala, updateCache", "ReplicaStateMachine.doHandleStateChanges"
+TWICE = "KafkaController.PartitionReassignment"
 PREFERRED = "PartitionStateMachine.electLeaderForPartition"
 
 STORIES = {
@@ -77,6 +78,15 @@ disconnect zookeeper 1\nsettle\nreassign '{"a-0":[2]}'\nshutdown 3\nheal\nsettle
 create_topic a replication_factor=1 partitions=2\nfail_log_dir 1\nfail_log_dir 2\nstart 2\nreassign '{"a-1":[2,1]}'
 settle\nstart 1\nshutdown 2\nsettle\nelect_preferred\nat_once '["elect_preferred","delete_topic c"]'\nstart 2
 settle""", {("I14", PREFERRED)}),
+    "a reassignment waits for who was told to follow a dead preferred leader": ("0.10 brokers=[1,2] seed=0", """
+create_topic b partitions=3 replication_factor=1\nsettle\nkill 2\nsettle
+at_once '["create_topic b partitions=2 replication_factor=2","elect_preferred","create_topic b"]'
+reassign '{"b-2":[1]}'\nstart 2\nsettle""", {("I14", PREFERRED), ("I19", PREFERRED)}),
+    "the same of a partition that has another replica": (
+        """0.10 brokers=[1,2] seed=0 config='{"unclean.leader.election.enable":false}'""", """
+create_topic b partitions=3 replication_factor=2\ndisconnect 1 zookeeper\nsettle\nkill 2\nheal\nsettle
+at_once '["create_topic b partitions=2 replication_factor=2","elect_preferred","create_topic b"]'
+reassign '{"b-2":[1]}'\nstart 2\nsettle""", {("I14", PREFERRED), ("I19", PREFERRED)}),
     "checks that are made up for are no two checks of the balance": (
         """0.10 brokers=[1,2,3] seed=0 config='{"unclean.leader.election.enable":false}'""", """
 create_topic b partitions=1 replication_factor=1\nsettle\nexpire_session 2\nrun_for 0.0007\nstop_zookeeper\nsettle\nheal
@@ -95,6 +105,20 @@ delete_controller\nsettle""", {("I16", "KAFKA-6082")}),
     "a disk refuses what the controller's cache says later": ("2.0 brokers=[1,2,3] seed=5150286", """
 kill 1\nfail_log_dir 3\nsettle\ncreate_topic c partitions=1 replication_factor=1\nshutdown 2\nreassign '{"c-0":[3]}'
 settle""", {("I14", "KAFKA-3143")}),
+    "a disk refuses a replica, and takes it as new when a leader has been elected without it": (
+        """2.0 brokers=[1,2,3] seed=2 config='{"unclean.leader.election.enable":true}'""", """
+create_topic c replication_factor=1 partitions=1\nkill 1\nfail_log_dir 2\nsettle
+at_once '["elect_preferred","reassign '"'"'{\\"c-0\\":[3,1,2]}'"'"'"]'\nsettle""", {("I14", "KAFKA-10314")}),
+    "the same where the controller adds replicas one by one": (
+        """2.4 brokers=[1,2,3] seed=2 config='{"unclean.leader.election.enable":true}'""", """
+create_topic c partitions=3 replication_factor=1\nshutdown 1\nfail_log_dir 3\nsettle\nreassign '{"c-0":[3,2,1]}'
+settle""", {("I14", "KAFKA-10314")}),
+    "a new controller finds a request and is told of it as well": ("2.0 brokers=[1,2,3] seed=1", """
+kill 1\ncreate_topic a partitions=1 replication_factor=1\nstep 28\nreassign '{"a-0":[1,2]}'\nstart 1\nsettle""",
+        {("I14", TWICE), ("I18", "KAFKA-9212")}),
+    "a request comes while a new controller looks again for one": ("2.0 brokers=[1,2,3] seed=0", """
+shutdown 2\nexpire_session 3\nrun_for 0.0023\ncreate_topic a partitions=1 replication_factor=1
+reassign '{"a-0":[2,3,1]}'\nstart 2\nsettle""", {("I14", TWICE)}),
 }  # fmt: skip
 """What walks have found, and what explains it."""
 

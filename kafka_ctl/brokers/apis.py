@@ -66,6 +66,7 @@ async def _obey(broker: Broker, request: ControlRequest) -> Response:
         case LeaderAndIsrRequest():
             await broker.replication.idle_fetchers_ended()
             await broker.replicas.read_configs(request)
+            await broker.replication.isr_written(request.partitions)
             response = broker.replicas.leader_and_isr(request)
             broker.replication.end_idle_fetchers(at_once=True)
             return response
@@ -73,6 +74,7 @@ async def _obey(broker: Broker, request: ControlRequest) -> Response:
             return broker.replicas.update_metadata(request)
         case StopReplicaRequest():
             await broker.replication.idle_fetchers_ended()
+            await broker.replication.isr_written(request.partitions)
             response = broker.replicas.stop_replica(request)
             broker.replication.end_idle_fetchers(broker.world.generation.closes_idle_fetchers)
             return response

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.fetcher import FETCH_WAIT, KEPT, SKIPPED, STARTED, Fetcher
@@ -319,7 +320,7 @@ class Replication:
         old = hosted.state
         isr = tuple(r for r in old.isr if r not in remove)
         isr = isr if add is None or add in isr else (*isr, add)
-        if isr == old.isr or not isr:
+        if isr == old.isr or not isr or (add is not None and add not in hosted.replicas):
             return
         new = old._replace(isr=isr)
         version, error = await self._write(tp, new)
@@ -338,6 +339,16 @@ class Replication:
         if error is None and current is hosted and hosted.state is old:
             hosted.state = new._replace(zk_version=version)
             self._announce(tp)
+
+    async def isr_written(self, partitions: Iterable[TopicPartition]) -> None:
+        """Wait until no new ISR of these is on its way to ZooKeeper: who writes one holds the lock of the partition.
+
+        Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock, in makeLeader, makeFollower and delete
+        """
+        for tp in partitions:
+            if self.is_writing(tp):
+                async with self._writing[tp]:
+                    pass
 
     def is_writing(self, tp: TopicPartition) -> bool:
         """Whether a new ISR is on its way to ZooKeeper: until it is there, neither the old nor the new one counts."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
 
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab.story import Command
 
 TOPICS = ("a", "b", "c")
@@ -34,10 +35,10 @@ class Walk(NamedTuple):
 
 
 class Draw:
-    """Draws the parts of a command for a cluster of so many brokers."""
+    """Draws the parts of a command for a cluster of so many brokers of a generation."""
 
-    def __init__(self, rng: Random, brokers: int) -> None:
-        self.rng, self.brokers = rng, brokers
+    def __init__(self, rng: Random, brokers: int, generation: str) -> None:
+        self.rng, self.brokers, self.generation = rng, brokers, generation
 
     def broker(self) -> int:
         return self.rng.randint(1, self.brokers)
@@ -57,6 +58,10 @@ class Draw:
         one, other = self.rng.sample(ends, 2)
         return one, other
 
+    def tool(self) -> Command:
+        """What one administrator does."""
+        return self.rng.choice([maker for _, maker in tools(self.generation)])(self)
+
     def seconds(self, most: float) -> float:
         """A time, short ones as likely as long ones."""
         return round(most ** self.rng.uniform(-2.5, 1), 4)
@@ -70,7 +75,7 @@ def _command(name: str, *args: Any, **kwargs: Any) -> Command:
 
 
 Maker = Callable[[Draw], Command]
-MENU: tuple[tuple[float, Maker], ...] = (
+TOOLS: tuple[tuple[float, Maker], ...] = (
     (6, lambda d: _command(
         "create_topic", d.topic(), partitions=d.rng.randint(1, PARTITIONS),
         replication_factor=d.rng.randint(1, d.brokers))),
@@ -79,6 +84,16 @@ MENU: tuple[tuple[float, Maker], ...] = (
     (4, lambda d: _command("reassign", {d.partition(): d.replicas()}, through="zookeeper" if d.maybe(0.3) else None)),
     (1, lambda d: _command("cancel_reassignment")),
     (3, lambda d: _command("elect_preferred")),
+)  # fmt: skip
+"""What administrators do, and how often; they may do it at the same time."""
+ELECT_LEADERS: tuple[tuple[float, Maker]] = (
+    (2, lambda d: _command(
+        "elect_leaders", d.rng.choice(("preferred", "unclean")),
+        partitions=[d.partition()] if d.maybe(0.5) else None)),
+)  # fmt: skip
+"""What they do only where the controller answers it (KIP-460)."""
+MENU: tuple[tuple[float, Maker], ...] = (
+    *TOOLS,
     (6, lambda d: _command("kill", d.broker())),
     (14, lambda d: _command("start", d.broker())),
     (4, lambda d: _command("bounce", d.broker())),
@@ -99,12 +114,19 @@ MENU: tuple[tuple[float, Maker], ...] = (
     (1, lambda d: _command("stop_zookeeper")),
     (1, lambda d: _command("start_zookeeper")),
     (2, lambda d: _command("delete_controller")),
+    (4, lambda d: _command("at_once", [str(d.tool()) for _ in range(d.rng.randint(2, 3))])),
 )  # fmt: skip
-"""What can be drawn, and how often."""
-TOOLS = tuple(maker for _, maker in MENU[:6])
-"""What administrators do; they may do it at the same time."""
-MENU += ((4, lambda d: _command("at_once", [str(d.rng.choice(TOOLS)(d)) for _ in range(d.rng.randint(2, 3))])),)
-WEIGHTS = tuple(weight for weight, _ in MENU)
+"""What can be drawn in every generation, and how often."""
+
+
+def tools(generation: str) -> tuple[tuple[float, Maker], ...]:
+    """What administrators of a generation do, and how often."""
+    return TOOLS + ELECT_LEADERS * Generation(generation).elects_on_request
+
+
+def menu(generation: str) -> tuple[tuple[float, Maker], ...]:
+    """What can be drawn in a generation, and how often."""
+    return MENU + ELECT_LEADERS * Generation(generation).elects_on_request
 
 
 def _at_a_return(draw: Draw) -> list[Command]:
@@ -158,7 +180,7 @@ def _pass_time(draw: Draw) -> list[Command]:
 def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     """The walk of a seed: up to `length` commands and faults, then everything is healed and comes to rest."""
     rng = Random(f"{generation} {seed}")
-    draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)))
+    draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), generation)
     config: dict[str, Any] = {}
     if draw.maybe(0.15):
         config["unclean.leader.election.enable"] = True
@@ -170,9 +192,10 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     given: dict[str, Any] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
     opening = Command("lab", (), given | ({"config": config} if config else {}))
     commands: list[Command] = []
-    for _, maker in rng.choices(MENU, WEIGHTS, k=length):
+    drawn = menu(generation)
+    for _, maker in rng.choices(drawn, [weight for weight, _ in drawn], k=length):
         commands += [maker(draw), *_pass_time(draw)]
-    other = Draw(Random(f"{generation} {seed} moment"), draw.brokers)
+    other = Draw(Random(f"{generation} {seed} moment"), draw.brokers, generation)
     if other.maybe(FOCUSED):
         place = other.rng.randrange(len(commands) + 1)
         commands[place:place] = _focused(other)

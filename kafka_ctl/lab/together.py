@@ -8,8 +8,8 @@ from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.commands import ADMIN, Commands, Work, command
 
 TOOLS = (
-    "create_topic", "add_partitions", "delete_topic", "elect_preferred", "reassign", "cancel_reassignment",
-    "write_znode", "delete_znode", "delete_controller",
+    "create_topic", "add_partitions", "delete_topic", "elect_preferred", "elect_leaders", "reassign",
+    "cancel_reassignment", "write_znode", "delete_znode", "delete_controller",
 )  # fmt: skip
 """What administrators do with tools of their own."""
 

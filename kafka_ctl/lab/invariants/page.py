@@ -72,9 +72,7 @@ def _mechanism(mechanism: type[Mechanism]) -> str:
             f"### {mechanism.ticket}\n\n{' '.join(happens.split())} {' '.join(more.split())}".rstrip() + "\n\n",
             f"- Possible {_where(mechanism)}\n",
             f"- Breaks {', '.join(mechanism.breaks)}\n",
-            f"- Source: Kafka{' '.join(source.split())}\n"
-            if False
-            else f"- Source: Kafka {' '.join(source.split())}\n",
+            f"- Source: Kafka {' '.join(source.split())}\n",
         ]
     )
 

@@ -206,7 +206,7 @@ class DeathMissed(Mechanism):
 class PreferredIsDead(Mechanism):
     """A preferred election marks a partition online whose dead leader is its preferred replica; nobody elects again.
 
-    Who was told to follow the dead leader, and did not, is not told again when that returns.
+    Who was told to follow the dead leader, and did not, is not told again when that returns, and a reassignment waits.
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala, PreferredReplicaPartitionLeaderSelector, whose
     LeaderElectionNotNeededException is swallowed by PartitionStateMachine.electLeaderForPartition
     """
@@ -216,20 +216,25 @@ class PreferredIsDead(Mechanism):
     field = "single_threaded"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.partition is None or about.aspect == "move":
+        tp = about.partition
+        state = self.facts.states.get(tp) if tp else None
+        if tp is None or state is None or not self._marked(tp, state, self.past.term(self.facts.acting)):
             return False
-        state, term = self.facts.states.get(about.partition), self.past.term(self.facts.acting)
-        if state is None or not self._marked(about.partition, state, term):
-            return False
-        return invariant != "I14" or self.past.ignored_leader(about.partition, about.broker or 0, state)
+        if invariant == "I14":
+            return self.past.ignored_leader(tp, about.broker or 0, state)
+        return about.aspect != "move" or any(self.past.ignored_leader(tp, id, state) for id in about.brokers)
 
     def _marked(self, tp: TopicPartition, state: LeaderAndIsr, term: int) -> bool:
-        """Whether the partition came online without an election, in the leader epoch it still has."""
-        epoch, marked = state.leader_epoch, (str(OFFLINE), str(ONLINE))
-        moves = (move for move in self.past.of("partition", "elect", tp, term) if move.actor == self.facts.acting)
+        """Whether the partition came online without an election, and there has been none since."""
+        marked = (self.facts.acting, str(OFFLINE), str(ONLINE))
+        moves = self.past.of("partition", "elect", tp, term)
+        last = next((m for m in moves if (m.actor, m.source, m.target) == marked), None)
+        if last is None or last.leader != state.leader:
+            return False
+        raised = self.past.said("leader_epoch_updated", last.seq, self.facts.acting)
+        epochs = [last.leader_epoch, *(words["leader_epoch"] for _, words in raised if words["partition"] == str(tp))]
         held = (e for kind in ("offline", "preferred", "reassign") for e in self.past.of("election", kind, tp, term))
-        elected = any(e.leader_epoch == epoch for e in held)
-        return not elected and any((m.source, m.target) == marked and m.leader_epoch == epoch for m in moves)
+        return state.leader_epoch in epochs and not any(e.leader_epoch in epochs for e in held)
 
 
 MECHANISMS = (

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab.invariants.base import Mechanism, Subject
 from kafka_ctl.lab.invariants.facts import TOPIC
-from kafka_ctl.replica import NON_EXISTENT, ONLINE
+from kafka_ctl.lab.invariants.past import START
+from kafka_ctl.replica import NEW, NON_EXISTENT, ONLINE
 from kafka_ctl.trace.record import Record
 
 DELETION, MOVE = "deletion", "move"
@@ -115,6 +117,45 @@ class MoveFailedHalfWay(Mechanism):
         return [r for r in refused if r.source == str(NON_EXISTENT)]
 
 
+class MoveBegunTwice(Mechanism):
+    """A reassignment was begun, and its request looked at once more: it counts as done, and new replicas stay New.
+
+    The assignment is the one asked for from the first step on. A broker that was down then is told nothing when it
+    starts, for a replica that moves from New to Online is sent nothing.
+    Kafka 2.0.1: controller/KafkaController.scala, PartitionReassignment, maybeTriggerPartitionReassignment,
+    removePartitionsFromReassignedPartitions (which queues the event again)
+    """
+
+    ticket = "KafkaController.PartitionReassignment"
+    breaks = ("I14",)
+    field = "incremental_reassignment"
+
+    @classmethod
+    def possible(cls, generation: Generation) -> bool:
+        """0.10 leaves out of a request what it is moving already."""
+        return super().possible(generation) and generation.single_threaded
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp, broker = about.partition, about.broker
+        state = self.facts.states.get(tp) if tp else None
+        if tp is None or broker is None or state is None:
+            return False
+        begun = self._said("reassignment_waiting", tp)
+        ignored = self._said("reassignment_not_needed", tp)
+        if not START < begun < ignored:
+            return False
+        joined = [
+            r for r in self.past.of("replica", "join", tp, ignored) if r.broker == broker and r.source == str(NEW)
+        ]
+        told = self.past.told(tp, broker, self.past.life(broker))
+        return bool(joined) and not any(r.leader_epoch == state.leader_epoch for r in told)
+
+    def _said(self, message: str, tp: TopicPartition) -> int:
+        """When the acting controller said this of the partition last in its term; START if it has not."""
+        said = self.past.said(message, self.past.term(self.facts.acting), self.facts.acting)
+        return next((r.seq for r, words in said if words["partition"] == str(tp)), START)
+
+
 class MoveElectsNobody(Mechanism):
     """A reassignment ended while none of its replicas could lead; the partition counts as online and is not elected.
 
@@ -137,7 +178,10 @@ class MoveElectsNobody(Mechanism):
 class DiskRefuses(Mechanism):
     """A broker that has lost a disk refuses a replica that it is not told is new, and nobody tells it again.
 
-    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpochAndSendRequest; log/LogManager.scala, getOrCreateLog
+    If a later request makes the replica all the same, the controller may have decided on a leader while it took the
+    replica for offline, and left its broker out.
+    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpochAndSendRequest, LeaderAndIsrResponseReceived;
+    log/LogManager.scala, getOrCreateLog
     """
 
     ticket = "KAFKA-10314"
@@ -149,17 +193,33 @@ class DiskRefuses(Mechanism):
         state = self.facts.states.get(tp) if tp else None
         if tp is None or state is None:
             return False
-        if invariant == "I14":
-            return state.leader_epoch in self._refused(tp, about.broker or 0)
-        return about.aspect == MOVE and any(self._refused(tp, broker) for broker in about.brokers)
+        if invariant != "I14":
+            return about.aspect == MOVE and any(self._refused(tp, broker) for broker in about.brokers)
+        refused = self._refused(tp, about.broker or 0)
+        return any(r.leader_epoch == state.leader_epoch or self._left_out(tp, r, state.leader_epoch) for r in refused)
 
-    def _refused(self, tp: TopicPartition, broker: int) -> list[int | None]:
-        """The leader epochs in which the present process of a broker refused the partition for its failed disk."""
+    def _refused(self, tp: TopicPartition, broker: int) -> list[Record]:
+        """When the present process of a broker refused the partition for its failed disk."""
         failed = self.past.last("broker", "log-dir-failed", broker)
         if failed < self.past.last("broker", "start", broker):
             return []
         ignored = (r for r in self.past.of("broker", "ignored", tp, failed) if r.broker == broker)
-        return [r.leader_epoch for r in ignored if r.error == "KAFKA_STORAGE_ERROR"]
+        return [r for r in ignored if r.error == "KAFKA_STORAGE_ERROR"]
+
+    def _left_out(self, tp: TopicPartition, refused: Record, epoch: int) -> bool:
+        """Whether the controller took a replica for offline when it told others of this leader epoch, and only them."""
+        told = [r for r in self.past.of("request", "LeaderAndIsr", tp, refused.seq) if r.leader_epoch == epoch]
+        if not told or refused.broker in {r.broker for r in told}:
+            return False
+        said = self.past.said("replicas_offline", refused.seq, self.facts.acting)
+        offline = any(
+            r.seq < told[-1].seq and words["broker"] == refused.broker and str(tp) in words["partitions"]
+            for r, words in said
+        )
+        became = (
+            r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, refused.seq)
+        )
+        return offline and not any(r.broker == refused.broker and r.seq < told[-1].seq for r in became)
 
 
 class DiskFailedUnderNewReplica(Mechanism):
@@ -241,7 +301,7 @@ class Overwritten(Mechanism):
 
 
 MECHANISMS = (
-    PartitionsAddedToDeletion, NeverLed, MoveDropped, MoveFailedHalfWay, MoveElectsNobody, RequestOutlivesTopic,
-    DiskRefuses,
-    DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten, AssignmentShrinksFirst,
+    PartitionsAddedToDeletion, NeverLed, MoveDropped, MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody,
+    RequestOutlivesTopic, DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten,
+    AssignmentShrinksFirst,
 )  # fmt: skip
