@@ -45,6 +45,11 @@ SETTINGS = {
 ZOOKEEPER = "zookeeper"
 """The other end of a broker's connection that is no broker."""
 
+FATAL = (
+    r"^(?:kafka\.common\.|org\.apache\.zookeeper\.KeeperException\$)(\w+)Exception"
+    r"|^java\.lang\.RuntimeException: A broker is already registered on the path"
+)
+
 
 class DidNotStart(RuntimeError):
     """A broker has ended while it started; `why` is Kafka's exception."""
@@ -137,9 +142,9 @@ class Process:
         return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
 
     def why_ended(self) -> str:
-        """The exception of Kafka's that its log last names as fatal, without `Exception`."""
-        fatal = re.findall(r"^kafka\.common\.(\w+)Exception", self.log("server.log"), re.MULTILINE)
-        return str(fatal[-1]) if fatal else ""
+        """The exception that its log last names as fatal, without `Exception`; 0.10 has only a text for a taken id."""
+        fatal = re.findall(FATAL, self.log("server.log"), re.MULTILINE)
+        return next((word or "NodeExists" for word in reversed(fatal)), "")
 
     def times_ready(self) -> int:
         """How often its log says that it has started."""
@@ -172,6 +177,8 @@ class Cluster:
         self.zookeeper_up = True
         self.cut_off: set[int] = set()
         """Brokers that are cut from ZooKeeper: they are not registered, and may go on as followers or not."""
+        self.apart: set[tuple[int, int]] = set()
+        """Pairs of brokers that are cut from each other, in both orders: neither follows the other for long."""
         self.pauses: dict[int, float] = {}
         """When brokers go on that stand still for a while."""
 
@@ -305,7 +312,10 @@ class Cluster:
 
     def cut(self, one: Any, other: Any) -> None:
         """Break the connections between two brokers, or between a broker and ZooKeeper, until `heal`."""
-        self.cut_off |= {one, other} - {ZOOKEEPER} if ZOOKEEPER in (one, other) else set()
+        if ZOOKEEPER in (one, other):
+            self.cut_off |= {one, other} - {ZOOKEEPER}
+        else:
+            self.apart |= {(one, other), (other, one)}
         for source, target in ((one, other), (other, one)):
             if source != ZOOKEEPER:
                 self._proxies[(source, ZOOKEEPER) if target == ZOOKEEPER else target].cut(source)
@@ -313,6 +323,7 @@ class Cluster:
     def heal(self) -> None:
         """End all cuts."""
         self.cut_off.clear()
+        self.apart.clear()
         for proxy in self._proxies.values():
             proxy.heal()
 

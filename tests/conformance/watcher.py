@@ -217,6 +217,7 @@ class Watcher:
             if told != (state.leader, state.isr):
                 return f"{tp} is {state}, but the controller told {told}"
             wanted, free = set(assignment.replicas) & up - self.cluster.failed(*tp), self.cluster.cut_off
+            wanted -= {follower for leader, follower in self.cluster.apart if leader == state.leader}
             if state.leader >= 0 and (state.leader not in up - free or set(state.isr) - free != wanted - free):
                 return f"{tp} is {state}; its ISR should become {sorted(wanted)}"
         return ""
