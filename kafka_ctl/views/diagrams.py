@@ -14,8 +14,10 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
+from kafka_ctl.views.animated import animated
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import FONT, engine, quote, to_svg
+from kafka_ctl.views.frames import film
 from kafka_ctl.views.machines import machine_dot
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.steps import Step, newsworthy, steps
@@ -101,6 +103,20 @@ def _shutdown() -> str:
         )
 
 
+def films() -> dict[str, str]:
+    """The animated pictures, as SVG, by file name without ending: the README begins with one."""
+    from kafka_ctl.lab.lab import Lab
+
+    with Lab(brokers=3, generation="2.4", seed=7) as lab:
+        lab.create_topic("orders", partitions=3, replication_factor=2)
+        lab.settle()
+        start, controller = len(lab.trace), lab.controller
+        assert controller is not None
+        lab.kill(controller.id)
+        lab.settle()
+        return {"failover": animated(film(lab.trace, start=start))}
+
+
 def _story(records: Sequence[Record], start: int, ends: Callable[[Step], bool]) -> str:
     found = steps(records, start=start)
     last = next((step for step in found if ends(step)), found[-1])
@@ -126,6 +142,10 @@ def write(folder: str | Path) -> list[Path]:
         for path, text in ((folder / f"{name}.dot", dot), (folder / f"{name}.svg", to_svg(dot))):
             path.write_text(text, encoding="utf-8")
             written.append(path)
+    for name, svg in films().items():
+        path = folder / f"{name}.svg"
+        path.write_text(svg, encoding="utf-8")
+        written.append(path)
     return written
 
 
@@ -142,6 +162,7 @@ def check(folder: str | Path) -> list[str]:
     for name, dot in sources().items():
         wanted[f"{name}.dot"] = dot
         wanted[f"{name}.svg"] = to_svg(dot) if exact else ""
+    wanted |= {f"{name}.svg": svg if exact else "" for name, svg in films().items()}
     found = {path.name for path in folder.iterdir() if path.suffix in (".dot", ".svg")}
     problems = [f"{name} is missing" for name in sorted(wanted.keys() - found)]
     problems += [f"{name} is not made by anything any more" for name in sorted(found - wanted.keys())]
