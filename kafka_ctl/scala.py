@@ -40,7 +40,12 @@ def set_order(numbers: Iterable[int]) -> tuple[int, ...]:
 def set_order_by(items: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
     """The same for anything whose hash is one of those below, also for the keys of an immutable `Map`."""
     distinct = list(dict.fromkeys(items))
-    return distinct if len(distinct) <= 4 else sorted(distinct, key=lambda item: _trie_path(hash_of(item)))
+    return distinct if len(distinct) <= 4 else trie_order(distinct, hash_of)
+
+
+def trie_order(items: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
+    """The same for some of the items of a larger set: what is left of it keeps its order, however few they are."""
+    return sorted(items, key=lambda item: _trie_path(hash_of(item)))
 
 
 def map_order(keys: Iterable[K], hash_of: Callable[[K], int]) -> list[K]:
@@ -173,6 +178,11 @@ def case_hash(partition: TopicPartition) -> int:
 def replica_hash(replica: Replica) -> int:
     """The hash of 0.10's PartitionAndReplica, a case class, too."""
     return product_hash(text_hash(replica.topic), replica.partition, replica.broker)
+
+
+def java_replica_hash(replica: Replica) -> int:
+    """The hash of 2.x's PartitionAndReplica: a case class of such a partition and a broker."""
+    return product_hash(java_hash(replica.topic_partition), replica.broker)
 
 
 def product_hash(*hashes: int) -> int:

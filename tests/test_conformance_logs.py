@@ -10,13 +10,14 @@ from kafka_ctl.history.logfile import read_texts
 from kafka_ctl.history.logsaid import SENTENCES
 from kafka_ctl.lab.kafkalog import NAMES
 from tests.conformance import loglines
+from tests.conformance.answers import by_broker
 
 SHARES = {
     ("state-change", "0.10"): 99.4,
     ("state-change", "2.0"): 99.9,
     ("state-change", "2.4"): 99.9,
-    ("controller", "0.10"): 98.5,
-    ("controller", "2.0"): 98.8,
+    ("controller", "0.10"): 99.6,
+    ("controller", "2.0"): 99.7,
     ("controller", "2.4"): 99.6,
 }
 """What was reached, in percent: a share may rise, and the number here with it."""
@@ -34,6 +35,25 @@ def test_the_share_of_kafkas_lines(log: str, generation: str) -> None:
     same, whole = loglines.share(generation, log)
     assert whole > 1_000
     assert 100 * same / whole >= SHARES[log, generation], f"{same} of {whole}"
+
+
+@pytest.mark.parametrize("generation", loglines.RECORDED)
+def test_each_broker_deletes_in_kafkas_order(generation: str) -> None:
+    """Whose answer is next is a race, and is not compared; what each broker is asked one after the other is."""
+    for story in ("delete_topic", "delete_topic_broker_down", "delete_topic_failover", "delete_topic_moving"):
+        real = loglines.recorded(generation, story)
+        kit = loglines.written(generation, story)
+        assert any(_deletions(log) for log in real.values())
+        assert {b: _deletions(kit[b]) for b in real} == {b: _deletions(log) for b, log in real.items()}, story
+
+
+def _deletions(log: list[str]) -> dict[str, list[str]]:
+    """By receiver, the partitions in the StopReplica requests that one controller sent it for deletion."""
+    found: dict[str, list[str]] = {}
+    for line in log:
+        if asked := re.search(r"The stop replica request \(delete = true\) sent to broker (\d+) is (.*) \(", line):
+            found.setdefault(asked[1], []).extend(re.findall(r"Partition=(\d+)|-(\d+),true", asked[2]))
+    return found
 
 
 def test_the_page_is_fresh() -> None:
@@ -129,6 +149,46 @@ def test_only_what_is_said_of_several_things_in_turn_is_sorted() -> None:
     assert loglines.settled(["b p-1", "b p-0"]) == ["b p-0", "b p-1"]
     rounds = ["sent p-1", "cached p-1 twice", "sent p-1", "cached p-1 once"]
     assert loglines.settled(rounds) == rounds
+
+
+WAIT = "INFO Deletion for replicas {} for partition {} of topic o in progress (kafka.controller.TopicDeletionManager)"
+LEFT = "INFO Deletion for what has not been deleted of topic o in progress (kafka.controller.TopicDeletionManager)"
+
+
+def answered(partition: int, broker: int) -> list[str]:
+    return [
+        f"DEBUG Delete topic callback invoked for {{o-{partition}=NONE}} (kafka.controller.KafkaController)",
+        f"DEBUG Deletion successfully completed for replicas [Topic=o,Partition={partition},Replica={broker}] (l)",
+    ]
+
+
+def test_answers_to_stop_replica_are_a_race_between_brokers() -> None:
+    """They stand by broker, in each broker's own order; what is left is hidden where it follows from the answers."""
+    begun = [
+        "DEBUG Deletion started for replicas " + ",".join(f"[Topic=o,Partition={p},Replica={b}]" for p, b in told)
+        for told in (((0, 1), (1, 1), (0, 2)), ((1, 2),))
+    ]
+    log = [begun[0], *answered(0, 2), WAIT.format("1", "o-0,o-1"), *answered(1, 1), WAIT.format("1", "o-0")]
+    log += [*answered(0, 1), begun[1], *answered(1, 2)]
+    told = [begun[0], *answered(1, 1), LEFT, *answered(0, 1), LEFT, *answered(0, 2), begun[1], *answered(1, 2)]
+    assert by_broker(log) == told
+    assert by_broker(told) == told
+    wrong = [begun[0], *answered(0, 2), WAIT.format("1,2", "o-0,o-1")]
+    assert by_broker(wrong) == wrong
+
+
+def test_answers_of_0_10_arrive_before_they_are_dealt_with() -> None:
+    """Send threads write of their answers at once, and of the deletion when they have the lock."""
+    moved = [f"INFO Invoking state change to ReplicaDeletionSuccessful for replicas [Topic=o,Partition=0,Replica={b}]"
+             for b in (1, 2)]  # fmt: skip
+    (first, one), (second, other) = answered(0, 2), answered(0, 1)
+    table = "DEBUG Are all replicas for topic o deleted Map([Topic=o,Partition=0,Replica={}] -> ReplicaDeletion{})"
+    log = [first, second, one, moved[1], other, moved[0]]
+    assert by_broker(log) == [second, other, moved[0], first, one, moved[1]]
+    assert by_broker([one, table.format(2, "Successful")])[1] == table.format(2, "X").replace(
+        "ReplicaDeletionX", "as answered"
+    )
+    assert by_broker([one, table.format(1, "Successful")])[1] == table.format(1, "Successful")
 
 
 def test_threads() -> None:

@@ -33,6 +33,8 @@ settle\ncreate_topic c partitions=1 replication_factor=2\nsettle\nheal\nsettle""
 create_topic b partitions=1 replication_factor=1\nshutdown 3\ndelete_controller\ndisconnect 2 4
 at_once '["create_topic a partitions=3 replication_factor=2","delete_topic b","delete_topic c"]'\nsettle\nkill 4
 heal\nsettle""", {("I18", MISSED)}),
+    "a broker that is taken for dead has missed a leader epoch, and joins": ("2.0 brokers=[1,2] seed=0", """
+create_topic a replication_factor=2 partitions=1\nsettle\ndisconnect 1 zookeeper\nsettle""", {("I15", "KAFKA-14140")}),
     "a disk fails under a replica that is still New": ("2.0 brokers=[1,2,3,4] seed=1", """
 create_topic c replication_factor=1 partitions=1\nshutdown 2\nreassign '{"c-0":[2,3,4,1]}'\nshutdown 4\nsettle
 fail_log_dir 3\nsettle""", {("I19", DISK)}),

@@ -10,6 +10,7 @@ from kafka_ctl.scala import (
     flat_set_order,
     group_order,
     java_hash,
+    java_replica_hash,
     java_set_order,
     java_sized_set_order,
     map_order,
@@ -17,6 +18,7 @@ from kafka_ctl.scala import (
     replica_hash,
     set_order,
     set_order_by,
+    trie_order,
 )
 
 
@@ -134,6 +136,14 @@ def test_the_replicas_of_0_10_are_walked_as_in_its_log() -> None:
     replicas = [Replica("orders", partition, broker) for partition in (0, 1) for broker in (1, 2, 3)]
     assert [(r.partition, r.broker) for r in set_order_by(replicas, replica_hash)] == printed
     assert set_order_by(replicas[:4], replica_hash) == replicas[:4]
+
+
+def test_the_replicas_of_2_x_are_walked_as_in_its_log() -> None:
+    """As Kafka 2.0.1 printed them: "Deletion started for replicas [Topic=orders,Partition=0,Replica=3],..."."""
+    printed = [(0, 3), (0, 2), (1, 1), (1, 3), (0, 1), (1, 2)]
+    replicas = [Replica("orders", partition, broker) for partition in (0, 1) for broker in (1, 2, 3)]
+    assert [(r.partition, r.broker) for r in set_order_by(replicas, java_replica_hash)] == printed
+    assert trie_order(replicas[:3], java_replica_hash) == [replicas[2], replicas[1], replicas[0]]
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.scala import HashMap, case_hash, map_order, replica_hash, set_order, set_order_by
+from kafka_ctl.scala import (
+    HashMap,
+    case_hash,
+    java_replica_hash,
+    map_order,
+    replica_hash,
+    set_order,
+    set_order_by,
+    trie_order,
+)
 
 
 @dataclass
@@ -138,6 +148,21 @@ class Context:
             for broker in assignment.replicas
             if broker in wanted
         ]
+
+    def online_replicas(self, topic: str) -> list[Replica]:
+        """The replicas of a topic on brokers that live, in the order of the set of all that are online.
+
+        Kafka 2.0.1: controller/ControllerContext.scala, allLiveReplicas
+        """
+        if self.in_tables:
+            return [r for r in self.replicas_on(sorted(self.live)) if r.topic == topic]
+        order = {broker: place for place, broker in enumerate(set_order(sorted(self.live)))}
+        partitions = [TopicPartition(topic, number) for number in map_order(self.topics.get(topic, ()), int)]
+        found = [r for r in self.replicas_of(partitions) if self.online(r.broker, r.topic_partition)]
+        others = (r for r in self.replicas_on(self.live) if self.online(r.broker, r.topic_partition))
+        if len(list(islice(others, 5))) > 4:
+            return trie_order(found, java_replica_hash)
+        return sorted(found, key=lambda replica: order[replica.broker])
 
     def partitions_on(self, broker: int) -> list[TopicPartition]:
         return [tp for tp in self.all_partitions() if broker in self.assigned(tp)]

@@ -179,10 +179,7 @@ async def _begin(c: Environment, topic: str) -> None:
     await c.send_update_metadata(partitions)
     c.say("partition_deletion", partitions=[str(tp) for tp in partitions])
     replicas = context.replicas_of(partitions)
-    if context.in_tables:
-        alive = [r for r in context.replicas_on(sorted(context.live)) if r.topic == topic]
-    else:  # broker by broker, as allLiveReplicas has them
-        alive = sorted((r for r in replicas if context.online(r.broker, r.topic_partition)), key=lambda r: r.broker)
+    alive = context.online_replicas(topic)
     dead = [r for r in replicas if r not in set(alive)]
     retry = [r for r in alive if context.replicas.get(r) is not SUCCESSFUL]
     await c.replica_machine.handle(dead, INELIGIBLE)

@@ -310,7 +310,7 @@ class ControllerLines:
         if r.actor.startswith("controller-"):
             known = self.of(r)
             if r.target == "started":
-                known.moved, known.undeletable, known.elections = [], [], None
+                known.elections = None
                 known.asked = set() if r.action.endswith("PartitionReassignment") else None
             known.event = r.seq if r.target == "started" else None if r.target == "done" else known.event
             self._call(f"_{r.target}_{_snake(r.action)}", r)

@@ -27,7 +27,7 @@ class Known:
         self.partitions: dict[TP, str] = {}
         self.replicas: dict[tuple[str | None, int | None, int | None], str] = {}
         self.moved: list[tuple[str | None, int | None, int | None]] = []
-        """The replicas moved since the present event, or the deletion of partitions in it, began."""
+        """The replicas moved since the deletion of partitions began."""
         self.undeletable: list[tuple[str | None, int | None, int | None]] = []
         """Those of them that were to become ineligible for deletion, whether or not the table has that move."""
         self.event: int | None = None

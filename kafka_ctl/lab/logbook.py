@@ -75,6 +75,11 @@ def _assignments(entries: Mapping[Any, Iterable[Any]]) -> str:
     return f"Map({', '.join(f'{tp} -> {text}' for tp, text in told.items())})"
 
 
+def _contexts(entries: Mapping[Any, Iterable[int]]) -> str:
+    lists = {tp: _collection("List")(ids) for tp, ids in entries.items()}
+    return _map({tp: f"ReassignedPartitionsContext({ids},null)" for tp, ids in lists.items()}, _pair)
+
+
 SHAPES: dict[str, Callable[[Any], str]] = {
     "Assignment": _assignment,
     "AssignmentMap": _assignments,
@@ -82,6 +87,7 @@ SHAPES: dict[str, Callable[[Any], str]] = {
     "List": _collection("List"),
     "Map": _map,
     "BufferMap": lambda entries: _map(entries, sequence="Buffer"),
+    "ContextMap": _contexts,
     "Entries": lambda entries: ",".join(_entries(entries, str)),
     "PairEntries": lambda entries: ",".join(_entries(entries, _pair)),
     "PairMap": lambda entries: _map(entries, _pair, "List"),

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from kafka_ctl import Lab
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.kafkalog import NAMES, KafkaLines
+from tests.conformance.answers import by_broker
 from tests.conformance.replay import Player
 from tests.conformance.stories import STORIES
 
@@ -135,7 +136,7 @@ def _parts(text: str) -> list[str]:
 
 def thread(text: str) -> str:
     """Which thread of a broker wrote a line; what several threads of one kind write without a name is one of them."""
-    if ("-thread-" in text and "[delete-topics" in text) or "Waiting for signal" in text:
+    if ("-thread-" in text and "[delete-topics" in text) or re.search("Waiting for signal|Are all replicas for", text):
         return "deletion"
     answered = re.search(r"eceived response .*\(id: (\d+)", text)
     if answered or ("RequestSendThread" in text and not re.search(r"Shutting down|Shutdown completed", text)):
@@ -192,7 +193,7 @@ def by_thread(lines: Iterable[str]) -> dict[tuple[str, str], list[str]]:
     """Masked lines by log and thread, in normal form; an exception belongs to the line above it."""
     found: dict[tuple[str, str], list[str]] = {}
     key = ("", "")
-    for line in lines:
+    for line in by_broker(lines):
         if not line.startswith("!"):
             log = next(name for end, name in LOGGERS.items() if end in line)
             key = log, thread(line)
@@ -276,9 +277,9 @@ def share(generation: str, log: str) -> tuple[int, int]:
 
 KINDS = (
     (
-        "which broker answers first, when a topic is deleted",
+        "how often 0.10's deletion thread looks, when answers come together",
         r"Are all replicas for|Deletion for replicas|Delete topic callback|Deletion successfully"
-        r"|ReplicaDeletionSuccessful|Handling deletion|Not retrying deletion|Waiting for signal|STOP_REPLICA"
+        r"|ReplicaDeletionSuccessful|Handling deletion|Not retrying deletion|Waiting for signal"
         r"|Signaling restart|\(re\)started",
     ),
     (

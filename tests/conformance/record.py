@@ -144,30 +144,37 @@ def _described(given: dict[str, Any]) -> tuple[Description, int] | tuple[()]:
         return given["described"], lab.controller.id
 
 
-def attempt(story: Story, release: Release) -> str:
+def attempt(story: Story, release: Release, play: Callable[[Story, Release], str] = record) -> str:
     """Record until all races end as expected."""
     for number in range(1, ATTEMPTS + 1):
         try:
-            return record(story, release)
+            return play(story, release)
         except OtherOrder as error:
             print(f"  {story.name}: attempt {number}: {error}", flush=True)
     raise SystemExit(f"{story.name}: its races never ended as expected")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.conformance.record", description=__doc__)
+def begin(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+) -> tuple[argparse.Namespace, Release, list[Story]]:
+    """Read a recorder's arguments, prepare the process, and return what was given, the release and its stories."""
     parser.add_argument("--generation", choices=RELEASES, required=True)
-    parser.add_argument("--check", action="store_true", help="compare with the golden files instead of writing them")
     parser.add_argument("story", nargs="*", help="the stories to record; all of them without any")
     given = parser.parse_args(arguments)
     if unknown := set(given.story) - set(STORIES):
         parser.error(f"no story {sorted(unknown)}; there are {', '.join(STORIES)}")
     logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # which tells of each attempt while ZooKeeper is down
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no broker is left behind
-    release, wrong = RELEASES[given.generation], 0
-    for story in STORIES.values():
-        if given.generation not in story.generations or (given.story and story.name not in given.story):
-            continue
+    there = [story for story in STORIES.values() if given.generation in story.generations]
+    return given, RELEASES[given.generation], [s for s in there if not given.story or s.name in given.story]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance.record", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare with the golden files instead of writing them")
+    given, release, stories = begin(parser, arguments)
+    wrong = 0
+    for story in stories:
         start = time.monotonic()
         try:
             text = attempt(story, release)

@@ -176,7 +176,8 @@ class StrayLog(OfPartition):
 class JoinedWhileLeaving(Mechanism):
     """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
 
-    Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive)
+    Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); until KIP-320 the
+    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead
     """
 
     ticket = "KAFKA-14140"
@@ -186,8 +187,12 @@ class JoinedWhileLeaving(Mechanism):
         state = self.facts.states.get(about.partition) if about.partition else None
         if state is None or about.partition is None:
             return False
+        epochs = {state.leader_epoch}
+        if not self.generation.checks_fetched_epoch:
+            followed = self.past.of("broker", "become-follower", about.partition)
+            epochs.add(next((r.leader_epoch or 0 for r in followed if r.broker == about.broker), state.leader_epoch))
         caught_up = (r for r in self.past.of("broker", "caught-up", about.partition) if r.broker == about.broker)
-        return any((r.leader, r.leader_epoch) == (state.leader, state.leader_epoch) for r in caught_up)
+        return any(r.leader == state.leader and r.leader_epoch in epochs for r in caught_up)
 
 
 MECHANISMS = (
