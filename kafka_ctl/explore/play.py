@@ -77,7 +77,7 @@ def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> B
 
     def halt() -> bool:
         nonlocal most
-        if len(records) > most and is_behind_schedule(lab):
+        if len(records) > most and is_behind_schedule(lab, BUDGET):
             most += BUDGET
         return len(records) > most or stop()
 
