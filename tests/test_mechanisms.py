@@ -248,6 +248,15 @@ def test_a_defect_is_not_taken_for_a_bug_that_has_happened_elsewhere(name: str, 
         assert "orders-1" in {v.text.partition(" of ")[2][:8] for v in lab.violations if not v.known}
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_controller_written_by_hand_is_no_bug_of_kafka(generation: str) -> None:
+    """Who was controller resigns, and nobody competes while the znode is there: KAFKA-13407 is where it is not."""
+    with Lab(brokers=3, generation=generation, seed=1) as lab:
+        lab.write_znode("/controller", '{"version":1,"brokerid":9,"timestamp":"1"}')
+        lab.settle()
+        assert [(v.invariant, v.known) for v in lab.violations] == [("I19", None)]
+
+
 def test_every_mechanism_says_what_it_is_and_breaks_invariants_there_are() -> None:
     known = {invariant.id for invariant in INVARIANTS}
     for mechanism in MECHANISMS:
