@@ -16,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.files import filesystem, naming, path_of, replacing
+from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.trace import KINDS, Record, Trace
+from kafka_ctl.writing import replacing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -93,7 +94,7 @@ def to_parquet(trace: Iterable[Record], path: str | os.PathLike[str], history: s
         with naming(given, "cannot be written"):
             pq.write_table(table, root, filesystem=fs, compression="zstd", compression_level=1)
         return
-    with replacing(given) as unfinished:
+    with naming(given, "cannot be written"), replacing(given) as unfinished:
         pq.write_table(table, unfinished, compression="zstd", compression_level=1)
 
 
