@@ -130,7 +130,8 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     `compare` takes two sources. `kafka-ctl history questions` lists them all.
     """
     from kafka_ctl.history import questions
-    from kafka_ctl.history.files import replacing
+    from kafka_ctl.history.files import naming
+    from kafka_ctl.writing import replacing
 
     if question not in questions.__all__:
         raise BadInput(f"no question {question!r}; there are: {', '.join(questions.__all__)}")
@@ -145,7 +146,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
         say(table.getvalue().removesuffix("\n"))
     else:
         rows_of_all = answer.toPandas()
-        with replacing(str(csv)) as unfinished:
+        with naming(csv, "cannot be written"), replacing(csv) as unfinished:
             rows_of_all.to_csv(unfinished, index=False)
         say(csv)
 

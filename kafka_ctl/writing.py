@@ -6,7 +6,8 @@ import errno
 import os
 import secrets
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kafka_ctl.errors import BadInput, Unavailable, short
@@ -23,11 +24,8 @@ def write_file(path: str | os.PathLike[str], content: bytes | memoryview | str) 
     """
     data = content.encode() if isinstance(content, str) else content
     try:
-        target = Path(os.path.realpath(path))
-        if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
-            target.write_bytes(data)  # a device, say, or a file in a folder of somebody else's
-        else:
-            _replace(target, data)
+        with replacing(path) as unfinished:
+            Path(unfinished).write_bytes(data)
         return Path(path)
     except OSError as error:
         kind = Unavailable if error.errno in ELSEWHERE else BadInput
@@ -36,17 +34,26 @@ def write_file(path: str | os.PathLike[str], content: bytes | memoryview | str) 
         raise BadInput(f"{short(path)} cannot be written: {error}") from None
 
 
-def _replace(target: Path, data: bytes | memoryview) -> None:
-    """Write a file beside the target, which then takes its place."""
-    if target.exists() and not os.access(target, os.W_OK):
+@contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
+    """The name under which to write a file that appears at `path` when it is whole, or not at all.
+
+    What was there before stays until then. What is no file (a device, say) or lies in a folder of somebody else's is
+    written where it is. Raises OSError.
+    """
+    target = os.path.realpath(path)
+    there, folder = os.path.exists(target), os.path.dirname(target)
+    if there and not (os.path.isfile(target) and os.access(folder, os.W_OK)):
+        yield target
+        return
+    if there and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    new = target.parent / f".{secrets.token_hex(8)}.part"
+    unfinished = os.path.join(folder, f".{secrets.token_hex(8)}.part")
     try:
-        new.write_bytes(data)
-        if target.exists():
-            shutil.copymode(target, new)
-        os.replace(new, target)
-    except BaseException:
+        yield unfinished
+        if there:
+            shutil.copymode(target, unfinished)
+        os.replace(unfinished, target)
+    finally:
         with suppress(OSError):
-            new.unlink()
-        raise
+            os.remove(unfinished)

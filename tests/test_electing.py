@@ -226,6 +226,15 @@ def test_who_is_not_told_in_time_has_timed_out() -> None:
             lab.elect_leaders("unclean", [ORDERS])
 
 
+def test_an_answer_that_comes_after_the_client_has_given_up_harms_nobody() -> None:
+    """The controller hears of the request when its session is back, and then nobody waits any more."""
+    lines = (
+        "create_topic c partitions=1 replication_factor=1\ndisconnect zookeeper 2\nrefused elect_leaders preferred\n"
+    )
+    with Lab.replay(f"lab brokers=[1,2] generation=2.4 seed=0\n{lines}run_for 0.002\nheal\nsettle\n") as lab:
+        assert lab.partition("c", 0).leader > 0 and not lab.violations
+
+
 @pytest.mark.parametrize("generation", ["0.10", "2.0"])
 def test_older_generations_have_no_such_request(generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1) as lab:

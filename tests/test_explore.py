@@ -115,6 +115,17 @@ def test_what_goes_on_for_ever_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
         assert outcome.records < 5000
 
 
+def test_a_move_that_no_controller_can_resume_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2.4 looks for unfinished reassignments when it takes over, also of a partition that has no state."""
+    monkeypatch.setattr(playing, "BUDGET", 3000)
+    lines = """disconnect zookeeper 4\ncreate_topic b partitions=1 replication_factor=1\nsettle
+at_once '["reassign '"'"'{\\"b-0\\":[1,2]}'"'"'","create_topic c partitions=3 replication_factor=3"]'
+delete_topic b\nkill 1\nsettle\n"""
+    outcome = play(told(f"lab brokers=[1,2,3,4] generation=2.4 seed=81400170\n{lines}"))
+    assert (RESTLESS, playing.RESUMED) in [(b.name, b.known) for b in outcome.broken]
+    assert None not in [b.known for b in outcome.broken]
+
+
 SCRIPT = """
 import hashlib
 from kafka_ctl.explore import play as playing

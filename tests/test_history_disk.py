@@ -17,11 +17,11 @@ import pytest
 import kafka_ctl.history.dataset as module
 from kafka_ctl import BadInput, Lab, Unavailable
 from kafka_ctl.history import Workload, generate, live, load, load_arrow, simulate, write_logs
-from kafka_ctl.history.files import replacing
 from kafka_ctl.history.layout import Place
 from kafka_ctl.history.schema import to_parquet
 from kafka_ctl.history.session import spark
 from kafka_ctl.history.traces import read_parquet
+from kafka_ctl.writing import replacing
 
 SMALL = Workload(brokers=(3, 3), topics=(1, 2), rate=2)
 ASKED: dict[str, Any] = {"clusters": 4, "hours": 2, "seed": 5, "workload": SMALL, "buckets": 2}
@@ -307,11 +307,10 @@ def test_a_trace_is_written_wholly_or_not(tmp_path: Path) -> None:
     [
         ("", "is no path"),
         (None, "is no path"),
-        (".", "it is there already, and no file"),
+        (".", "cannot be written: Is a directory"),
         ("nowhere/run.parquet", "cannot be written: No such file or directory"),
         ("note/run.parquet", "cannot be written: Not a directory"),
         ("x" * 300, "cannot be written: File name too long"),
-        ("/dev/null", "it is there already, and no file"),
     ],
 )
 def test_where_no_trace_can_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: Any, said: str) -> None:

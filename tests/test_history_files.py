@@ -375,6 +375,25 @@ def test_each_file_once(tmp_path: Path) -> None:
     assert [f.name for f in logfolders.log_files([logs / "a" / "controller.log"])] == [str(logs / "a/controller.log")]
 
 
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_a_packed_copy_beside_its_file_counts_once(tmp_path: Path, suffix: str) -> None:
+    """As long as the file begins with it; one that says something else is another log."""
+    plain, pack = lay(tmp_path, "state-change.log", LONG), PACKERS[suffix]
+    lay(tmp_path, f"state-change.log.{suffix}", pack(LONG))
+    alone = import_logs(spark(), plain).files.collect()
+    assert import_logs(spark(), tmp_path).files.collect() == alone
+    lay(tmp_path, f"state-change.log.{suffix}", pack(LONG[: LONG.index(b"\n", len(LONG) // 2) + 1]))
+    assert import_logs(spark(), tmp_path).files.collect() == alone
+    for other in (TEXT, LONG + TEXT):
+        lay(tmp_path, f"state-change.log.{suffix}", pack(other))
+        assert {Path(row.file).name for row in import_logs(spark(), tmp_path).files.collect()} == {
+            "state-change.log", f"state-change.log.{suffix}",
+        }  # fmt: skip
+    lay(tmp_path, f"state-change.log.{suffix}", pack(LONG)[:200])
+    with pytest.warns(UserWarning, match="not read"):
+        assert len(import_logs(spark(), tmp_path).problems) == 1
+
+
 def test_two_clusters_may_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts once in each, with its own numbers of lines."""
     path = lay(tmp_path, "state-change.log", TEXT * 40)

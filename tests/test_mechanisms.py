@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kafka_ctl.explore import play as playing
 from kafka_ctl.explore.play import RESTLESS, play
 from kafka_ctl.explore.walk import Walk, busy
 from kafka_ctl.generation import GENERATIONS
@@ -84,6 +85,10 @@ settle""", {("I14", PREFERRED)}),
 create_topic b partitions=3 replication_factor=1\nsettle\nkill 2\nsettle
 at_once '["create_topic b partitions=2 replication_factor=2","elect_preferred","create_topic b"]'
 reassign '{"b-2":[1]}'\nstart 2\nsettle""", {("I14", PREFERRED), ("I19", PREFERRED)}),
+    "a reassignment waits, and the election was asked for twice": ("0.10 brokers=[1,2] seed=1", """
+create_topic a replication_factor=1 partitions=1\nsettle\nkill 1\nsettle
+at_once '["elect_preferred","delete_topic b","elect_preferred"]'\nreassign '{"a-0":[2]}'\nstart 1\nsettle""",
+        {("I14", PREFERRED), ("I19", PREFERRED)}),
     "the same of a partition that has another replica": (
         """0.10 brokers=[1,2] seed=0 config='{"unclean.leader.election.enable":false}'""", """
 create_topic b partitions=3 replication_factor=2\ndisconnect 1 zookeeper\nsettle\nkill 2\nheal\nsettle
@@ -200,6 +205,28 @@ def test_checks_that_are_made_up_for_are_no_livelock() -> None:
     assert outcome.records > 20_000 and outcome.broken == ()
 
 
+@pytest.mark.parametrize("budget", [2100, 3150, 6300])
+def test_checks_that_have_just_been_made_up_for_count_as_little(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last of them comes just before so many records are there."""
+    monkeypatch.setattr(playing, "BUDGET", budget)
+    lines = (
+        "create_topic a partitions=3 replication_factor=3\nsettle\nrun_for 10\nkill 2\nsettle\nstart 2\nrun_for 0.1\n"
+    )
+    lines += "stop_zookeeper\n" + "settle limit=300\n" * 3 + "start_zookeeper\nsettle limit=300\nrun_for 10\nsettle\n"
+    config = """config='{"leader.imbalance.check.interval.seconds":1}'"""
+    outcome = play(told(f"lab brokers=[1,2,3] generation=0.10 seed=0 {config}\n{lines}"))
+    assert outcome.records > 6800 and outcome.broken == ()
+
+
+def test_a_slow_follower_may_be_the_preferred_leader() -> None:
+    """It is elected when it comes back into an ISR, and leaves and enters the other ones as before."""
+    lines = (
+        "create_topic c partitions=2 replication_factor=2\nslow 3 12.1342\nsettle\nproduce c 0 records=2\npause 3 10\n"
+    )
+    outcome = play(told(f"lab brokers=[1,2,3] generation=2.4 seed=1\n{lines}settle limit=300\n"))
+    assert outcome.broken == ()
+
+
 # What a mechanism does not explain
 
 
@@ -221,6 +248,15 @@ def test_a_defect_is_not_taken_for_a_bug_that_has_happened_elsewhere(name: str, 
             lab.kill(2)
             lab.settle()
         assert "orders-1" in {v.text.partition(" of ")[2][:8] for v in lab.violations if not v.known}
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_controller_written_by_hand_is_no_bug_of_kafka(generation: str) -> None:
+    """Who was controller resigns, and nobody competes while the znode is there: KAFKA-13407 is where it is not."""
+    with Lab(brokers=3, generation=generation, seed=1) as lab:
+        lab.write_znode("/controller", '{"version":1,"brokerid":9,"timestamp":"1"}')
+        lab.settle()
+        assert [(v.invariant, v.known) for v in lab.violations] == [("I19", None)]
 
 
 def test_every_mechanism_says_what_it_is_and_breaks_invariants_there_are() -> None:

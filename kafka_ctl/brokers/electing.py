@@ -48,16 +48,19 @@ async def elect_leaders(broker: Broker, request: ElectLeadersRequest) -> Respons
 
 async def _late(broker: Broker, leaders: dict[TopicPartition, int], until: float) -> set[TopicPartition]:
     """Wait until this broker's metadata has these leaders; the partitions where it has not when the time is over."""
-    replicas, waiting = broker.replicas, set(leaders)
+    replicas, left = broker.replicas, until - broker.clock.now()
 
-    def known(tp: TopicPartition) -> bool:
-        return tp in replicas.metadata and replicas.metadata[tp].leader == leaders[tp]
+    def unknown() -> set[TopicPartition]:
+        led = {tp: state.leader for tp in leaders if (state := replicas.metadata.get(tp)) is not None}
+        return {tp for tp, leader in leaders.items() if led.get(tp) != leader}
 
+    if left <= 0:
+        return unknown()
     try:
-        async with asyncio.timeout(max(0.0, until - broker.clock.now())):
-            while waiting := {tp for tp in waiting if not known(tp)}:
+        async with asyncio.timeout(left):
+            while unknown():
                 replicas.updated.clear()
                 await replicas.updated.wait()
     except TimeoutError:
         pass
-    return waiting
+    return unknown()

@@ -9,8 +9,8 @@ from kafka_ctl.trace.record import Record
 WINDOW = 120.0
 """Seconds that are looked at to tell what goes on."""
 CHECK = "AutoPreferredReplicaLeaderElection"
-OF_ISR_CHANGES = ("IsrChangeNotification", "PartitionReassignmentIsrChange", CHECK)
-"""What the controller does while ISRs change, and by the clock."""
+OF_ISR_CHANGES = ("IsrChangeNotification", "PartitionReassignmentIsrChange", CHECK, "LeaderAndIsrResponseReceived")
+"""What the controller does while ISRs change, and by the clock: a follower that comes back may be preferred."""
 ISR_CHANGES = ("shrink-isr", "expand-isr")
 
 
@@ -26,7 +26,8 @@ def is_slow_follower(lab: Lab) -> bool:
     recent = [r for r in lab.trace.records if r.time_ms > since]
     begun = {r.action for r in recent if r.kind == "event" and r.target == "started"}
     changed = [_changed(r) for r in recent if r.kind == "broker" and r.action in ISR_CHANGES]
-    moved = any(r.kind in ("election", "partition", "replica") for r in recent if r.action != "refuse")
+    moves = (r for r in recent if r.kind in ("election", "partition", "replica") and r.error is None)
+    moved = any(r.leader not in slow for r in moves)
     return bool(changed) and all(c <= slow for c in changed) and begun <= {*OF_ISR_CHANGES} and not moved
 
 
@@ -37,10 +38,11 @@ def _changed(record: Record) -> set[int]:
     return before ^ set(record.isr or ())
 
 
-def is_behind_schedule(lab: Lab) -> bool:
-    """Whether a controller of 0.10 makes up for checks of the balance that it missed while it waited for ZooKeeper.
+def is_behind_schedule(lab: Lab, window: int) -> bool:
+    """Whether a controller of 0.10 has made up for checks of the balance that it missed while it waited for ZooKeeper.
 
-    They are due at fixed times, and all that were missed are made up for, one after the other.
+    It has where the last `window` records hold more of them than came due meanwhile. They are due at fixed times, and
+    all that were missed are made up for, one after the other.
     Kafka 0.10.2.2: utils/KafkaScheduler.scala, schedule (scheduleAtFixedRate)
     """
     acting = lab._world.acting()
@@ -50,5 +52,7 @@ def is_behind_schedule(lab: Lab) -> bool:
     if began is None or began.actor != acting.actor:
         return False
     checks = [r for r in lab.trace.records[began.seq :] if r.action == CHECK and r.target == "started"]
-    passed = lab._world.clock.now() - began.time_ms / 1000 - FIRST_CHECK
-    return len(checks) < passed // lab.config["leader.imbalance.check.interval.seconds"]
+    now, interval = lab._world.clock.now(), lab.config["leader.imbalance.check.interval.seconds"]
+    first = lab.trace.records[-window:][0]
+    lately, passed = sum(r.seq > first.seq for r in checks), now - began.time_ms / 1000 - FIRST_CHECK
+    return len(checks) <= passed // interval + 1 and lately > (now - first.time_ms / 1000) // interval + 1

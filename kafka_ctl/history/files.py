@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from uuid import uuid4
+from contextlib import contextmanager
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -93,24 +91,3 @@ def naming(path: object, what: str, damaged: str | None = None) -> Iterator[None
         kind = Unavailable if isinstance(problem, OSError) and problem.errno in FULL else BadInput
         refused = isinstance(problem, OSError) and problem.errno
         raise kind(f"{printable(str(path))}: {what if refused else damaged or what}: {reason(problem)}") from None
-
-
-@contextmanager
-def replacing(path: str) -> Iterator[str]:
-    """The name under which to write a file of this machine that appears at `path` when it is whole, or not at all.
-
-    What was there before stays until then. Raises BadInput or Unavailable as `naming` does.
-    """
-    target = os.path.realpath(path)
-    with naming(path, "cannot be written"):
-        if os.path.lexists(target) and not os.path.isfile(target):
-            raise BadInput(f"{path}: cannot be written: it is there already, and no file")
-        unfinished = os.path.join(os.path.dirname(target), f".{uuid4().hex}")
-        try:
-            yield unfinished
-            if os.path.isfile(target):
-                shutil.copymode(target, unfinished)
-            os.replace(unfinished, target)
-        finally:
-            with suppress(OSError):
-                os.remove(unfinished)

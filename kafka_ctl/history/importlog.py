@@ -7,7 +7,7 @@ What cannot be understood is kept, with its file and line, and so is what cannot
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import accumulate, groupby, islice
@@ -21,7 +21,7 @@ from kafka_ctl.history.logfolders import LogFile, Paths, log_files
 from kafka_ctl.history.logrelease import release
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import failing
-from kafka_ctl.history.unpacking import Unreadable, packed
+from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
 from kafka_ctl.history.workers import ready
 
 if TYPE_CHECKING:
@@ -153,7 +153,8 @@ def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history
     `paths` are files, or folders of which every file named like `state-change.log*` or `controller.log*` is read,
     however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: what a file is, its
     first bytes say) or not. All of them are one history, of that name; a mapping of names to paths reads several
-    clusters. Each file is read once, here, however many paths and links lead to it; questions then use what was read.
+    clusters. Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file
+    is left out; questions then use what was read.
 
     A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
     `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for what is no path, for
@@ -198,14 +199,22 @@ def _chunks(history: str, paths: Paths) -> Iterator[Chunk]:
     # Far away, opening a file takes longer than anything that is done with it here.
     with ThreadPoolExecutor(OPENED) as pool:
         wholes = list(pool.map(_whole, files))
+    names = {file.name for file in files}
     for file, whole in zip(files, wholes, strict=True):
         if isinstance(whole, str):
             yield Chunk(history, file.name, 0, 0, file.changed, problem=whole)
         elif whole:
-            yield Chunk(history, file.name, 0, WHOLE, file.changed)
+            if not _is_copy(file, names):
+                yield Chunk(history, file.name, 0, WHOLE, file.changed)
         else:
             for start in range(0, max(1, file.size), CHUNK):
                 yield Chunk(history, file.name, start, min(start + CHUNK, file.size), file.changed)
+
+
+def _is_copy(file: LogFile, names: Set[str]) -> bool:
+    """Whether a packed file, `x.log.gz`, has nothing that is not at the beginning of `x.log` beside it."""
+    plain = file.name.rpartition(".")[0]
+    return plain in names and begins_with(plain, file.name)
 
 
 def _whole(file: LogFile) -> bool | str:

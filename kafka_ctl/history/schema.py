@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kafka_ctl.history.files import filesystem, naming, path_of, replacing
+from kafka_ctl.history.files import filesystem, naming, path_of
 from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.writing import replacing
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -91,5 +92,5 @@ def to_parquet(trace: Iterable[Record], path: str | os.PathLike[str], history: s
         with naming(given, "cannot be written"):
             pq.write_table(table, root, filesystem=fs, compression="zstd", compression_level=1)
         return
-    with replacing(given) as unfinished:
+    with naming(given, "cannot be written"), replacing(given) as unfinished:
         pq.write_table(table, unfinished, compression="zstd", compression_level=1)

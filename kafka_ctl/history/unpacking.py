@@ -76,6 +76,21 @@ def blocks(file: str, start: int = 0, size: int = 0) -> Iterator[bytes]:
             start = max(0, start - len(block))
 
 
+def begins_with(file: str, other: str) -> bool:
+    """Whether the text of a file begins with the whole text of another; not where one of them cannot be read."""
+    try:
+        held, more = b"", blocks(file)
+        for block in blocks(other):
+            while len(held) < len(block) and (read := next(more, None)) is not None:
+                held += read
+            if not held.startswith(block):
+                return False
+            held = held[len(block) :]
+    except Unreadable:
+        return False
+    return True
+
+
 def packed(file: str) -> bool:
     """Whether a file can only be read from its beginning; raises Unreadable as `blocks` does."""
     with ExitStack() as opened:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
 from kafka_ctl.lab.invariants.base import Mechanism, Subject
 from kafka_ctl.lab.invariants.facts import CONTROLLER, DELETION, EPOCH, REASSIGN, TOPIC
+from kafka_ctl.lab.invariants.past import START
 from kafka_ctl.partition import OFFLINE, ONLINE
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
@@ -74,13 +75,15 @@ class NobodyWatched(Mechanism):
     breaks = ("I19",)
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != "controller" or self.facts.controller is not None:
-            return False
         resigned = next((record for record, _ in self.past.said("resigned")), None)
-        if resigned is None:
+        if about.aspect != "controller" or resigned is None or self._written("create") > self._written("delete"):
             return False
         failed = self.past.last("controller", "election_failed") > self.past.last("controller", "ready")
         return failed or self._event(resigned) == "ControllerChange"
+
+    def _written(self, action: str) -> int:
+        """When `/controller` was last made or deleted, by whomever."""
+        return next((r.seq for r in self.past.of("zk", action, CONTROLLER) if r.error is None), START)
 
     def _event(self, record: Record) -> str:
         return self.past.records[record.cause].action if record.cause is not None else ""
