@@ -4,17 +4,21 @@ import socket
 import struct
 import threading
 import zlib
+from types import SimpleNamespace
 
 import pytest
 
+from kafka_ctl import Lab
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.lab import COMMANDS
 from tests.conformance import playing, truth, wire
+from tests.conformance.cluster import Process
 from tests.conformance.playing import Unplayable
 from tests.conformance.proxy import Proxy
 from tests.conformance.replay import replay
 from tests.conformance.stories import STORIES
 from tests.conformance.story import Story, blocks
+from tests.conformance.watcher import Watcher
 
 
 def check(commands, first="lab brokers=3"):
@@ -67,6 +71,46 @@ def test_racks_reach_the_brokers(tmp_path, monkeypatch):
     monkeypatch.setattr(cluster.zookeeper, "port", 2181)
     assert cluster._properties(1, 9092, "a", tmp_path)["broker.rack"] == "a"
     assert "broker.rack" not in cluster._properties(2, 9092, None, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("log", "why"),
+    [
+        ("kafka.common.InconsistentBrokerIdException: Configured broker.id 4", "InconsistentBrokerId"),
+        ("org.apache.zookeeper.KeeperException$NodeExistsException: KeeperErrorCode = NodeExists", "NodeExists"),
+        ("java.lang.RuntimeException: A broker is already registered on the path /brokers/ids/2. This", "NodeExists"),
+        ("java.lang.RuntimeException: something else", ""),
+    ],
+)
+def test_why_a_broker_did_not_start(log, why, tmp_path):
+    broker = Process(3, tmp_path / "3", {})
+    (broker.folder / "server.log").write_text(f"[1] INFO starting\n[2] FATAL Fatal error\n{log}\n\tat x\n")
+    assert broker.why_ended() == why
+
+
+def test_an_isr_change_in_vain_is_none(tmp_path):
+    """A leader whose znode somebody else has written tries again every few seconds."""
+    watcher = Watcher(SimpleNamespace(brokers={1: Process(1, tmp_path / "1", {})}))
+    before = watcher._isr_changed
+    log = tmp_path / "1" / "server.log"
+    shrinks = "INFO [Partition orders-0 broker=1] Shrinking ISR from 1,2,3 to 1,2 (kafka.cluster.Partition)\n"
+    vain = "INFO [Partition orders-0 broker=1] Cached zkVersion [0] not equal to that in zookeeper, skip updating ISR\n"
+    log.write_text(shrinks + vain)
+    watcher._look()
+    assert watcher._isr_changed == before
+    log.write_text(shrinks + vain + shrinks)
+    watcher._look()
+    assert watcher._isr_changed > before
+
+
+@pytest.mark.parametrize("story", ["first_election", "reassign_failover", "six_brokers"])
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_brokers_of_a_story_come_in_ascending_order(story, generation):
+    """As the recorder starts them: three, five and six."""
+    opening, *_ = stories_language.parse(STORIES[story].text(generation))
+    with Lab(**stories_language.opening(opening)) as lab:
+        came = [r.broker for r in lab.trace.records if r.kind == "broker" and r.action == "registered"]
+    assert came == list(range(1, opening.kwargs["brokers"] + 1))
 
 
 def message_set(values, offset=0):

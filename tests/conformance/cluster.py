@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -453,10 +454,15 @@ class Cluster:
 
 
 def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
+    """Ports that no client is given meanwhile, as one could be while a broker is down: Linux draws from 32768 on."""
+    probes: list[socket.socket] = []
     try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
+        while len(probes) < count:
+            probes.append(socket.socket())
+            try:
+                probes[-1].bind(("127.0.0.1", random.randrange(12000, 32000)))
+            except OSError:
+                probes.pop().close()
         return [probe.getsockname()[1] for probe in probes]
     finally:
         for probe in probes:

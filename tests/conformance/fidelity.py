@@ -20,64 +20,30 @@ PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tests/conformance/fidelity.py: -->\n", "<!-- end -->\n"
 RECORDED = ("0.10", "2.0", "2.4")
 
-KNOWN_DIFFERENT: dict[tuple[str, str], str] = {}
+SESSION_WITHOUT_EPOCH = (
+    "in an incremental fetch session of 2.4 the leader epoch is lost (FetchSession.scala, CachedPartition.reqData), so "
+    "that a controller cut off from ZooKeeper goes on fetching and enters the ISR again; the kit's leaders refuse it"
+)
+LEARNS_AT_ONCE = (
+    "a client of ZooKeeper learns when it connects again that its session is over, a second or two later, and the "
+    "next controller has begun without its broker; in the memory world the broker learns at once, and is back before"
+)
+STARTS_AT_ONCE = (
+    "the lab's bounce starts a process in no time, and the next controller finds its broker there; a JVM takes seconds"
+)
+KNOWN_DIFFERENT: dict[tuple[str, str], str] = {
+    ("2.4", "cut_controller_from_zookeeper"): SESSION_WITHOUT_EPOCH,
+    ("0.10", "controller_expired"): LEARNS_AT_ONCE,
+    ("2.0", "controller_expired"): LEARNS_AT_ONCE,
+    ("2.4", "controller_expired"): LEARNS_AT_ONCE,
+    ("2.0", "controller_bounced"): STARTS_AT_ONCE,
+    ("2.4", "controller_bounced"): STARTS_AT_ONCE,
+}
 """By (generation, story): what the kit does not do yet as Kafka does. A test fails when one becomes exact."""
 
 NOT_RECORDED: frozenset[tuple[str, str]] = frozenset(
     {
-        ("0.10", "records_diverge_unclean"),
-        ("2.4", "records_diverge_unclean"),
-        ("0.10", "records_kept_clean"),
-        ("2.4", "records_kept_clean"),
-        ("0.10", "controller_expired"),
-        ("2.0", "controller_expired"),
-        ("2.4", "controller_expired"),
-        ("0.10", "broker_paused"),
-        ("2.0", "broker_paused"),
-        ("2.4", "broker_paused"),
-        ("0.10", "controller_bounced"),
-        ("2.0", "controller_bounced"),
-        ("2.4", "controller_bounced"),
-        ("0.10", "isr_version_conflict"),
-        ("2.0", "isr_version_conflict"),
-        ("2.4", "isr_version_conflict"),
-        ("0.10", "topic_written_by_hand"),
         ("2.4", "topic_written_by_hand"),
-        ("2.4", "log_dir_last"),
-        ("0.10", "reassign_throttled"),
-        ("2.0", "reassign_throttled"),
-        ("2.4", "reassign_throttled"),
-        ("0.10", "at_once"),
-        ("2.4", "at_once"),
-        ("0.10", "zookeeper_outage_death"),
-        ("2.0", "zookeeper_outage_death"),
-        ("2.4", "zookeeper_outage_death"),
-        ("0.10", "cut_between_brokers"),
-        ("2.4", "cut_between_brokers"),
-        ("0.10", "cut_controller_from_zookeeper"),
-        ("2.0", "cut_controller_from_zookeeper"),
-        ("2.4", "cut_controller_from_zookeeper"),
-        ("0.10", "shutdown_racing_failover"),
-        ("2.0", "shutdown_racing_failover"),
-        ("0.10", "rebalance_at_limit"),
-        ("2.0", "rebalance_at_limit"),
-        ("2.4", "rebalance_at_limit"),
-        ("0.10", "rebalance_over_limit"),
-        ("2.0", "rebalance_over_limit"),
-        ("2.4", "rebalance_over_limit"),
-        ("0.10", "ids_generated"),
-        ("2.4", "ids_generated"),
-        ("0.10", "ids_between_directories"),
-        ("2.4", "ids_between_directories"),
-        ("0.10", "ids_taken"),
-        ("2.0", "ids_taken"),
-        ("2.4", "ids_taken"),
-        ("0.10", "records_two_unclean_leaders"),
-        ("2.0", "records_two_unclean_leaders"),
-        ("2.4", "records_two_unclean_leaders"),
-        ("0.10", "six_brokers"),
-        ("2.0", "six_brokers"),
-        ("2.4", "six_brokers"),
     }
 )
 """(generation, story): those that the recorder can play, but of which there is no recording yet."""

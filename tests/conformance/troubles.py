@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.conformance.story import CLEAN, UNCLEAN, Story
+from tests.conformance.story import CLEAN, SEED_OF_SIX, UNCLEAN, Story
 
 LATER = ("2.0", "2.4")
 BOTH = ("fetchers", "metadata")
@@ -379,6 +379,12 @@ kill 4
 start 4
 shutdown 2
 start 2
-"""),
+""", LATER, seed=SEED_OF_SIX),
+    Story("six_brokers_killed", "Six brokers with sixty partitions; one dies and returns.",
+          "lab brokers=6", f"""
+create_topic orders assignment={MANY}
+kill 4
+start 4
+""", ("0.10",), seed=SEED_OF_SIX),
 )  # fmt: skip
 """In the order of the faults."""

@@ -47,7 +47,7 @@ class Watcher:
         self._read: dict[tuple[Path, str], int] = {}
         self.announced: dict[tuple[str, int], tuple[int, tuple[int, ...]]] = {}
         """What the controllers last told of each partition: leader and ISR."""
-        self._isr_changed = -ANNOUNCED
+        self._isr_changed = self._isr_changed_before = -ANNOUNCED
         self._seen: list[Line] = []
         self.following: dict[int, dict[tuple[str, int], int]] = {}
         """By broker and partition, whom it fetches from."""
@@ -100,8 +100,10 @@ class Watcher:
                 if line.leader is not None and line.kind == "request":
                     self.announced[line.topic or "", line.partition or 0] = (line.leader, line.isr or ())
             for text in self._new_text(id, "server.log"):
-                if "ing ISR" in text:
-                    self._isr_changed = time.monotonic()
+                if "skip updating ISR" in text:  # in vain: the leader will try again and again
+                    self._isr_changed = self._isr_changed_before
+                elif "ing ISR" in text:
+                    self._isr_changed_before, self._isr_changed = self._isr_changed, time.monotonic()
                 self._fetchers(id, text)
         return news
 
