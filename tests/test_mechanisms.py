@@ -36,6 +36,9 @@ at_once '["create_topic a partitions=3 replication_factor=2","delete_topic b","d
 heal\nsettle""", {("I18", MISSED)}),
     "a broker that is taken for dead has missed a leader epoch, and joins": ("2.0 brokers=[1,2] seed=0", """
 create_topic a replication_factor=2 partitions=1\nsettle\ndisconnect 1 zookeeper\nsettle""", {("I15", "KAFKA-14140")}),
+    "a leader that is cut off adds a follower that a reassignment has taken away": ("0.10 brokers=[1,2] seed=1", """
+create_topic b partitions=2 replication_factor=2\nsettle\ndisconnect zookeeper 2\nstep 24\ndisconnect 1 zookeeper
+reassign '{"b-0":[1]}'\ndelay zookeeper 1 0.0827\nsettle\nheal\nsettle""", {("I12", "Partition.maybeExpandIsr")}),
     "a disk fails under a replica that is still New": ("2.0 brokers=[1,2,3,4] seed=1", """
 create_topic c replication_factor=1 partitions=1\nshutdown 2\nreassign '{"c-0":[2,3,4,1]}'\nshutdown 4\nsettle
 fail_log_dir 3\nsettle""", {("I19", DISK)}),

@@ -282,6 +282,25 @@ class AssignmentShrinksFirst(Mechanism):
         return about.aspect == "strangers" and about.state is not None and set(about.brokers) <= set(about.state.isr)
 
 
+class LeaderKnowsOldReplicas(Mechanism):
+    """A leader adds a follower to the ISR that is no replica any more, for nobody has told it of the new assignment.
+
+    The reassignment had nothing to write into the state, so the version that the leader expects is still right.
+    Kafka 0.10.2.2: cluster/Partition.scala, maybeExpandIsr; controller/KafkaController.scala, onPartitionReassignment
+    """
+
+    ticket = "Partition.maybeExpandIsr"
+    breaks = ("I12",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != "strangers" or about.partition is None or record is None:
+            return False
+        author = self.facts.author(record)
+        led = (r for r in self.past.of("broker", "become-leader", about.partition) if r.actor == author and not r.error)
+        replicas = next((r.replicas for r in led), None) or ()
+        return set(about.brokers) <= set(replicas)
+
+
 class Overwritten(Mechanism):
     """A tool that adds partitions writes back what it had read of the others; a controller had moved them since.
 
@@ -303,5 +322,5 @@ class Overwritten(Mechanism):
 MECHANISMS = (
     PartitionsAddedToDeletion, NeverLed, MoveDropped, MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody,
     RequestOutlivesTopic, DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten,
-    AssignmentShrinksFirst,
+    AssignmentShrinksFirst, LeaderKnowsOldReplicas,
 )  # fmt: skip
