@@ -14,9 +14,9 @@ from pathlib import Path
 from benchmarks import copies
 from benchmarks.figures import Figure
 from kafka_ctl.history import generate, import_logs, simulate, spark
-from kafka_ctl.history.logfile import read_texts
+from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.history.schema import to_arrow
-from kafka_ctl.lab.kafkalog import kafka_log
+from kafka_ctl.kafka_log.write import kafka_log
 
 CLUSTERS, HOURS, SEED, CORES = 40, 24, 1, 2
 IMPORTED = 40e6

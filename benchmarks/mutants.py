@@ -21,7 +21,7 @@ from kafka_ctl.explore.walk import Walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.mutants import IMPOSSIBLE, MUTANTS, mutant
+from tests.mutants import IMPOSSIBLE, MUTANTS, mutant
 
 SEEDS, WALKS = 9, 200
 """Seeds, and the most walks that are played for one of them."""

@@ -22,20 +22,20 @@ if TYPE_CHECKING:
         UnknownName,
     )
     from kafka_ctl.generation import Generation
-    from kafka_ctl.lab.costs import Costs
     from kafka_ctl.lab.lab import Lab
     from kafka_ctl.partition import PARTITION, PartitionState
     from kafka_ctl.replica import REPLICA, ReplicaState
+    from kafka_ctl.simulation.latencies import Costs
     from kafka_ctl.table import TransitionTable
     from kafka_ctl.trace import Record, Trace
-    from kafka_ctl.zookeeper.server import EmbeddedServer
+    from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 _toc = (
     ("A cluster to watch and to break", (
         ("Lab", "lab.lab", "brokers, a controller among them, and a ZooKeeper"),
         ("ShutdownReport", "brokers.broker", "how a controlled shutdown went"),
-        ("EmbeddedServer", "zookeeper.server", "a real ZooKeeper on this machine"),
-        ("Costs", "lab.costs", "what a ZooKeeper operation or a request takes in virtual time"),
+        ("EmbeddedServer", "zookeeper.real.server", "a real ZooKeeper on this machine"),
+        ("Costs", "simulation.latencies", "what a ZooKeeper operation or a request takes in virtual time"),
     )),
     ("The nouns", (
         ("TopicPartition", "cluster", "one partition of one topic"),

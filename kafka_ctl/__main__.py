@@ -11,7 +11,7 @@ if sys.version_info < (3, 11):
         " and name it in the command, for example: python3.12 -m kafka_ctl lab" % sys.version_info[:2]
     )
 
-from kafka_ctl.bootstrap import main
+from kafka_ctl.setup.bootstrap import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

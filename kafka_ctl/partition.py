@@ -1,7 +1,7 @@
 """The four states of a partition and the moves between them.
 
 A partition is made (`assign`), gets its first leader (`initialize`), changes leaders (`elect`), and loses them
-or goes away (`mark`). The machine that performs the moves is `controller/partitions.py`.
+or goes away (`mark`). The machine that performs the moves is `controller/partition_machine.py`.
 Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionState
 """
 

@@ -1,6 +1,20 @@
-"""Where the checkout is."""
+"""Where the checkout is, and what it holds beside the package."""
 
+import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
+
+from kafka_ctl.errors import Unavailable
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout: the folder that holds `kafka_ctl/`, `notebooks/` and `requirements.txt`."""
+
+
+def import_from_checkout(name: str) -> Any:
+    """The module `name` of `tools/` or `tests/`; Unavailable where the package was installed without a checkout."""
+    if not (ROOT / name.partition(".")[0]).is_dir():
+        raise Unavailable(f"{name.replace('.', '/')} is not here; this needs a checkout of the project")
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    return import_module(name)

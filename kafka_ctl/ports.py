@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from contextvars import Context
+from contextvars import Context, ContextVar
 from typing import Any, Protocol
 
 from kafka_ctl.brokers.requests import Request, Response
+
+PROCESS: ContextVar[int | None] = ContextVar("process", default=None)
+"""The broker whose process the current callback belongs to; None for the world around it."""
 
 
 class Timer(Protocol):
@@ -39,6 +42,16 @@ class Clock(Protocol):
 
     def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task[Any]:
         """Start a task."""
+
+
+class RealTime(Clock, Protocol):
+    """A clock on real time, as a real store needs it."""
+
+    pending: int
+    """Operations under way that a settled lab waits for."""
+
+    def failed(self, error: BaseException) -> None:
+        """Raise an error that nobody takes to whoever drives the lab."""
 
 
 class Network(Protocol):

@@ -1,7 +1,7 @@
 """The seven states of a replica and the moves between them.
 
 A replica is made (`create`), told who leads (`tell`), stopped (`stop`), and deleted with its topic or after a
-reassignment (`delete`, `confirm`, `give_up`, `forget`). The machine is `controller/replicas.py`.
+reassignment (`delete`, `confirm`, `give_up`, `forget`). The machine is `controller/replica_machine.py`.
 Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaState
 """
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ctl.jupyter import Server, running
+from kafka_ctl.jupyter.launch import Server, running
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)

@@ -15,7 +15,7 @@ import pyspark
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.history.session import _JAVA_OPTIONS, SETTINGS
-from kafka_ctl.java import java_executable
+from kafka_ctl.setup.java import java_executable
 
 HOME = Path(pyspark.__file__).parent
 LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}

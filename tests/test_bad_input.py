@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from mutations import NASTY, mutated
 
 from kafka_ctl import BadInput, Generation, KafkaCtlError, Lab
-from kafka_ctl.cli import app, status
+from kafka_ctl.cli.commands import app, status
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.traces import from_arrow, read_parquet
 from kafka_ctl.lab.lab import COMMANDS
 from kafka_ctl.reassign.plan import read_plan, read_topics, write_plan
-from kafka_ctl.zookeeper.remote import parse_address
+from kafka_ctl.zookeeper.real.store import parse_address
 
 STORY = """\
 lab brokers=[1,2,3] generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}'

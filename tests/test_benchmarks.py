@@ -20,8 +20,8 @@ from benchmarks.figures import Figure, figures
 from benchmarks.mutants import caught, figure, played
 from kafka_ctl import Generation, Unavailable
 from kafka_ctl.explore.walk import busy
-from kafka_ctl.lab.mutants import MUTANTS
 from kafka_ctl.paths import ROOT
+from tests.mutants import MUTANTS
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from kafka_ctl import bootstrap, installing
-from kafka_ctl.bootstrap import SetupFailed
 from kafka_ctl.paths import ROOT
+from kafka_ctl.setup import bootstrap, installer
+from kafka_ctl.setup.bootstrap import SetupFailed
 
 posix = pytest.mark.skipif(os.name == "nt", reason="the stand-in for uv is a script with a shebang line")
 
@@ -41,8 +41,10 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with the real start-up code, one small command, and the stand-in for uv on PATH."""
     root = tmp_path / "checkout"
     (root / "kafka_ctl").mkdir(parents=True)
-    for name in ("__main__.py", "bootstrap.py", "installing.py"):
-        shutil.copy(ROOT / "kafka_ctl" / name, root / "kafka_ctl")
+    (root / "kafka_ctl/setup").mkdir()
+    names = ("__main__", "errors", "paths", "setup/__init__", "setup/bootstrap", "setup/installer")
+    for name in names:
+        shutil.copy(ROOT / "kafka_ctl" / f"{name}.py", root / "kafka_ctl" / f"{name}.py")
     (root / "kafka_ctl/__init__.py").touch()
     (root / "kafka_ctl/cli.py").write_text(
         "import sys\ndef main(args, prog_name):\n    print(prog_name, *args, 'in', sys.prefix)\n"
@@ -179,7 +181,7 @@ def test_without_venvs_own_pip_the_pip_of_the_system_serves(checkout: Path, monk
     """An environment made without pip is filled from outside, by `pip --python`."""
     venv = checkout / ".venv"
     venv.mkdir()
-    filling = installing.Installation(checkout, venv, bootstrap.python_of(venv), lock=0)
+    filling = installer.Installation(checkout, venv, bootstrap.python_of(venv), lock=0)
     done: list[Sequence[str]] = []
 
     def do(label: str, command: Sequence[str]) -> None:
@@ -255,14 +257,14 @@ def test_a_folder_that_is_no_checkout_is_said(tmp_path: Path) -> None:
 )
 def test_installers_complaints_become_one_sentence(printed: str, told: str) -> None:
     """pip and uv say these things over many lines."""
-    sentence = installing.cure(f"before\n{printed}\nafter\n")
+    sentence = installer.cure(f"before\n{printed}\nafter\n")
     assert sentence is not None
     assert told in sentence
 
 
 def test_an_unknown_complaint_is_passed_on() -> None:
     """No cure is invented."""
-    assert installing.cure("error: the moon is full") is None
+    assert installer.cure("error: the moon is full") is None
 
 
 @pytest.mark.parametrize(
@@ -280,14 +282,14 @@ def test_an_unknown_complaint_is_passed_on() -> None:
 )
 def test_progress_says_what_is_installed(line: str, told: str) -> None:
     """A line of an installer is cut down to what a person wants to see."""
-    assert installing.telling(line) == told
+    assert installer.telling(line) == told
 
 
 def test_build_tools_are_taken_from_the_list_with_their_hashes() -> None:
     """They are installed first, by the same versions and hashes."""
     listed = "a==1 \\\n    --hash=sha256:aa\n"
     listed += "wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\nwheels==3\n"
-    assert list(installing.only(["wheel"], listed)) == ["wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"]
+    assert list(installer.only(["wheel"], listed)) == ["wheel==2 \\\n    --hash=sha256:bb \\\n    --hash=sha256:cc\n"]
 
 
 @pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])
@@ -296,7 +298,7 @@ def test_what_runs_first_parses_on_an_old_python(name: str) -> None:
     tree = ast.parse((ROOT / "kafka_ctl" / name).read_text("utf-8"), feature_version=(3, 6))
     # The rest of the package is newer Python, and 3.6 does not know `from __future__ import annotations`.
     imported = [node.module for node in tree.body if isinstance(node, ast.ImportFrom)]
-    assert imported == (["kafka_ctl.bootstrap"] if name == "__main__.py" else [])
+    assert imported == (["kafka_ctl.setup.bootstrap"] if name == "__main__.py" else [])
 
 
 def old_python() -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 import browser
 import nbformat
 
-from kafka_ctl.jupyter import FIRST
+from kafka_ctl.jupyter.launch import FIRST
 from kafka_ctl.paths import ROOT
 
 pytestmark = browser.needs_chromium

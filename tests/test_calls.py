@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Refused, Unavailable
 from kafka_ctl.lab.calls import form
-from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import Command
+from kafka_ctl.simulation.latencies import Costs
 
 PICTURES = ("export", "live", "player", "why")
 """Slow, or with options of their own: a few values for each of them below."""

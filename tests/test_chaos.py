@@ -18,7 +18,7 @@ def test_nothing_acknowledged_is_lost(
         pytest.skip(missing())
     for name in ("PROPAGATION_CHECK", "PROPAGATION_QUIET"):
         monkeypatch.setattr(f"kafka_ctl.brokers.replication.{name}", 0.1)
-    monkeypatch.setattr("kafka_ctl.lab.real.CERTAIN", 0.5)
+    monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)
     told: list[str] = []
     chaos.play(generation, 2, seed, told.append, tmp_path)
     assert len(told) == 2

@@ -17,7 +17,9 @@ import pytest
 from rich.console import Console
 from zookeepers import missing
 
-from kafka_ctl import Lab, TopicPartition, Trace, cli, demo
+from kafka_ctl import Lab, TopicPartition, Trace
+from kafka_ctl.cli import commands as cli
+from kafka_ctl.cli import demo
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
@@ -191,7 +193,7 @@ def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatc
     def serve(port: int | None, data: str | None) -> None:
         raise Unavailable(f"Java is needed for {port} and {data}; get one")
 
-    monkeypatch.setattr("kafka_ctl.zookeeper.server.serve", serve)
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.server.serve", serve)
     told = run("zookeeper", "--port", 4000)
     assert (told.status, told.err) == (1, "kafka-ctl: Java is needed for 4000 and None; get one\n")
 
@@ -199,8 +201,8 @@ def test_what_is_missing_ends_with_1(run: Runner, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("command", "place", "stand_in"),
     [
-        ("diagrams", "views.diagrams.check", lambda check: check),
-        ("docs", "reference.page", lambda check: lambda app: SimpleNamespace(check=check)),
+        ("diagrams", "tools.diagrams.check", lambda check: check),
+        ("docs", "tools.reference.page", lambda check: lambda app: SimpleNamespace(check=check)),
     ],
 )
 def test_checks_end_with_1_when_something_is_stale(
@@ -208,7 +210,7 @@ def test_checks_end_with_1_when_something_is_stale(
 ) -> None:
     """One line for each problem, with the cure; 0 when there is none."""
     problems = ["a is stale", "b is missing"]
-    monkeypatch.setattr(f"kafka_ctl.{place}", stand_in(lambda folder: problems))
+    monkeypatch.setattr(place, stand_in(lambda folder: problems))
     told = run(command, "--check")
     assert (told.status, told.err) == (
         1, f"kafka-ctl: a is stale; `kafka-ctl {command}` makes it anew\n"
@@ -220,9 +222,9 @@ def test_checks_end_with_1_when_something_is_stale(
 
 def test_arguments_are_forwarded(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """`lab` and `test` hand everything on, options and `--help` included, and return the status."""
-    for name, module in (("lab", "jupyter"), ("test", "gate")):
+    for name, module in (("lab", "kafka_ctl.jupyter.launch"), ("test", "tools.check")):
         asked: list[list[str]] = []
-        monkeypatch.setattr(f"kafka_ctl.{module}.main", lambda argv, asked=asked: asked.append(argv) or 3)
+        monkeypatch.setattr(f"{module}.main", lambda argv, asked=asked: asked.append(argv) or 3)
         assert run(name, "--check", "-k", "x y", "--help").status == 3
         assert asked == [["--check", "-k", "x y", "--help"]]
 
@@ -233,14 +235,14 @@ def test_an_interrupt_is_no_traceback(run: Runner, monkeypatch: pytest.MonkeyPat
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_ctl.zookeeper.server.serve", interrupted)
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.server.serve", interrupted)
     told = run("zookeeper")
     assert told.status == 130 and told.err.strip() == "kafka-ctl: stopped"
 
 
 def test_a_reader_that_has_seen_enough(story: Path) -> None:
     """`kafka-ctl run STORY | head -1` prints no error."""
-    command = [sys.executable, "-m", "kafka_ctl.cli", "run", str(story), "--all"]
+    command = [sys.executable, "-m", "kafka_ctl", "run", str(story), "--all"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
@@ -252,7 +254,7 @@ def test_zookeeper_runs_in_the_foreground(tmp_path: Path) -> None:
     """It prints its address, answers there, and ends with Ctrl-C."""
     if missing():
         pytest.skip(missing())
-    command = [sys.executable, "-m", "kafka_ctl.cli", "zookeeper", "--data", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "kafka_ctl", "zookeeper", "--data", str(tmp_path / "data")]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = re.search(r"127\.0\.0\.1:(\d+)", process.stdout.readline())
@@ -299,7 +301,7 @@ def test_the_demo_on_a_real_zookeeper(run: Runner, monkeypatch: pytest.MonkeyPat
 def test_the_demo_has_colours_and_pauses_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a person reads, it waits after each line."""
     slept: list[float] = []
-    monkeypatch.setattr("kafka_ctl.demo.time.sleep", slept.append)
+    monkeypatch.setattr("kafka_ctl.cli.demo.time.sleep", slept.append)
     console = Console(force_terminal=True, record=True, width=100, color_system="truecolor", file=io.StringIO())
     demo.play("memory", "2.0", console, pause=0.1)
     assert len(slept) > 50 and min(slept) == pytest.approx(0.1)

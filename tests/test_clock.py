@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from kafka_ctl.errors import NotReached
-from kafka_ctl.lab.clock import LIMIT, RealClock, VirtualClock
+from kafka_ctl.simulation.clock import LIMIT, RealClock, VirtualClock
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from kafka_ctl.history.logfile import read_texts
-from kafka_ctl.history.logsaid import SENTENCES
-from kafka_ctl.lab.kafkalog import NAMES
+from kafka_ctl.history.log_files import read_texts
+from kafka_ctl.kafka_log.read_controller import SENTENCES
+from kafka_ctl.kafka_log.write import NAMES
 from tests.conformance import loglines
 from tests.conformance.answers import by_broker
 

@@ -13,12 +13,12 @@ from labs import acting, settled
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.lab.costs import Costs
-from kafka_ctl.lab.invariants import Violation
+from kafka_ctl.invariants import Violation
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.mutants import mutant
 from kafka_ctl.replica import OFFLINE
+from kafka_ctl.simulation.latencies import Costs
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
+from tests.mutants import mutant
 
 CONFIG = {"auto.leader.rebalance.enable": False, "unclean.leader.election.enable": False, "delete.topic.enable": True}
 TOPICS = {"orders": {0: [2, 3, 1], 1: [1, 2, 3]}}

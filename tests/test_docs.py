@@ -12,12 +12,12 @@ import click
 import pytest
 
 import kafka_ctl
-from kafka_ctl.cli import SECTIONS, VIEWS, app
+from kafka_ctl.cli.commands import SECTIONS, VIEWS, app
 from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.paths import ROOT
-from kafka_ctl.reference import page
 from kafka_ctl.views import frames
+from tools.reference import page
 
 DOCS = ROOT / "docs"
 PAGE = page(app)

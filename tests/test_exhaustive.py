@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl import cli
+from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput
 from kafka_ctl.explore.exhaustive import STARTS, Round, Search, exhaust, scenarios
 from kafka_ctl.explore.report import account, story_text, write_story
 from kafka_ctl.explore.search import shortest
 from kafka_ctl.explore.state import digest
 from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, try_all
-from kafka_ctl.lab.clock import VirtualClock
+from kafka_ctl.lab.concurrent_commands import TOOLS
+from kafka_ctl.lab.event_order import Order, lane
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.loop import Timer
-from kafka_ctl.lab.mutants import mutant
-from kafka_ctl.lab.order import Order, lane
-from kafka_ctl.lab.together import TOOLS
-from kafka_ctl.zookeeper.memory_session import MemorySession
+from kafka_ctl.simulation.clock import VirtualClock
+from kafka_ctl.simulation.loop import Timer
+from kafka_ctl.zookeeper.memory.session import MemorySession
+from tests.mutants import mutant
 
 
 @pytest.fixture

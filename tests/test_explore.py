@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl import cli
+from kafka_ctl.cli import commands as cli
 from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.explore import play as playing
@@ -21,11 +21,11 @@ from kafka_ctl.explore.search import Findings, Task, run, search, shortest
 from kafka_ctl.explore.walk import MENU, Draw, Walk, menu, walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
+from kafka_ctl.lab.concurrent_commands import TOOLS
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.lab import COMMANDS, Lab
-from kafka_ctl.lab.mutants import mutant as seeded_defect
-from kafka_ctl.lab.together import TOOLS
 from kafka_ctl.paths import ROOT
+from tests.mutants import mutant as seeded_defect
 
 STEPS = 240_000
 """How far each generation is searched here, a minute for all; `kafka-ctl explore` goes further."""
@@ -219,7 +219,7 @@ def test_an_unknown_generation() -> None:
 
 
 def test_a_mutant_is_found_and_made_short() -> None:
-    """A seeded defect of `lab/mutants`, by its name."""
+    """A seeded defect of `tests/mutants`, by its name."""
     findings = search("2.4", steps=6000, jobs=1, mutant="cache-never-updated")
     found = next(f for f in shortest(findings) if f.broken.name.startswith("I18 "))
     assert len(found.walk.commands) <= 8 and "; with the mutant cache-never-updated\n" in story_text(found)
@@ -298,7 +298,7 @@ def test_explore_fails_on_what_is_not_declared(
 
 
 def test_what_explore_finds_goes_into_a_folder_that_git_ignores() -> None:
-    from kafka_ctl.explore_cli import explore
+    from kafka_ctl.cli.explore import explore
 
     folder = next(option.default for option in explore.params if option.name == "out")
     assert f"{folder}/" in (ROOT / ".gitignore").read_text("utf-8").splitlines()

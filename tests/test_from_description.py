@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kafka_ctl import BadInput, Lab, TopicPartition
-from kafka_ctl.lab import described, story
+from kafka_ctl.lab import described_cluster, story
 from kafka_ctl.lab.description import Description, PartitionDescription, parse_description
 
 DESCRIBED = """\
@@ -122,7 +122,7 @@ def odd_descriptions(draw: st.DrawFn) -> Description:
 @given(descriptions() | odd_descriptions())
 def test_a_story_keeps_a_description(description: Description) -> None:
     """Through a line of text and back: numbers, gaps and configurations."""
-    line = str(story.Command("lab", (), {"description": described.compact(description)}))
+    line = str(story.Command("lab", (), {"description": described_cluster.compact(description)}))
     (read,) = story.parse(line)
     assert story.opening(read)["described"] == description
 
@@ -152,13 +152,13 @@ def test_the_text_of_a_description_in_a_story() -> None:
     """Without gaps a list, as ever; with gaps the numbers are kept; and numbers that are none are refused."""
     first, second = PartitionDescription((1, 2), 1, (1,)), PartitionDescription((2, 1), None, (2,), (1,), ())
     plain = Description((1, 2), {TopicPartition("t", 0): first, TopicPartition("t", 1): second}, {"t": {"a": "b"}})
-    assert described.compact(plain) == {"t": [[[1, 2], 1, [1]], [[2, 1], None, [2], [1], []], {"a": "b"}]}
+    assert described_cluster.compact(plain) == {"t": [[[1, 2], 1, [1]], [[2, 1], None, [2], [1], []], {"a": "b"}]}
     gaps = plain._replace(partitions={TopicPartition("t", 1): first, TopicPartition("t", 7): second})
     kept = {"1": [[1, 2], 1, [1]], "7": [[2, 1], None, [2], [1], []], "configs": {"a": "b"}}
-    assert described.compact(gaps) == {"t": kept}
+    assert described_cluster.compact(gaps) == {"t": kept}
     for odd in ({"x": []}, {"1": 3}, {"-1": [[1], 1, [1]]}, {"configs": 3}, [[[1, "2"], 1, [1]]], [[[1], 1]], 3, "x"):
         with pytest.raises(BadInput, match="description"):
-            described.expand({"t": odd})
+            described_cluster.expand({"t": odd})
 
 
 def test_a_described_cluster(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_described_cluster(tmp_path: Path) -> None:
             config = json.loads(lab.znodes()["/config/topics/orders"][0])["config"]
             assert config == {"retention.ms": "1000", "cleanup.policy": "compact,delete"}
             view = lab.controller
-            assert view is not None and view.epoch == described.EPOCH + 1
+            assert view is not None and view.epoch == described_cluster.EPOCH + 1
             lab.catch_up(1)
             lab.start(4)
             lab.settle()

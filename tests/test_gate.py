@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl import gate
-from kafka_ctl.gate import Step
+from tools import check
+from tools.check import Step
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def pytest_step(*names: str) -> Step:
 def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last line counts tests where pytest can, and one for every other step."""
     steps = [Step("syntax", ("compileall", "-q", ".")), pytest_step("test_good.py", "test_skip.py")]
-    assert gate.main([], steps, tests) == 0
+    assert check.main([], steps, tests) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[-3].startswith("passed  syntax")
     assert told[-2].startswith("passed  tests")
@@ -47,7 +47,7 @@ def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_one_failed(tests: Path, capsys: pytest.CaptureFixture[str], step: Step, counted: str) -> None:
     """A failed test, no test, a missing file, a missing tool: each fails the gate; the rest still runs."""
-    assert gate.main([], [step, Step("syntax", ("compileall", "-q", "."))], tests) == 1
+    assert check.main([], [step, Step("syntax", ("compileall", "-q", "."))], tests) == 1
     told = capsys.readouterr().out.splitlines()
     assert told[-3].startswith("FAILED")
     assert told[-2].startswith("passed  syntax")
@@ -56,7 +56,7 @@ def test_one_failed(tests: Path, capsys: pytest.CaptureFixture[str], step: Step,
 
 def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """And pytest is all that runs."""
-    assert gate.main(["-q", "-pno:cacheprovider", "test_good.py", "-k", "test_b"], root=tests) == 0
+    assert check.main(["-q", "-pno:cacheprovider", "test_good.py", "-k", "test_b"], root=tests) == 0
     told = capfd.readouterr().out
     assert "1 passed, 1 deselected" in told
     assert "summary" not in told

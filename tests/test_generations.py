@@ -8,8 +8,8 @@ from collections import Counter
 import pytest
 
 from kafka_ctl import Generation, Lab
-from kafka_ctl.differences import AREAS
 from kafka_ctl.generation import DIFFERENCES, GENERATIONS
+from tools.generations import AREAS
 
 FIELDS = [f.name for f in DIFFERENCES]
 SETTINGS = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, "unclean.leader.election.enable": False}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl import Lab, cli
+from kafka_ctl import Lab
+from kafka_ctl.cli import commands as cli
 from kafka_ctl.history import questions, write_logs
 
 Run = Callable[..., tuple[int, str, str]]

@@ -22,8 +22,8 @@ import pyarrow.fs as pafs
 import pytest
 
 from kafka_ctl import BadInput
-from kafka_ctl.history import import_logs, importlog, logchunks, logfolders, unpacking
-from kafka_ctl.history.logchunks import Chunk, read_chunk
+from kafka_ctl.history import import_logs, log_chunks, log_folders, log_import, unpacking
+from kafka_ctl.history.log_chunks import Chunk, read_chunk
 from kafka_ctl.history.session import spark
 
 STATE = "(state.change.logger)"
@@ -78,7 +78,7 @@ def lay(folder: Path, name: str, text: bytes) -> Path:
 
 def read(*paths: Path) -> dict[str, Counter[str]]:
     """What tasks make of these paths, by file: how many records, lines of each kind, and what was wrong."""
-    chunks = list(importlog._chunks("logs", paths))
+    chunks = list(log_import._chunks("logs", paths))
     found: dict[str, Counter[str]] = {}
     for chunk in chunks:
         counted = found.setdefault(os.path.basename(chunk.file), Counter())
@@ -171,7 +171,7 @@ def test_a_file_without_any_line_break(tmp_path: Path) -> None:
     records = " ".join(LINES[:2]) * 4000
     path = lay(tmp_path, "glued", records.encode())
     assert one(path) == {"records": 8000, "lines": 1}
-    (chunk,) = importlog._chunks("logs", path)
+    (chunk,) = log_import._chunks("logs", path)
     places = [(r.number, r.piece) for r in read_chunk(chunk) if r.what == "record"]
     assert places == [(1, piece) for piece in range(8000)]
 
@@ -197,13 +197,13 @@ def test_a_line_of_a_gigabyte_is_never_held(tmp_path: Path, monkeypatch: pytest.
         held.append(len(line))
         return shortened(line)
 
-    shortened = logchunks._shortened
-    monkeypatch.setattr(logchunks, "blocks", text)
-    monkeypatch.setattr(logchunks, "_shortened", kept)
+    shortened = log_chunks._shortened
+    monkeypatch.setattr(log_chunks, "blocks", text)
+    monkeypatch.setattr(log_chunks, "_shortened", kept)
     spans = [(start, min(start + step, size)) for start in range(0, size, step)]
     found = [list(read_chunk(Chunk("logs", "huge", *span))) for span in spans]
     assert [sum(read.what == "record" for read in reads) for reads in found] == [2, *[0] * (len(spans) - 2), 1]
-    assert max(held) <= len(block) + 2 * logchunks.KEPT_HEAD
+    assert max(held) <= len(block) + 2 * log_chunks.KEPT_HEAD
     middle = [count for start, count in asked.items() if step <= start < size - 2 * step]
     assert max(middle) <= step // len(block) + 2
 
@@ -225,14 +225,14 @@ def test_entries_of_journald(tmp_path: Path) -> None:
     bare = [line.split("] ", 1)[1] if line.startswith("[2") else line for line in LINES]
     assert one(lay(tmp_path, "bare", entries(*bare))) == WHOLE
     path = lay(tmp_path, "level", entries(LINES[1].split(" TRACE ", 1)[1]))
-    (chunk,) = importlog._chunks("logs", path)
+    (chunk,) = log_import._chunks("logs", path)
     (record,) = (dict(zip(NAMES, r.values, strict=True)) for r in read_chunk(chunk) if r.what == "record")
     assert (record["time_ms"], record["action"], record["leader"]) == (1456826400100.0, "initialize", 3)
     odd = entries(None, [], [300], [[]], 7, {"a": 1}, "another service", "\ud800")
     assert one(lay(tmp_path, "odd", odd)) == {"lines": 8, "rejected": 8}
 
 
-NAMES = [field.name for field in logchunks.RECORD]
+NAMES = [field.name for field in log_chunks.RECORD]
 
 
 # Damage
@@ -321,9 +321,9 @@ def test_damaged_at_random(tmp_path: Path) -> None:
     good = lay(tmp_path, "good.log", TEXT)
     for number, (name, data) in zip(range(3000), mutations(8), strict=False):
         bad = lay(tmp_path, name, data)
-        chunks = list(importlog._chunks("logs", [bad, good]))
-        rows = pa.Table.from_pylist([chunk._asdict() for chunk in chunks], importlog.CHUNKS)
-        told = pa.Table.from_batches(list(importlog._parse(iter(rows.to_batches()))), importlog.PARSED).to_pylist()
+        chunks = list(log_import._chunks("logs", [bad, good]))
+        rows = pa.Table.from_pylist([chunk._asdict() for chunk in chunks], log_import.CHUNKS)
+        told = pa.Table.from_batches(list(log_import._parse(iter(rows.to_batches()))), log_import.PARSED).to_pylist()
         assert {row["what"] for row in told} <= {"record", "rejected", "chunk", "continued", "problem"}
         beside = [row for row in told if row["file"] == str(good)]
         assert sum(row["what"] == "record" for row in beside) == RECORDS, number
@@ -339,17 +339,17 @@ def test_chunks_of_damaged_files_change_nothing(tmp_path: Path, monkeypatch: pyt
     plain = (data for _, data in mutations(9) if len(data) > 20 and b"2016" in data and not data.startswith(b"{"))
     for number, data in zip(range(24), plain, strict=False):
         path = lay(tmp_path, "state-change.log", data)
-        chunks = list(importlog._chunks("logs", path))
-        if len(chunks) != 1 or chunks[0].stop == logchunks.WHOLE or chunks[0].problem:
+        chunks = list(log_import._chunks("logs", path))
+        if len(chunks) != 1 or chunks[0].stop == log_chunks.WHOLE or chunks[0].problem:
             continue
         whole = [read for read in read_chunk(chunks[0]) if read.what in ("record", "rejected")]
         for size in (9, 64, 333):
-            monkeypatch.setattr(importlog, "CHUNK", size)
-            pieces, first, found = list(importlog._chunks("logs", path)), 1, []
+            monkeypatch.setattr(log_import, "CHUNK", size)
+            pieces, first, found = list(log_import._chunks("logs", path)), 1, []
             for piece in pieces:
                 found += list(read_chunk(piece._replace(first=first)))
                 assert found[-2].number >= 0
-                first += logchunks.count_lines(piece)
+                first += log_chunks.count_lines(piece)
             again = [read for read in found if read.what in ("record", "rejected")]
             assert [r._replace(formats=None) for r in again] == [r._replace(formats=None) for r in whole], (
                 number,
@@ -369,10 +369,10 @@ def test_each_file_once(tmp_path: Path) -> None:
     (logs / "a").symlink_to(logs / "b1", target_is_directory=True)
     (logs / "b1" / "controller.log.today").symlink_to(controller)
     (logs / "b1" / "state-change.log.1").hardlink_to(state)
-    found = list(logfolders.log_files([logs, state, str(state), logs / "b1", logs / "a" / "controller.log", logs]))
+    found = list(log_folders.log_files([logs, state, str(state), logs / "b1", logs / "a" / "controller.log", logs]))
     assert [file.name for file in found] == [str(controller), str(state)]
     assert [file.size for file in found] == [len(TEXT)] * 2
-    assert [f.name for f in logfolders.log_files([logs / "a" / "controller.log"])] == [str(logs / "a/controller.log")]
+    assert [f.name for f in log_folders.log_files([logs / "a" / "controller.log"])] == [str(logs / "a/controller.log")]
 
 
 @pytest.mark.parametrize("suffix", PACKERS)
@@ -397,8 +397,8 @@ def test_a_packed_copy_beside_its_file_counts_once(tmp_path: Path, suffix: str) 
 def test_two_clusters_may_share_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It counts once in each, with its own numbers of lines."""
     path = lay(tmp_path, "state-change.log", TEXT * 40)
-    monkeypatch.setattr(importlog, "CHUNK", 500)
-    monkeypatch.setattr(importlog, "TASK", 500 * 40)
+    monkeypatch.setattr(log_import, "CHUNK", 500)
+    monkeypatch.setattr(log_import, "TASK", 500 * 40)
     logs = import_logs(spark(), {"a": path, "b": [path, path]})
     last = logs._parsed.where("what = 'record'").groupBy("history").agg({"number": "max", "*": "count"}).collect()
     assert sorted(tuple(row) for row in last) == [("a", 198, 120), ("b", 198, 120)]
@@ -415,7 +415,7 @@ def test_what_is_no_file_is_never_opened(tmp_path: Path) -> None:
         (tmp_path / "other").symlink_to(tmp_path / "other")
         os.mkfifo(tmp_path / "other.fifo")
         lay(tmp_path, "state-change.log", TEXT)
-        told = {Path(file.name).name: file.problem for file in logfolders.log_files([tmp_path, "/dev/null"])}
+        told = {Path(file.name).name: file.problem for file in log_folders.log_files([tmp_path, "/dev/null"])}
     assert told.pop("state-change.log") is None
     assert told.pop("controller.log.self")
     assert told == {
@@ -430,7 +430,7 @@ def test_files_that_change_before_they_are_read(tmp_path: Path) -> None:
     """Gone, shorter, or a folder by now: told; longer: read as far as it was listed."""
     for name in ("gone", "shorter", "folder", "longer", "emptied"):
         lay(tmp_path, name, TEXT * 3)
-    chunks = {Path(c.file).name: c for c in importlog._chunks("logs", [tmp_path / n for n in os.listdir(tmp_path)])}
+    chunks = {Path(c.file).name: c for c in log_import._chunks("logs", [tmp_path / n for n in os.listdir(tmp_path)])}
     (tmp_path / "gone").unlink()
     (tmp_path / "folder").unlink()
     (tmp_path / "folder").mkdir()

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from kafka_ctl import BadInput, Lab
-from kafka_ctl.history import Workload, import_logs, importlog, questions, simulate, write_logs
-from kafka_ctl.history.logfile import read_texts
-from kafka_ctl.history.logrelease import release
+from kafka_ctl.history import Workload, import_logs, log_import, questions, simulate, write_logs
+from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.history.schema import SCHEMA, spark_schema
 from kafka_ctl.history.session import spark
+from kafka_ctl.kafka_log.releases import release
 
 STATE = "(state.change.logger)"
 OLD = [  # Kafka 0.8 to 0.10
@@ -208,8 +208,8 @@ def test_chunks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         if size == 1:
             path = lay(tmp_path, "few/state-change.log", lines[:11])
             expected = rows(import_logs(spark(), path), *SCHEMA.names)
-        monkeypatch.setattr(importlog, "CHUNK", size)
-        monkeypatch.setattr(importlog, "TASK", size * 50)
+        monkeypatch.setattr(log_import, "CHUNK", size)
+        monkeypatch.setattr(log_import, "TASK", size * 50)
         again = import_logs(spark(), path)
         assert rows(again, *SCHEMA.names) == (expected if size == 1 else records)
         if size > 1:

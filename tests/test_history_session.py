@@ -163,7 +163,7 @@ def test_java_that_does_not_start_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
     broken.write_text("#!/bin/sh\necho no room for a Java heap\nexit 1\n")
     broken.chmod(0o755)
     with monkeypatch.context() as patch:
-        patch.setattr("kafka_ctl.java.java_executable", lambda: broken)
+        patch.setattr("kafka_ctl.setup.java.java_executable", lambda: broken)
         with pytest.raises(Unavailable, match="Java did not start: no room for a Java heap"):
             session.spark()
     assert session.spark().range(2).count() == 2

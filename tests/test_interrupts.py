@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from kafka_ctl.errors import KafkaCtlError
-from kafka_ctl.lab import calls, clock, commands, interrupt, lab, loop, story, travel, world
+from kafka_ctl.lab import calls, commands, lab, story, time_travel
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.simulation import clock, interrupt, loop, world
 
 CLOSELY = {str(module.__file__) for module in (calls, commands, interrupt)}
 """Where a signal comes before every instruction; in the other files before every line."""
-WATCHED = CLOSELY | {str(module.__file__) for module in (clock, lab, loop, story, travel, world)}
+WATCHED = CLOSELY | {str(module.__file__) for module in (clock, lab, loop, story, time_travel, world)}
 
 
 @pytest.fixture(autouse=True)

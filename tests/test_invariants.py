@@ -11,10 +11,10 @@ import pytest
 
 from kafka_ctl import BadInput, Generation, Lab
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.lab.invariants import INVARIANTS, MECHANISMS, Violation
-from kafka_ctl.lab.invariants.page import PAGE
-from kafka_ctl.lab.mutants import MUTANTS, mutant
+from kafka_ctl.invariants import INVARIANTS, MECHANISMS, Violation
 from kafka_ctl.paths import ROOT
+from tests.mutants import MUTANTS, mutant
+from tools.invariants import PAGE
 
 CLEAN = {"unclean.leader.election.enable": False, "auto.leader.rebalance.enable": False}
 

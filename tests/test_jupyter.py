@@ -20,10 +20,10 @@ from browser import lab, needs_chromium, page, run_all
 from jupyter_server.services.kernels.connection.channels import ZMQChannelsWebsocketConnection
 from jupyter_server.services.kernels.websocket import KernelWebsocketHandler
 
-from kafka_ctl import jupyter
 from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.jupyter import launch
+from kafka_ctl.jupyter.websocket import PromptWebsocketConnection
 from kafka_ctl.paths import ROOT
-from kafka_ctl.websocket import PromptWebsocketConnection
 
 
 def write_notebook(path: Path, *cells: str) -> None:
@@ -35,14 +35,14 @@ def write_notebook(path: Path, *cells: str) -> None:
 
 def test_check_prints_the_status_and_stops_the_lab(capsys: pytest.CaptureFixture[str]) -> None:
     """`lab --check` needs no screen: it says what the server said, and ends with 0."""
-    assert jupyter.main(["--check"]) == 0
+    assert launch.main(["--check"]) == 0
     told = capsys.readouterr().out
     assert json.loads(told.removeprefix("JupyterLab runs: "))["kernels"] == 0
 
 
 def test_the_server_wants_its_token_and_listens_here_only(tmp_path: Path) -> None:
     """The printed address lets one in; the bare one does not; after the block nobody listens."""
-    with jupyter.running(tmp_path) as server:
+    with launch.running(tmp_path) as server:
         assert server.address.startswith("http://127.0.0.1:")
         assert "started" in server.status()
         with pytest.raises(urllib.error.HTTPError, match="403"):
@@ -55,7 +55,7 @@ def test_the_server_wants_its_token_and_listens_here_only(tmp_path: Path) -> Non
 def test_ending_the_command_ends_the_lab(tmp_path: Path) -> None:
     """The lab prints its address and, when its parent is told to end, does not stay behind."""
     write_notebook(tmp_path / "one.ipynb", "1")
-    code = f"from kafka_ctl.jupyter import *; open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
+    code = f"from kafka_ctl.jupyter.launch import *; open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     address = next(line.strip() for line in process.stdout if "http" in line)
@@ -72,9 +72,9 @@ def test_a_lab_that_is_still_starting_ends_too(tmp_path: Path) -> None:
     """Whoever changes their mind before the address is printed leaves no JupyterLab behind."""
     write_notebook(tmp_path / "one.ipynb", "1")
     code = (
-        "import signal; from kafka_ctl import jupyter; from pathlib import Path\n"
-        "jupyter._wait_for = lambda server: (print(server.process.pid, flush=True), signal.pause())\n"
-        f"jupyter.open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
+        "import signal; from kafka_ctl.jupyter import launch; from pathlib import Path\n"
+        "launch._wait_for = lambda server: (print(server.process.pid, flush=True), signal.pause())\n"
+        f"launch.open_lab('one.ipynb', browser=False, root=Path({str(tmp_path)!r}))"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -99,8 +99,8 @@ def test_a_missing_notebook_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     (tmp_path / "notebooks").mkdir()
     write_notebook(tmp_path / "notebooks/01-one.ipynb", "1")
     with pytest.raises(BadInput, match=re.escape("no notebook 99.ipynb; there are: notebooks/01-one.ipynb")):
-        jupyter.open_lab("99.ipynb", root=tmp_path)
-    assert jupyter.main(["notebooks/99.ipynb"]) == 2
+        launch.open_lab("99.ipynb", root=tmp_path)
+    assert launch.main(["notebooks/99.ipynb"]) == 2
     assert "no notebook notebooks/99.ipynb" in capsys.readouterr().err
 
 
@@ -112,7 +112,7 @@ def test_a_taken_port_is_said(tmp_path: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(BadInput, match=f"port {port} is taken"):
-            jupyter.open_lab("one.ipynb", port=port, root=tmp_path)
+            launch.open_lab("one.ipynb", port=port, root=tmp_path)
 
 
 def test_a_lab_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_a_lab_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest.Mo
     (tmp_path / "jupyter_server_config.py").write_text("raise SystemExit('these settings are broken')")
     monkeypatch.setenv("JUPYTER_CONFIG_DIR", str(tmp_path))
     with pytest.raises(Unavailable, match=r"(?s)ended at once with status \d+; it said: .*settings are broken"):
-        jupyter.check(tmp_path)
+        launch.check(tmp_path)
 
 
 @needs_chromium

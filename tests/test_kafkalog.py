@@ -10,9 +10,9 @@ import pytest
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import UnknownName
-from kafka_ctl.history.logline import Line, parse_line
-from kafka_ctl.lab.kafkalog import NAMES, kafka_log
-from kafka_ctl.lab.logbook import GENERATIONS, SHAPES, book
+from kafka_ctl.kafka_log.read import Line, parse_line
+from kafka_ctl.kafka_log.templates import GENERATIONS, SHAPES, book
+from kafka_ctl.kafka_log.write import NAMES, kafka_log
 from kafka_ctl.paths import ROOT
 from kafka_ctl.trace import SET, Record, Trace
 

@@ -21,13 +21,13 @@ from waiting import eventually
 from zookeepers import started
 
 from kafka_ctl import BadInput, Lab
-from kafka_ctl.cli import app
+from kafka_ctl.cli.commands import app
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.paths import ROOT
 from kafka_ctl.zookeeper import znodes
-from kafka_ctl.zookeeper.lock import LOCK
-from kafka_ctl.zookeeper.server import CONFIG, EmbeddedServer
+from kafka_ctl.zookeeper.real.lock import LOCK
+from kafka_ctl.zookeeper.real.server import CONFIG, EmbeddedServer
 
 SHORT = {
     "zookeeper.session.timeout.ms": 1500, "replica.lag.time.max.ms": 2500, "auto.leader.rebalance.enable": False,
@@ -500,7 +500,7 @@ def test_no_session_outlives_the_lock(monkeypatch: pytest.MonkeyPatch) -> None:
     for least, most, asked in ((4000, 40_000, 1000), (400, 2600, 2000), (400, 86_400_000, 6000)):
         own = CONFIG.replace("minSessionTimeout=400", f"minSessionTimeout={least}")
         own = own.replace("maxSessionTimeout=86400000", f"maxSessionTimeout={most}")
-        monkeypatch.setattr("kafka_ctl.zookeeper.server.CONFIG", own)
+        monkeypatch.setattr("kafka_ctl.zookeeper.real.server.CONFIG", own)
         with EmbeddedServer() as server, open_lab(server, "", config={"zookeeper.session.timeout.ms": asked}) as lab:
             lab.create_topic("orders")
             store = lab._world.store

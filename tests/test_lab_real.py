@@ -21,7 +21,7 @@ from kafka_ctl import BadInput, Lab, NotReached, TopicPartition, Unavailable, Un
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.view import ControllerView, PartitionView
 from kafka_ctl.paths import ROOT
-from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 SHORT = {
@@ -38,7 +38,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that say nothing here are short: of leaders with news of an ISR, of the lab for a server it killed."""
     monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
     monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)
-    monkeypatch.setattr("kafka_ctl.lab.real.CERTAIN", 0.5)
+    monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)
 
 
 @pytest.fixture(params=["memory", "real"])
@@ -451,8 +451,8 @@ def test_a_broker_started_without_a_server_is_down_again(monkeypatch: pytest.Mon
     """It cannot start, says so, and may be started once more when the server is back."""
     if missing():
         pytest.skip(missing())
-    monkeypatch.setattr("kafka_ctl.lab.real.CERTAIN", 60)
-    monkeypatch.setattr("kafka_ctl.zookeeper.remote.CONNECT_SECONDS", 1)
+    monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 60)
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1)
     with Lab(zookeeper="embedded", config=SHORT, brokers=2) as lab:
         server = lab.zookeeper_server
         assert server is not None
@@ -548,7 +548,7 @@ def test_nothing_stays_behind() -> None:
 
 def test_a_failed_opening_leaves_nothing(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong is one clear error, without a thread or znode left."""
-    monkeypatch.setattr("kafka_ctl.zookeeper.remote.CONNECT_SECONDS", 2)
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 2)
     before = threads()
     for address, error, said in (
         ("127.0.0.1:1/kit", Unavailable, "127.0.0.1:1 does not answer; start one with `kafka-ctl zookeeper`"),
@@ -569,7 +569,7 @@ def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, mo
     def interrupted(self: object, limit: float | None = None) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("kafka_ctl.lab.real.RealWorld.settle", interrupted)
+    monkeypatch.setattr("kafka_ctl.simulation.real_world.RealWorld.settle", interrupted)
     with pytest.raises(KeyboardInterrupt):
         Lab(zookeeper=f"{server.address}/interrupted", config=SHORT)
     assert eventually(lambda: threads() <= before), threads() - before

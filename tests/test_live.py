@@ -22,7 +22,7 @@ from kafka_ctl.history.live import sources
 from kafka_ctl.history.live.folds import Controllers, Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.live.sources import LogReader
 from kafka_ctl.history.session import spark
-from kafka_ctl.lab.kafkalog import kafka_log
+from kafka_ctl.kafka_log.write import kafka_log
 from kafka_ctl.paths import ROOT
 
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from kafka_ctl.history.logchunks import _values
-from kafka_ctl.history.logfile import read_texts
-from kafka_ctl.history.logline import Line
+from kafka_ctl.history.log_chunks import _values
+from kafka_ctl.history.log_files import read_texts
+from kafka_ctl.kafka_log.read import Line
 
 WHO = "[Controller id=1 epoch=2]"
 SAID = f"{WHO} Changed partition eu.orders-0 state from NonExistentPartition to NewPartition with assigned replicas 1,2"

@@ -11,11 +11,11 @@ from random import Random
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.history.logfile import read_texts
-from kafka_ctl.history.logline import Line
-from kafka_ctl.history.logrelease import AT_START, FORMATS, release, shown
-from kafka_ctl.lab.kafkalog import NAMES, KafkaLines
-from kafka_ctl.lab.logbook import GENERATIONS
+from kafka_ctl.history.log_files import read_texts
+from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, shown
+from kafka_ctl.kafka_log.templates import GENERATIONS
+from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from tests.statements import Statement, record, statements, version, words
 
 MINORS = [(0, minor) for minor in range(8, 12)] + [(1, 0), (1, 1)] + [(2, minor) for minor in range(9)]

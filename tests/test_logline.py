@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from kafka_ctl.history.logline import Line, parse_line, parse_lines
+from kafka_ctl.kafka_log.read import Line, parse_line, parse_lines
 
 STAMP = "[2019-03-04 05:06:07,089]"
 

@@ -8,11 +8,11 @@ from kafka_ctl.explore import play as playing
 from kafka_ctl.explore.play import RESTLESS, play
 from kafka_ctl.explore.walk import Walk, busy
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.invariants import INVARIANTS, MECHANISMS
 from kafka_ctl.lab import story
-from kafka_ctl.lab.invariants import INVARIANTS, MECHANISMS
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.mutants import mutant
 from kafka_ctl.museum import EXHIBITS
+from tests.mutants import mutant
 
 DELETING = """'{"delete.topic.enable":true}'"""
 OUTLIVED, CREATED = "KafkaController.TopicDeletion", "PartitionStateMachine.initializeLeaderAndIsrForPartitions"

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from kafka_ctl import cli
+from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import DEFECTS, FIELDS
-from kafka_ctl.lab.invariants import INVARIANTS
+from kafka_ctl.invariants import INVARIANTS
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, tale
+from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, report
 from kafka_ctl.museum.exhibit import STORIES
-from kafka_ctl.museum.page import PAGE
 from kafka_ctl.paths import ROOT
+from tools.museum import PAGE
 
 TALES = Path(__file__).parent / "tales"
 TICKETS = {field.name: field.metadata["ticket"] for field in FIELDS}
@@ -36,7 +36,7 @@ def test_an_exhibit_shows_its_bug_and_is_sound_without_it(exhibit: Exhibit) -> N
         assert showing.broken.generation == exhibit.generation
         assert showing.mended.generation == exhibit.fixed != exhibit.generation
         assert all(getattr(exhibit.generation, field) is not value for field, value in exhibit.fix.items())
-        assert tale.verdict(showing) == f"{exhibit.name:<12}  shows, and is sound with the fix"
+        assert report.verdict(showing) == f"{exhibit.name:<12}  shows, and is sound with the fix"
 
 
 def test_the_collection() -> None:
@@ -71,7 +71,7 @@ def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
 def test_a_tale_is_told_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
     """`pytest --rewrite` records it anew."""
     with find(name).show() as showing:
-        told = tale.tell(showing) + "\n"
+        told = report.tell(showing) + "\n"
     path = TALES / f"{name}.txt"
     if pytestconfig.getoption("--rewrite"):
         path.write_text(told, "utf-8")
@@ -114,13 +114,13 @@ def test_an_exhibit_that_shows_nothing_says_so() -> None:
     harmless = replace(exhibit, caught_by="I7")
     with harmless.show() as showing:
         assert not showing.is_caught
-        assert "Nothing: invariant I7 holds." in tale.tell(showing)
-        assert "DOES NOT SHOW, and is sound" in tale.verdict(showing)
+        assert "Nothing: invariant I7 holds." in report.tell(showing)
+        assert "DOES NOT SHOW, and is sound" in report.verdict(showing)
     unhealed = replace(exhibit, fix={"caches_bumped_epoch": True})
     with unhealed.show() as showing:
         assert not showing.is_sound
-        assert "I21 the-dead-do-not-lead" in tale.tell(showing).split("The same story")[1]
-        assert "NOT SOUND" in tale.verdict(showing)
+        assert "I21 the-dead-do-not-lead" in report.tell(showing).split("The same story")[1]
+        assert "NOT SOUND" in report.verdict(showing)
 
 
 def test_a_showing_that_fails_leaves_no_lab_behind(monkeypatch: pytest.MonkeyPatch) -> None:

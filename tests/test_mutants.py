@@ -10,8 +10,8 @@ import pytest
 from kafka_ctl import Lab, UnknownName
 from kafka_ctl.errors import NotReached
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.lab.invariants import INVARIANTS
-from kafka_ctl.lab.mutants import IMPOSSIBLE, MUTANTS, mutant
+from kafka_ctl.invariants import INVARIANTS
+from tests.mutants import IMPOSSIBLE, MUTANTS, mutant
 
 THREE = """create_topic orders assignment='{"0":[1,2,3]}'\nsettle\n"""
 TWO = """create_topic orders assignment='{"0":[1,2]}'\nsettle\n"""

@@ -10,9 +10,9 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 
-from kafka_ctl import notebooks
 from kafka_ctl.errors import BadInput
 from kafka_ctl.workshop.check import check
+from tools import notebooks
 
 PATHS = notebooks.notebooks()
 TWINS = [path for path in map(notebooks.twin_of, PATHS) if path.exists()]

@@ -9,8 +9,8 @@ import pytest
 from machines import Bench, bench, requests
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller import failures
-from kafka_ctl.controller.partitions import PartitionStateMachine, Strategy
+from kafka_ctl.controller import failure_messages
+from kafka_ctl.controller.partition_machine import PartitionStateMachine, Strategy
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
 from kafka_ctl.trace import Record
@@ -220,7 +220,7 @@ def test_each_selector_of_0_10_says_in_its_own_words_that_nobody_can_win(
         context, tp = stage.controller.context, TopicPartition("orders", 0)
         context.assign(tp, (8, 9))
         context.shutting_down = {3} if strategy is Strategy.CONTROLLED_SHUTDOWN else set()
-        failed = failures.no_leader(stage.controller, tp, strategy, LeaderAndIsr(9, (9,)), {"orders": unclean})
+        failed = failure_messages.no_leader(stage.controller, tp, strategy, LeaderAndIsr(9, (9,)), {"orders": unclean})
         assert (type(failed).__name__, str(failed)) == (error, text)
 
 

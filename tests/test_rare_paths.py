@@ -9,7 +9,7 @@ from labs import acting, settled
 
 from kafka_ctl.brokers.disk import PATHS, Disk
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.controller import deletion, isr, kip455, reassignment, shutdown
+from kafka_ctl.controller import deletion, notifications, reassignment, reassignment_incremental, shutdown
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import ControllerMoved, Refused, StateChangeFailed
 from kafka_ctl.generation import GENERATIONS, Generation
@@ -302,7 +302,7 @@ def test_what_is_moving_is_listed_and_told() -> None:
         lab.settle()
         assert len(lab.trace.slice(since, kind="controller", action="reassignment_caught_up")) == 1
         reply = lab._world.clock.loop.create_future()
-        kip455.list_partition_reassignments(lab._world.brokers[2].controller, None, reply)
+        reassignment_incremental.list_partition_reassignments(lab._world.brokers[2].controller, None, reply)
         assert isinstance(reply.exception(), ControllerMoved)
 
 
@@ -571,7 +571,7 @@ def test_who_leaves_while_there_is_no_controller_asks_again(generation: str) -> 
 def answered(lab: Lab, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
     """The controller hears this from broker 3; nothing of it takes time."""
     with pytest.raises(StopIteration):
-        isr.leader_and_isr_response(acting(lab), 3, error, errors).send(None)
+        notifications.leader_and_isr_response(acting(lab), 3, error, errors).send(None)
 
 
 def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
@@ -579,7 +579,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
         lost, kept = TopicPartition("orders", 0), TopicPartition("orders", 1)
         offline = acting(lab).context.offline_dirs
         offline[3] = {lost, kept}
-        answered(lab, None, {lost: None, kept: isr.STORAGE_ERROR})
+        answered(lab, None, {lost: None, kept: notifications.STORAGE_ERROR})
         assert offline[3] == {kept}
         answered(lab, None, {kept: None})
         assert not offline[3]
@@ -589,7 +589,7 @@ def test_a_replica_that_is_answered_for_is_no_longer_taken_for_lost() -> None:
 
 def test_a_refused_request_is_told() -> None:
     with lab_of("2.4") as lab:
-        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): isr.STORAGE_ERROR})
+        answered(lab, "STALE_CONTROLLER_EPOCH", {TopicPartition("orders", 0): notifications.STORAGE_ERROR})
         last = lab.trace[-1]
         assert (last.action, last.actor) == ("leader_and_isr_error", "controller-1")
         assert "STALE_CONTROLLER_EPOCH" in (last.detail or "")

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from kafka_ctl import Generation, Lab, TopicPartition
-from kafka_ctl.cli import status
+from kafka_ctl.cli.commands import status
 from kafka_ctl.cluster import Replica
 from kafka_ctl.errors import BadInput, Refused
 from kafka_ctl.reassign import plan as plans

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.lab.costs import Costs
+from kafka_ctl.simulation.latencies import Costs
 
 ORDERS = ("orders", 0)
 generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])

@@ -9,7 +9,7 @@ from machines import Bench, bench, requests
 
 from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
-from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.replica import (
     INELIGIBLE,

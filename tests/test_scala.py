@@ -3,7 +3,7 @@
 import pytest
 
 from kafka_ctl.cluster import Replica, TopicPartition
-from kafka_ctl.scala import (
+from kafka_ctl.scala_order import (
     MASK,
     HashMap,
     case_hash,

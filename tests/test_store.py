@@ -9,7 +9,7 @@ from zookeepers import Client, MemoryWorld, RealWorld, World, started, story
 
 from kafka_ctl import errors
 from kafka_ctl.trace import CAUSE
-from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from kafka_ctl.zookeeper.store import (
     Check,
     Children,

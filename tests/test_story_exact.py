@@ -10,8 +10,8 @@ from contextlib import suppress
 import pytest
 
 from kafka_ctl.errors import BadInput, NotReached, UnknownName
-from kafka_ctl.lab.costs import Costs
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.simulation.latencies import Costs
 
 
 @pytest.fixture

@@ -12,7 +12,9 @@ from pathlib import Path
 import click
 import pytest
 
-from kafka_ctl import Lab, Trace, cli, jupyter
+from kafka_ctl import Lab, Trace
+from kafka_ctl.cli import commands as cli
+from kafka_ctl.jupyter import launch
 from kafka_ctl.trace import Record
 from kafka_ctl.trace.text import describe
 from kafka_ctl.visible import visible
@@ -68,7 +70,7 @@ def test_lab_wants_a_port(port: str, capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_the_last_ports_are_ports() -> None:
-    assert 0 < jupyter.free_port(65535) < 65536
+    assert 0 < launch.free_port(65535) < 65536
 
 
 # What is printed

@@ -20,25 +20,23 @@ TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULE
 NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
 
 ORDER = """
-    errors visible paths
-    writing
-    cluster table assignment scala
-    partition replica election generation java page
+    errors visible
+    paths writing
+    cluster table assignment scala_order
+    partition replica election generation
     trace
-    lab.clock lab.costs lab.interrupt lab.loop
-    zookeeper
     brokers.requests
     ports
+    setup
+    zookeeper
     brokers reassign
     controller
+    simulation
+    invariants kafka_log
     lab
     views history workshop museum explore
     __init__
-    installing
-    bootstrap
-    terminal
-    environment gate websocket jupyter notebooks demo reassign_cli explore_cli history_cli reference
-    differences
+    jupyter
     cli
     __main__
 """
@@ -48,9 +46,9 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 """
 
 CORE = """
-    errors visible paths writing cluster table partition replica election assignment generation trace scala page
-    controller brokers reassign lab museum explore zookeeper.store zookeeper.memory zookeeper.znodes
-    __init__ __main__ bootstrap installing
+    errors visible paths writing cluster table partition replica election assignment generation trace scala_order
+    ports controller brokers reassign lab museum explore simulation invariants kafka_log
+    zookeeper.store zookeeper.memory zookeeper.znodes __init__ __main__ setup.bootstrap setup.installer
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""
 
@@ -182,7 +180,7 @@ def test_importing_the_package_is_light() -> None:
 
 def texts() -> Iterator[tuple[str, str]]:
     """Every text file that belongs to the project, with its text."""
-    own = ".ci benchmarks diagrams docs kafka_ctl notebooks tests".split()
+    own = ".ci benchmarks diagrams docs kafka_ctl notebooks tests tools".split()
     tops = [top for top in sorted(ROOT.iterdir()) if top.is_file() or top.name in own]
     for path in (path for top in tops for path in ([top] if top.is_file() else sorted(top.rglob("*")))):
         if path.is_file() and not {".git", "__pycache__", ".ipynb_checkpoints"} & set(path.parts):
@@ -212,6 +210,6 @@ def test_a_notebook_is_saved_with_what_it_printed(path: Path) -> None:
 
 def test_there_are_notebooks() -> None:
     """The first lesson is where the command `lab` expects it."""
-    from kafka_ctl.jupyter import FIRST
+    from kafka_ctl.jupyter.launch import FIRST
 
     assert ROOT / FIRST in NOTEBOOKS

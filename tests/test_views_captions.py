@@ -8,7 +8,7 @@ from filmed import NASTY, every_kind, failover
 from kafka_ctl.trace import KINDS, Record
 from kafka_ctl.views.captions import SENTENCES, caption
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.phrases import listed
+from kafka_ctl.views.wording import listed
 
 
 def one(**columns: object) -> Record:

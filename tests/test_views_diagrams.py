@@ -12,9 +12,9 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.paths import ROOT
 from kafka_ctl.replica import REPLICA
-from kafka_ctl.views import diagrams
 from kafka_ctl.views.dot import to_svg
 from kafka_ctl.views.machines import machine_dot
+from tools import diagrams
 
 
 def test_the_committed_diagrams_are_fresh() -> None:

@@ -12,7 +12,7 @@ from kafka_ctl.lab import story
 from kafka_ctl.partition import NON_EXISTENT
 from kafka_ctl.replica import NON_EXISTENT as NO_REPLICA
 from kafka_ctl.trace import SET
-from kafka_ctl.views.fold import Model
+from kafka_ctl.views.cluster_model import Model
 
 
 def believed(lab: Lab) -> tuple[dict[tuple[str, int], str], dict[tuple[str, int, int], str]]:

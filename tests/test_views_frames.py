@@ -8,12 +8,12 @@ from filmed import every_kind, failover, sixty
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.cluster_model import Model
 from kafka_ctl.views.context import context
 from kafka_ctl.views.eventqueue import _label
-from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import VIEWS, Film, film, frames, wants_of
 from kafka_ctl.views.steps import newsworthy, steps
-from kafka_ctl.views.union import union
+from kafka_ctl.views.supergraph import union
 
 
 def test_the_model_folded_from_records_is_the_lab() -> None:

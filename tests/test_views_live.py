@@ -14,10 +14,10 @@ from kafka_ctl.errors import KafkaCtlError
 from kafka_ctl.lab.lab import COMMANDS
 from kafka_ctl.views.actions import ACTIONS, NOT_CLICKED, command, menu
 from kafka_ctl.views.frames import VIEWS, film
-from kafka_ctl.views.growing import KEPT, Growing
 from kafka_ctl.views.live import Live
+from kafka_ctl.views.live_film import KEPT, Growing
 from kafka_ctl.views.script import script
-from kafka_ctl.views.standing import broker_state
+from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import newsworthy
 
 PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'

@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from kafka_ctl.views.palette import GLYPHS, STYLES, THEMES, css, inline
-from kafka_ctl.views.standing import GLYPHS as SIGNS
+from kafka_ctl.views.status import GLYPHS as SIGNS
 
 EYES = {
     "all": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),

@@ -12,7 +12,7 @@ from filmed import NASTY, every_kind, failover
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.player import Player, player
-from kafka_ctl.views.still import filmstrip
+from kafka_ctl.views.static_svg import filmstrip
 
 
 def bundle(shown: Player) -> dict[str, str]:

@@ -10,7 +10,7 @@ from test_views_why import eventful_lab
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record, Trace
-from kafka_ctl.views.ran import again, lines_of, loops_in
+from kafka_ctl.views.executed_lines import again, lines_of, loops_in
 from kafka_ctl.views.source import Source
 from kafka_ctl.views.why import UNKNOWN, Why, answers, whys
 from kafka_ctl.views.why import why as explain
@@ -273,7 +273,7 @@ def test_of_a_loop_under_way_the_present_pass_counts() -> None:
         loop = next(one for one in loops_in(once.code.co_filename).values() if one.first in once.ran)
     text = {n: line.strip() for n, line in enumerate(open_lines(once.code.co_filename), 1)}
     ran = [text[n] for n in sorted(once.ran) if loop.body <= n <= loop.last]
-    assert ran[-1].startswith("self._failed(tp, ONLINE, failures.no_leader(")
+    assert ran[-1].startswith("self._failed(tp, ONLINE, failure_messages.no_leader(")
     assert not any(line.startswith("updates[tp] =") for line in ran)
 
 

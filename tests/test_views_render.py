@@ -20,7 +20,7 @@ from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
-from kafka_ctl.views.still import CAPTION, filmstrip, filmstrips, key_frames, still
+from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, still
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -8,7 +8,7 @@ from filmed import failover
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record
-from kafka_ctl.views.fold import Model
+from kafka_ctl.views.cluster_model import Model
 from kafka_ctl.views.frames import film
 from kafka_ctl.views.timeline import Span, spans
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kafka_ctl.cli import status
+from kafka_ctl.cli.commands import status
 from kafka_ctl.errors import BadInput, NotReached
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story

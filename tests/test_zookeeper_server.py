@@ -17,10 +17,11 @@ from kazoo.client import KazooClient
 from waiting import eventually
 from zookeepers import RealWorld, started
 
-from kafka_ctl import errors, java
-from kafka_ctl.zookeeper import server as server_module
-from kafka_ctl.zookeeper.remote import RemoteStore, parse_address
-from kafka_ctl.zookeeper.server import EmbeddedServer, four_letter_word, zookeeper_jars
+from kafka_ctl import errors
+from kafka_ctl.setup import java
+from kafka_ctl.zookeeper.real import server as server_module
+from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word, zookeeper_jars
+from kafka_ctl.zookeeper.real.store import RemoteStore, parse_address
 from kafka_ctl.zookeeper.store import Create, Get
 
 server = pytest.fixture(started)
@@ -139,7 +140,7 @@ def test_without_java_or_jars_the_cure_is_told(monkeypatch: pytest.MonkeyPatch, 
 
 PARENT = """
 import sys, time
-from kafka_ctl.zookeeper.server import EmbeddedServer, four_letter_word
+from kafka_ctl.zookeeper.real.server import EmbeddedServer, four_letter_word
 server = EmbeddedServer().start()
 print(server.folder, server.port, server._supervisor.pid, flush=True)
 {end}
@@ -182,7 +183,7 @@ def test_a_fork_of_the_parent_does_not_keep_the_server(server: EmbeddedServer) -
 
 @pytest.mark.skipif(os.name == "nt", reason="Ctrl-C is sent otherwise there")
 def test_serving_in_the_foreground_ends_with_ctrl_c(server: EmbeddedServer, tmp_path: Path) -> None:
-    code = f"from kafka_ctl.zookeeper.server import serve; serve(data={str(tmp_path)!r})"
+    code = f"from kafka_ctl.zookeeper.real.server import serve; serve(data={str(tmp_path)!r})"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         said = process.stdout.readline()
@@ -389,7 +390,7 @@ def test_what_is_under_way_fails_when_the_server_dies(server: EmbeddedServer) ->
 
 def test_a_dead_address_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     """After as long as was asked for; the usual time would be over only after this test has given up."""
-    monkeypatch.setattr("kafka_ctl.zookeeper.remote.CONNECT_SECONDS", 1000)
+    monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1000)
     world = RealWorld("127.0.0.1:1/kit")
     store = world.add_store(connect_seconds=1)
     with pytest.raises(errors.Unavailable, match=r"127\.0\.0\.1:1 does not answer; .*kafka-ctl zookeeper"):

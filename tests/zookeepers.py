@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from kafka_ctl.errors import Unavailable
-from kafka_ctl.lab.clock import Clock, RealClock, VirtualClock
+from kafka_ctl.simulation.clock import Clock, RealClock, VirtualClock
 from kafka_ctl.trace import Trace
-from kafka_ctl.zookeeper.memory import MemoryStore
-from kafka_ctl.zookeeper.remote import RemoteStore
-from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.memory.server import MemoryStore
+from kafka_ctl.zookeeper.real.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.store import RemoteStore
 from kafka_ctl.zookeeper.store import Session, Store, WatchedEvent
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from kafka_ctl import cluster
 from kafka_ctl.brokers import apis, identity
+from kafka_ctl.brokers.controlled_shutdown import ShutdownReport, ask_to_leave
 from kafka_ctl.brokers.disk import Disk
-from kafka_ctl.brokers.leaving import ShutdownReport, ask_to_leave
 from kafka_ctl.brokers.log_dirs import LogDirs
 from kafka_ctl.brokers.replica_logs import ReplicaLogs
 from kafka_ctl.brokers.replica_manager import ReplicaManager
@@ -25,11 +25,11 @@ from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, Request, Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
-from kafka_ctl.lab.loop import PROCESS
+from kafka_ctl.ports import PROCESS
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper import store
-from kafka_ctl.zookeeper.client import ZkClient
-from kafka_ctl.zookeeper.memory_session import MemorySession
+from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.memory.session import MemorySession
 from kafka_ctl.zookeeper.store import Create, Exists
 from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
 
@@ -61,7 +61,7 @@ class Broker:
         """What a process has in memory when it starts."""
         generation = self.world.generation
         window = self.config["zookeeper.max.in.flight.requests"] if generation.pipelined else 1
-        self.zk = ZkClient(window, generation.ends_with_session)
+        self.zk = ZooKeeperClient(window, generation.ends_with_session)
         self.epoch = UNKNOWN_EPOCH
         """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.replicas = ReplicaManager(self)

@@ -16,7 +16,7 @@ from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import BrokerSequenceIdZNode
 
 if TYPE_CHECKING:
-    from kafka_ctl.zookeeper.client import ZkClient
+    from kafka_ctl.zookeeper.client import ZooKeeperClient
 
 NOT_CONFIGURED = -1
 """`broker.id` when the configuration does not say."""
@@ -97,7 +97,7 @@ def decide(configured: int, stored: Meta | None, cluster: str, config: Mapping[s
     return None if configured < 0 and config["broker.id.generation.enable"] else configured
 
 
-async def generate(zk: ZkClient, config: Mapping[str, Any]) -> int:
+async def generate(zk: ZooKeeperClient, config: Mapping[str, Any]) -> int:
     """The next id from ZooKeeper; IdentityError when that fails."""
     path = BrokerSequenceIdZNode.path()
     try:

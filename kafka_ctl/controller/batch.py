@@ -19,7 +19,7 @@ from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.channel import Callback, Channels
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import BatchNotEmpty
-from kafka_ctl.scala import HashMap, java_hash
+from kafka_ctl.scala_order import HashMap, java_hash
 
 
 class RequestBatch:

@@ -15,7 +15,7 @@ from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, 
 from kafka_ctl.errors import StateChangeFailed
 from kafka_ctl.partition import PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.scala import (
+from kafka_ctl.scala_order import (
     HashMap,
     case_hash,
     java_replica_hash,

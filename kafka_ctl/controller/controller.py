@@ -15,22 +15,22 @@ from kafka_ctl.controller import (
     electing,
     events,
     failover,
-    isr,
-    kip455,
     leadership,
     membership,
+    notifications,
     reassignment,
+    reassignment_incremental,
     rebalance,
     shutdown,
     topics,
 )
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.threads import Lock
+from kafka_ctl.controller.legacy_threads import Lock
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.generation import Generation
 from kafka_ctl.ports import Clock, Network
 from kafka_ctl.trace.record import CAUSE, Recorder
-from kafka_ctl.zookeeper.kafka import KafkaZk
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
 
 class Controller(Environment):
@@ -39,7 +39,7 @@ class Controller(Environment):
     def __init__(
         self,
         id: int,
-        zk: KafkaZk,
+        zk: KafkaZkClient,
         network: Network,
         clock: Clock,
         trace: Recorder,
@@ -135,9 +135,9 @@ class Controller(Environment):
             case events.ControlledShutdown(broker, broker_epoch, reply):
                 await shutdown.controlled_shutdown(self, broker, broker_epoch, reply)
             case events.ApiPartitionReassignment(targets, reply):
-                await kip455.api_partition_reassignment(self, targets, reply)
+                await reassignment_incremental.api_partition_reassignment(self, targets, reply)
             case events.ListPartitionReassignments(partitions, reply):
-                kip455.list_partition_reassignments(self, partitions, reply)
+                reassignment_incremental.list_partition_reassignments(self, partitions, reply)
             case events.ReplicaLeaderElection(kind, partitions, reply):
                 await electing.elect_leaders(self, kind, partitions, reply)
             case _ if await self._acts():
@@ -164,21 +164,23 @@ class Controller(Environment):
             case events.TopicDeletionStopReplicaResponseReceived(broker, failed, errors):
                 await deletion.stop_replica_response(self, broker, failed, errors)
             case events.PartitionReassignment() if self.generation.incremental_reassignment:
-                await kip455.zk_partition_reassignment(self)
+                await reassignment_incremental.zk_partition_reassignment(self)
             case events.PartitionReassignment():
                 await reassignment.partition_reassignment(self)
             case events.PartitionReassignmentIsrChange(tp):
-                await (kip455 if self.generation.incremental_reassignment else reassignment).isr_change(self, tp)
+                await (
+                    reassignment_incremental if self.generation.incremental_reassignment else reassignment
+                ).isr_change(self, tp)
             case events.PreferredReplicaLeaderElection():
                 await rebalance.preferred_election(self)
             case events.AutoPreferredReplicaLeaderElection():
                 await rebalance.auto_rebalance(self)
             case events.LogDirEventNotification():
-                await isr.log_dir_event_notification(self)
+                await notifications.log_dir_event_notification(self)
             case events.IsrChangeNotification():
-                await isr.isr_change_notification(self)
+                await notifications.isr_change_notification(self)
             case events.LeaderAndIsrResponseReceived(broker, failed, errors):
-                await isr.leader_and_isr_response(self, broker, failed, errors)
+                await notifications.leader_and_isr_response(self, broker, failed, errors)
 
     # What procedures need of each other
 

@@ -14,7 +14,7 @@ from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.threads import Thread
+from kafka_ctl.controller.legacy_threads import Thread
 from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from kafka_ctl.brokers.requests import ApiError
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.partition import ONLINE

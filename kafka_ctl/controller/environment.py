@@ -18,16 +18,16 @@ from kafka_ctl.controller import events
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Channels
 from kafka_ctl.controller.gauges import Gauges
-from kafka_ctl.controller.partitions import PartitionStateMachine
+from kafka_ctl.controller.legacy_threads import Lock, Thread
+from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.queue import EventQueue
-from kafka_ctl.controller.replicas import ReplicaStateMachine
-from kafka_ctl.controller.threads import Lock, Thread
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
 from kafka_ctl.generation import Generation
 from kafka_ctl.ports import Clock, Network
 from kafka_ctl.trace.record import Recorder
-from kafka_ctl.zookeeper.kafka import KafkaZk
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
 
 class Environment(ControllerProcess):
@@ -36,7 +36,7 @@ class Environment(ControllerProcess):
     def __init__(
         self,
         id: int,
-        zk: KafkaZk,
+        zk: KafkaZkClient,
         network: Network,
         clock: Clock,
         trace: Recorder,

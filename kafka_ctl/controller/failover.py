@@ -10,11 +10,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.controller import deletion, kip455, leadership, listeners, reassignment, rebalance, topics
+from kafka_ctl.controller import (
+    deletion,
+    leadership,
+    listeners,
+    reassignment,
+    reassignment_incremental,
+    rebalance,
+    topics,
+)
 from kafka_ctl.controller.context import Context
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.errors import BadInput
-from kafka_ctl.scala import HashMap, case_hash, map_order
+from kafka_ctl.scala_order import HashMap, case_hash, map_order
 from kafka_ctl.zookeeper import znodes
 
 
@@ -50,7 +58,7 @@ async def become_controller(c: Environment) -> None:
 async def _resume(c: Environment) -> None:
     """Go on with what the last controller left unfinished, then look after the balance."""
     if c.generation.incremental_reassignment:
-        await kip455.initialize(c)
+        await reassignment_incremental.initialize(c)
     else:
         await reassignment.resume(c)
     if c.generation.single_threaded:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from kafka_ctl.cluster import Broker, Replica
-from kafka_ctl.controller import deletion, kip455, listeners, reassignment
+from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_incremental
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, ONLINE
-from kafka_ctl.scala import filtered
+from kafka_ctl.scala_order import filtered
 from kafka_ctl.zookeeper.znodes import BrokerIdZNode
 
 
@@ -88,7 +88,7 @@ async def on_broker_startup(c: Environment, brokers: Sequence[int]) -> None:
     await c.partition_machine.trigger_online()
     returning = frozenset(brokers)
     if c.generation.incremental_reassignment:
-        await kip455.resume(c, lambda _, assignment: not returning.isdisjoint(assignment.target))
+        await reassignment_incremental.resume(c, lambda _, assignment: not returning.isdisjoint(assignment.target))
     else:
         moving = c.context.reassigning
         for tp in filtered(moving, lambda _, target: not returning.isdisjoint(target)):

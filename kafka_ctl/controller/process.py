@@ -11,7 +11,7 @@ from kafka_ctl.controller.context import Context
 from kafka_ctl.generation import Generation
 from kafka_ctl.ports import Clock, Network
 from kafka_ctl.trace.record import Recorder
-from kafka_ctl.zookeeper.kafka import KafkaZk
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
 
 class ControllerProcess:
@@ -23,7 +23,7 @@ class ControllerProcess:
     def __init__(
         self,
         id: int,
-        zk: KafkaZk,
+        zk: KafkaZkClient,
         network: Network,
         clock: Clock,
         trace: Recorder,
@@ -44,7 +44,7 @@ class ControllerProcess:
         return task
 
     def say(self, message: str, **words: Any) -> None:
-        """Write a line into the controller's own log; `lab/kafkalog.py` knows the texts."""
+        """Write a line into the controller's own log; `kafka_log/write.py` knows the texts."""
         self.trace.add(
             self.actor,
             "controller",

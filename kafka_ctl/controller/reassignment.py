@@ -11,26 +11,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
-from kafka_ctl.controller import deletion, failures, listeners, wishes
+from kafka_ctl.controller import deletion, failure_messages, listeners, reassignment_request
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, KafkaCtlError, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala import case_hash, java_hash, json_order, map_order, set_order, set_order_by
+from kafka_ctl.scala_order import case_hash, java_hash, json_order, map_order, set_order, set_order_by
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
 
 async def initialize(c: Environment) -> None:
     """At failover: remember the reassignments that are under way; in 0.10 also take out those that are none."""
-    wished = await wishes.read(c)
+    wished = await reassignment_request.read(c)
     c.say("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wished.items()})
     if not c.generation.single_threaded:
         assigned = c.context.assigned
         done = [tp for tp, target in wished.items() if not assigned(tp) or assigned(tp) == target]
-        await wishes.forget(c, done)
+        await reassignment_request.forget(c, done)
         wished = {tp: target for tp, target in wished.items() if tp not in done}
         c.say("partitions_already_reassigned", partitions=[str(tp) for tp in done])
         c.say("reassignment_resuming", partitions={str(tp): list(r) for tp, r in wished.items()})
@@ -52,7 +52,7 @@ async def partition_reassignment(c: Environment) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
     if not await listeners.watch_reassignment(c):
         return
-    wished = await wishes.read(c)
+    wished = await reassignment_request.read(c)
     fresh = wished
     if not c.generation.wishes_begin_when_created:  # our own changes are noticed, too
         fresh = {tp: target for tp, target in wished.items() if tp not in c.context.reassigning}
@@ -65,7 +65,7 @@ async def partition_reassignment(c: Environment) -> None:
         async with c.locked():
             if tp.topic in c.context.topics_to_be_deleted:
                 c.say("reassignment_skipped", partition=str(tp))
-                await wishes.forget(c, [tp])
+                await reassignment_request.forget(c, [tp])
             else:
                 await initiate(c, tp, wished[tp])
 
@@ -90,7 +90,7 @@ async def trigger(c: Environment, partitions: Iterable[TopicPartition]) -> None:
             except KafkaCtlError as error:
                 c.say("reassignment_failed", partition=str(tp), error=str(error))
         dropped.append(tp)
-    await wishes.forget(c, dropped)
+    await reassignment_request.forget(c, dropped)
 
 
 async def initiate(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
@@ -109,13 +109,13 @@ async def initiate(c: Environment, tp: TopicPartition, target: tuple[int, ...]) 
         await _start(c, tp, target)
     except KafkaCtlError as error:
         c.say("reassignment_failed", partition=str(tp), error=str(error))
-        await wishes.forget(c, [tp])
+        await reassignment_request.forget(c, [tp])
 
 
 async def _start(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     alive = [r for r in target if r in c.context.live]
     if len(alive) < len(target) and not c.generation.waits_for_dead_targets:
-        raise failures.dead_targets(tp, target, alive)
+        raise failure_messages.dead_targets(tp, target, alive)
     c.say("handling_reassignment", partition=str(tp), replicas=list(target))
     listeners.watch_state(c, tp)
     c.context.reassigning[tp] = target
@@ -178,7 +178,7 @@ async def _finish(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -
     await move_leader(c, tp, before, target)
     await stop_replicas(c, tp, set_order(old))
     await _assign(c, tp, target)
-    await wishes.forget(c, [tp])
+    await reassignment_request.forget(c, [tp])
     if not c.generation.drops_wishes_together:
         c.say("reassignment_removed", partitions=[str(tp)])
     await c.send_update_metadata([tp])
@@ -219,7 +219,7 @@ async def bump_leader_epoch(
                 "somehow tried to reassign a partition that doesn't exist"
             )
         if state.controller_epoch > c.context.epoch:
-            raise failures.newer_controller_wrote(c, state)
+            raise failure_messages.newer_controller_wrote(c, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=c.context.epoch)
         updated = await c.zk.update_states({tp: new}, c.generation.accepts_own_lost_write)
         for error in updated.failed.values():

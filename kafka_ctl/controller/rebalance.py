@@ -11,11 +11,11 @@ from contextlib import suppress
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.partitions import Strategy
-from kafka_ctl.controller.threads import Thread
+from kafka_ctl.controller.legacy_threads import Thread
+from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.partition import ONLINE
-from kafka_ctl.scala import case_hash, group_order, map_order, set_order_by
-from kafka_ctl.zookeeper.fields import NotJson
+from kafka_ctl.scala_order import case_hash, group_order, map_order, set_order_by
+from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 

@@ -14,11 +14,11 @@ from contextlib import nullcontext
 from kafka_ctl.brokers.requests import UNKNOWN_EPOCH
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, Refused, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
-from kafka_ctl.scala import case_hash, filtered, product_hash, set_order_by
+from kafka_ctl.scala_order import case_hash, filtered, product_hash, set_order_by
 
 
 async def controlled_shutdown(c: Environment, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:

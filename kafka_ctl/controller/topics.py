@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import listeners
 from kafka_ctl.controller.environment import Environment
-from kafka_ctl.controller.partitions import Strategy
+from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
-from kafka_ctl.scala import case_hash, java_set_order, json_order, map_order, set_order_by, text_hash
+from kafka_ctl.scala_order import case_hash, java_set_order, json_order, map_order, set_order_by, text_hash
 from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 

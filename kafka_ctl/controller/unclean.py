@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.zookeeper.fields import NotJson
+from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 KEY = "unclean.leader.election.enable"

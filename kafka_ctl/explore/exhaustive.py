@@ -1,8 +1,8 @@
 """Every order of what is under way in a small cluster, up to a depth.
 
 Two commands are given at the same moment; then, wherever several messages or timers are pending, each of them is tried
-first, and so on, so many choices deep; what follows happens in its usual order until all is quiet (`lab/order.py` tells
-what may come in any order, `tree.py` how it is tried).
+first, and so on, so many choices deep; what follows happens in its usual order until all is quiet
+(`lab/event_order.py` tells what may come in any order, `tree.py` how it is tried).
 
 Where the time is bounded, all pairs are tried one choice deep, then two choices deep, and so on: when it is over, it is
 known how deep every order was tried.
@@ -21,9 +21,9 @@ from kafka_ctl.explore.play import Broken
 from kafka_ctl.explore.tree import Case, Kind, Seen, try_all
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
+from kafka_ctl.lab.concurrent_commands import TOOLS
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
-from kafka_ctl.lab.together import TOOLS
 
 STARTS = (
     "kill {controller}", "kill {other}", "bounce {other}", "shutdown {other} wait=false", "expire_session {controller}",

@@ -10,9 +10,9 @@ from kafka_ctl.errors import BadInput, NotReached, Unavailable
 from kafka_ctl.explore.unrest import is_behind_schedule, is_slow_follower
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab import story
-from kafka_ctl.lab.clock import Halted, VirtualClock
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
+from kafka_ctl.simulation.clock import Halted, VirtualClock
 
 CRASH, RESTLESS = "nobody-crashes", "comes-to-rest"
 """What must hold beside the invariants: no actor dies of an error, and a sound cluster comes to rest."""

@@ -14,13 +14,13 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.brokers.requests import Response
-from kafka_ctl.lab.order import lane
+from kafka_ctl.lab.event_order import lane
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
     from kafka_ctl.lab.lab import Lab
-    from kafka_ctl.lab.loop import Timer
-    from kafka_ctl.zookeeper.memory import MemoryStore
+    from kafka_ctl.simulation.loop import Timer
+    from kafka_ctl.zookeeper.memory.server import MemoryStore
 
 UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|Task-\d+|\d+\.\d+')
 """Times, addresses and the numbers of tasks."""

@@ -21,10 +21,10 @@ from kafka_ctl.explore.state import digest
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.explore.workers import defect
 from kafka_ctl.lab import story
+from kafka_ctl.lab.event_order import Choice, Order
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.lab.loop import Timer, VirtualLoop
-from kafka_ctl.lab.order import Choice, Order
 from kafka_ctl.lab.story import Command
+from kafka_ctl.simulation.loop import Timer, VirtualLoop
 
 Kind = tuple[str, str, str | None]
 Path = tuple[int, ...]

@@ -8,6 +8,8 @@ import signal
 from contextlib import AbstractContextManager, nullcontext
 from multiprocessing.pool import Pool
 
+from kafka_ctl.paths import import_from_checkout
+
 
 def cores() -> int:
     """How many processes can work at the same time."""
@@ -23,7 +25,5 @@ def processes(jobs: int | None) -> AbstractContextManager[Pool | None]:
 
 
 def defect(name: str | None) -> AbstractContextManager[object]:
-    """Switch a seeded defect on for a while; none if there is no name."""
-    from kafka_ctl.lab.mutants import mutant
-
-    return nullcontext() if name is None else mutant(name)
+    """Switch a seeded defect of `tests/mutants` on for a while; none if there is no name."""
+    return nullcontext() if name is None else import_from_checkout("tests.mutants").mutant(name)

@@ -24,8 +24,8 @@ from kafka_ctl.errors import needed_for
 if TYPE_CHECKING:
     from kafka_ctl.history import live, plots, questions
     from kafka_ctl.history.dataset import Dataset, generate
-    from kafka_ctl.history.importlog import Logs, import_logs
-    from kafka_ctl.history.logwriter import write_logs
+    from kafka_ctl.history.log_import import Logs, import_logs
+    from kafka_ctl.history.log_writer import write_logs
     from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
     from kafka_ctl.history.workload import TROUBLES, Workload, simulate

@@ -219,7 +219,7 @@ def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dic
     """The command line and the environment of Spark's Java side, which writes to `told` where it listens."""
     import pyspark
 
-    from kafka_ctl.java import java_executable
+    from kafka_ctl.setup.java import java_executable
 
     home = os.environ.get("SPARK_HOME", str(Path(pyspark.__file__).parent))
     configuration = os.environ.get("SPARK_CONF_DIR", f"{home}/conf")

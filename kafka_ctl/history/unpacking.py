@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.files import filesystem, reason
-from kafka_ctl.history.logfile import HEADER
+from kafka_ctl.history.log_files import HEADER
 
 BLOCK = 4 << 20
 """Bytes that are read in one go."""

@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.history.troubles import TROUBLES, log_uniform
+from kafka_ctl.history.incidents import TROUBLES, log_uniform
 
 if TYPE_CHECKING:
     from kafka_ctl.generation import Generation

@@ -14,11 +14,11 @@ from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import topic_config, topic_names
-from kafka_ctl.scala import tool_order
+from kafka_ctl.scala_order import tool_order
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
-from kafka_ctl.zookeeper.client import ZkClient
-from kafka_ctl.zookeeper.kafka import KafkaZk
+from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
 
 
@@ -29,20 +29,20 @@ class Admin:
         self.store, self.trace, self.random, self.generation = store, trace, random, generation
         self.topic_version = 2 if generation.incremental_reassignment else 1
         """The version of the topic znodes that this generation's tools write."""
-        self._zk: KafkaZk | None = None
+        self._zk: KafkaZkClient | None = None
 
-    async def zk(self) -> KafkaZk:
+    async def zk(self) -> KafkaZkClient:
         """The administrator's client, connected at the first need."""
         if self._zk is None:
-            client = ZkClient(window=1)
+            client = ZooKeeperClient(window=1)
             client.session = await self.store.connect(
                 "admin", 30.0, client.watched, lambda state: self._state(client, state)
             )
             client.connected.set()
-            self._zk = KafkaZk(client)
+            self._zk = KafkaZkClient(client)
         return self._zk
 
-    def _state(self, client: ZkClient, state: str) -> None:
+    def _state(self, client: ZooKeeperClient, state: str) -> None:
         if state == CONNECTED:
             client.connected.set()
         elif state == DISCONNECTED:

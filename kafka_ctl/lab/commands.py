@@ -11,11 +11,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
 from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import checks, story, topic_names
+from kafka_ctl.lab import story, topic_names, validate
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.calls import name_call
-from kafka_ctl.lab.looking import Looking
-from kafka_ctl.lab.world import MemoryWorld
+from kafka_ctl.lab.inspection import Looking
+from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE
 
 P = ParamSpec("P")
@@ -113,7 +113,7 @@ class Commands(Looking):
         return self._world
 
     def _known(self, id: int) -> Broker:
-        process = self._world.brokers.get(checks.whole("a broker id", id))
+        process = self._world.brokers.get(validate.whole("a broker id", id))
         if process is None:
             raise UnknownName("broker", id, sorted(self._world.brokers))
         return process
@@ -164,14 +164,14 @@ class Topics(Commands):
         if assignment is not None and (partitions is not None or replication_factor is not None):
             raise BadInput("create_topic: give an assignment, or partitions and replication_factor, not both")
         if topic != "":  # of which Kafka has something to say
-            checks.text("a topic", topic)
+            validate.text("a topic", topic)
         if assignment is None:
-            partitions = checks.whole("the number of partitions", 1 if partitions is None else partitions, 0, MOST)
+            partitions = validate.whole("the number of partitions", 1 if partitions is None else partitions, 0, MOST)
             given = 1 if replication_factor is None else replication_factor
-            replication_factor = checks.whole("the replication factor", given)
+            replication_factor = validate.whole("the replication factor", given)
         else:
-            assignment = checks.assignment("an assignment", assignment)
-        config = checks.mapping("a topic's config", {} if config is None else config)
+            assignment = validate.assignment("an assignment", assignment)
+        config = validate.mapping("a topic's config", {} if config is None else config)
         self._ask(
             lambda: self._admin.create_topic(
                 topic, partitions, replication_factor, assignment, config, self._known_racks()
@@ -186,8 +186,8 @@ class Topics(Commands):
     @command
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
-        checks.text("a topic", topic)
-        checks.whole("the number of partitions", total, 1, MOST)
+        validate.text("a topic", topic)
+        validate.whole("the number of partitions", total, 1, MOST)
         self._ask(
             lambda: self._admin.add_partitions(topic, total, self._known_racks()),
             "add_partitions",
@@ -198,6 +198,6 @@ class Topics(Commands):
     @command
     def delete_topic(self, topic: str) -> str | None:
         """Ask for a topic's deletion; where `delete.topic.enable` is off, the tool's note on that."""
-        checks.text("a topic", topic)
+        validate.text("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
         return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)

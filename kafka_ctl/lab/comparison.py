@@ -11,7 +11,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.text import describe
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.producing import Producing
+    from kafka_ctl.lab.producer_commands import Producing
 
 TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
 

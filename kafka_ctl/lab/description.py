@@ -25,9 +25,9 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.lab import checks
+from kafka_ctl.lab import validate
 from kafka_ctl.lab.settings import MAX_ID
-from kafka_ctl.zookeeper.fields import Fields, number
+from kafka_ctl.zookeeper.json_fields import Fields, number
 
 MAX_CHARACTERS = 64 * 1024 * 1024
 """Longer texts are refused; 200,000 partitions take a third of this."""
@@ -96,14 +96,14 @@ def check_description(source: str, given: object) -> Description:
         for (topic, number), state in partitions.items():
             ids = (*state.replicas, *state.isr, *state.adding, *state.removing)
             for id in ids if state.leader is None else (*ids, state.leader):
-                checks.whole(f"{source}: a broker of {topic}-{number}", id, 0, MAX_ID)
-            checks.whole(f"{source}: a partition of {topic}", number)
+                validate.whole(f"{source}: a broker of {topic}-{number}", id, 0, MAX_ID)
+            validate.whole(f"{source}: a partition of {topic}", number)
             _check(_Entry(source, TopicPartition(topic, number), state))
         for topic, config in configs.items():
             if not _TOPIC.fullmatch(topic):
                 raise _illegal(source, topic)
             for text in (*config.keys(), *config.values()):
-                checks.writable(f"{source}: the configuration of topic {topic}", text)
+                validate.writable(f"{source}: the configuration of topic {topic}", text)
     except (AttributeError, TypeError, ValueError):
         raise BadInput(f"{source} cannot be {short(given)}; it is a Description, see `parse_description`") from None
     if not partitions and not configs:
@@ -141,7 +141,7 @@ def _read(path_or_text: str | Path) -> tuple[str, str]:
         text = found if len(lines) > 1 and lines[0] != found else text  # as the reassignment tool prints it
     if len(text) > MAX_CHARACTERS:
         raise BadInput(f"{source}: {len(text)} characters; at most {MAX_CHARACTERS} are read")
-    return source, checks.writable(source, text)
+    return source, validate.writable(source, text)
 
 
 def _json_entries(source: str, text: str) -> Iterator[_Entry]:

@@ -13,7 +13,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.world import World
+    from kafka_ctl.simulation.world import World
 
 _exiting = False
 _on_real_time: set[weakref.finalize] = set()

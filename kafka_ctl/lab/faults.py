@@ -21,11 +21,11 @@ from kafka_ctl.brokers.broker import DOWN as STOPPED
 from kafka_ctl.brokers.broker import ShutdownReport
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.lab import checks
+from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
-from kafka_ctl.lab.world import MemoryWorld
+from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.zookeeper.memory_session import AFTER, BEFORE, DOWN, NOTICE, UP, MemorySession
+from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, NOTICE, UP, MemorySession
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
@@ -99,7 +99,7 @@ class Faults(Commands):
         When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it wakes.
         """
         self._memory("pause")
-        process, wait = self._broker(broker, "pause", running=True), checks.seconds("a pause", seconds)
+        process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
         self._fault("pause", broker, lambda: process.pause(wait), detail=f"seconds={wait:g}")
 
     @command
@@ -143,7 +143,7 @@ class Faults(Commands):
 
         When that is longer than `replica.lag.time.max.ms` it leaves the ISRs, catches up, and leaves them again.
         """
-        process, wait = self._broker(broker, "slow", running=True), checks.seconds("a delay", seconds)
+        process, wait = self._broker(broker, "slow", running=True), validate.seconds("a delay", seconds)
         self._fault("slow", broker, lambda: process.replication.go_at(wait), detail=f"+{wait:g}s")
 
     @command
@@ -191,7 +191,7 @@ class Faults(Commands):
 
         What is slower than a client of ZooKeeper waits for is a cut; BadInput says so.
         """
-        ends, wait = self._ends(source, target, "delay"), checks.seconds("a delay", seconds)
+        ends, wait = self._ends(source, target, "delay"), validate.seconds("a delay", seconds)
         first = next(end for end in ends if end != ZOOKEEPER)
         if ZOOKEEPER in ends:
             store = self._memory("delay").store
@@ -271,15 +271,15 @@ class Faults(Commands):
 
         `data` is its text; a mapping or a list is written as JSON.
         """
-        checks.text("a path", path)
+        validate.text("a path", path)
         text = json.dumps(data, separators=(",", ":")) if isinstance(data, (dict, list)) else str(data)
-        content = checks.writable("the content of a znode", text).encode()
+        content = validate.writable("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
     @command
     def delete_znode(self, path: str) -> None:
         """Delete a znode by hand."""
-        self._write("delete_znode", Delete(checks.text("a path", path)))
+        self._write("delete_znode", Delete(validate.text("a path", path)))
 
     def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
         async def write() -> None:

@@ -17,25 +17,25 @@ from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
 from kafka_ctl.errors import BadInput, NotReached, Unavailable, needed_for, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import checks, described, ending, story, view
+from kafka_ctl.invariants import Checker, Violation
+from kafka_ctl.lab import described_cluster, ending, story, validate, view
 from kafka_ctl.lab.admin import Admin
+from kafka_ctl.lab.broker_id_commands import Identities
 from kafka_ctl.lab.calls import calls
-from kafka_ctl.lab.clock import LIMIT, VirtualClock
 from kafka_ctl.lab.commands import Topics, command
-from kafka_ctl.lab.costs import Costs
+from kafka_ctl.lab.concurrent_commands import Together
 from kafka_ctl.lab.description import Description, check_description, parse_description
-from kafka_ctl.lab.electing import Electing
+from kafka_ctl.lab.election_commands import Electing
+from kafka_ctl.lab.event_order import Ordering
 from kafka_ctl.lab.faults import Faults
-from kafka_ctl.lab.identities import Identities
-from kafka_ctl.lab.invariants import Checker, Violation
-from kafka_ctl.lab.order import Ordering
-from kafka_ctl.lab.pictures import Pictures
 from kafka_ctl.lab.producer import Producer
-from kafka_ctl.lab.producing import Producing
+from kafka_ctl.lab.producer_commands import Producing
+from kafka_ctl.lab.rendering import Pictures
 from kafka_ctl.lab.settings import parse_brokers, parse_config
-from kafka_ctl.lab.together import Together
-from kafka_ctl.lab.travel import Travel
-from kafka_ctl.lab.world import EMBEDDED, MEMORY, MemoryWorld, World
+from kafka_ctl.lab.time_travel import Travel
+from kafka_ctl.simulation.clock import LIMIT, VirtualClock
+from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World
 from kafka_ctl.trace import Trace
 
 
@@ -67,16 +67,18 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     ) -> None:
         self.closed = True
         self.generation = Generation(generation)
-        self.seed, self.zookeeper = checks.whole("a seed", seed), checks.text("zookeeper", zookeeper)
+        self.seed, self.zookeeper = validate.whole("a seed", seed), validate.text("zookeeper", zookeeper)
         self._racks = parse_brokers(brokers)
-        self._given_config = dict(checks.mapping("a config", {} if config is None else config))
+        self._given_config = dict(validate.mapping("a config", {} if config is None else config))
         settings = parse_config(self.generation, config)
         if min(self._racks) < 0:
             check_configured(NOT_CONFIGURED, settings)
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
-        checks.text("history", history)
-        self._world = _open_world(zookeeper, self.generation, settings, seed, table, history, checks.flag("join", join))
+        validate.text("history", history)
+        self._world = _open_world(
+            zookeeper, self.generation, settings, seed, table, history, validate.flag("join", join)
+        )
         self._checker = Checker(self._world) if isinstance(self._world, MemoryWorld) else None
         self._keeper, self.closed = ending.keep(self._world), False
         self.commands: list[story.Command] = []
@@ -109,7 +111,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     def _open(self) -> None:
         """Start every broker, in a random order of arrival."""
         if self._described is not None:
-            described.open_cluster(self._world, self._admin, self._described)
+            described_cluster.open_cluster(self._world, self._admin, self._described)
             return
         for broker in self._world.brokers.values():
             self._world.clock.call(functools.partial(broker.start, self._world.boot_delay()))
@@ -119,12 +121,12 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     @command
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
-        self._world.settle(None if checks.seconds("a limit", limit) == LIMIT else limit)
+        self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
     @command
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
-        self._world.clock.run_for(checks.seconds("a time", seconds))  # type: ignore[attr-defined]
+        self._world.clock.run_for(validate.seconds("a time", seconds))  # type: ignore[attr-defined]
 
     @command
     def step(self, n: int = 1) -> None:
@@ -135,7 +137,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         clock = self._world.clock
         if not isinstance(clock, VirtualClock):
             raise BadInput("step needs the memory world; real time cannot be stopped")
-        for _ in range(checks.whole("a number of steps", n)):
+        for _ in range(validate.whole("a number of steps", n)):
             if clock.loop.idle:
                 return
             size = len(self.trace)
@@ -150,7 +152,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         assert self._checker is not None
         violations, loop = self._checker.violations, world.clock.loop
         broken = len(violations)
-        world.drive(lambda: len(violations) > broken or loop.idle, checks.seconds("a limit", limit))
+        world.drive(lambda: len(violations) > broken or loop.idle, validate.seconds("a limit", limit))
         if loop.idle:
             world.settle()
         return violations[broken] if len(violations) > broken else None
@@ -158,7 +160,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
         """Let time pass until `holds(lab)`, or `holds()`, is true; NotReached when it is not within `limit` seconds."""
         asked = _asked(holds, self)
-        checks.seconds("a limit", limit)
+        validate.seconds("a limit", limit)
         start, size, reached, clock = self.now, len(self.trace), False, self._world.clock
 
         def until() -> bool:
@@ -200,7 +202,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}
         opening |= {"costs": self._costs.changes} if self._costs.changes else {}
-        opening |= {"description": described.compact(self._described)} if self._described else {}
+        opening |= {"description": described_cluster.compact(self._described)} if self._described else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return opening
 
@@ -256,6 +258,6 @@ def _open_world(
     if zookeeper == MEMORY:
         return MemoryWorld(generation, config, seed, costs, history, Trace)
     with needed_for("a real ZooKeeper"):
-        from kafka_ctl.lab.real import RealWorld
+        from kafka_ctl.simulation.real_world import RealWorld
 
     return RealWorld(zookeeper, generation, config, seed, costs, history, Trace, join)

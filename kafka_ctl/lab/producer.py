@@ -17,7 +17,7 @@ from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.world import World
+    from kafka_ctl.simulation.world import World
 
 PRODUCER, NOBODY = "producer", -1
 """The actor's name; what stands for it where the network wants a broker's id."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import checks
+from kafka_ctl.lab import validate
 
 MAX_ID = 2**31 - 1
 """The largest broker id: Kafka's are 32-bit integers."""
@@ -64,7 +64,7 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     for broker, rack in racks.items():
         if not isinstance(rack, (str, NoneType)):
             raise BadInput(f"broker {broker} cannot be in rack {short(rack)}; a rack is a name or None")
-        checks.writable("a rack", rack or "")
+        validate.writable("a rack", rack or "")
     if len(racks) != len(listed):
         raise BadInput(f"brokers={short(listed)}: an id stands there twice")
     return dict(sorted(racks.items())) | unnamed

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab.calls import bind, form, signature
-from kafka_ctl.zookeeper.fields import digits
+from kafka_ctl.zookeeper.json_fields import digits
 
 MAPPING = "a mapping, as JSON in '...',"
 KINDS = {
@@ -207,8 +207,8 @@ def read(text: str | Any) -> str:
 def opening(line: Command) -> dict[str, Any]:
     """The arguments of `Lab` from a story's first command."""
     from kafka_ctl.generation import Generation
-    from kafka_ctl.lab.costs import Costs
-    from kafka_ctl.lab.described import expand
+    from kafka_ctl.lab.described_cluster import expand
+    from kafka_ctl.simulation.latencies import Costs
 
     known = ("brokers", "generation", "seed", "config", "costs", "settle", "changes", "description")
     if line.name != "lab" or line.args or set(line.kwargs) - set(known):

@@ -17,7 +17,8 @@ from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
-from kafka_ctl.zookeeper.fields import NotJson, digits
+from kafka_ctl.simulation.world import named_controller
+from kafka_ctl.zookeeper.json_fields import NotJson, digits
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
 
 Znodes = dict[str, tuple[bytes, int, int]]
@@ -92,7 +93,7 @@ class BrokerView(NamedTuple):
 def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | None:
     """The controller, if the one that acts is the one that is stored."""
     stored = znodes.get(ControllerZNode.path())
-    if acting is None or stored is None or named(stored[0]) != acting.id:
+    if acting is None or stored is None or named_controller(stored[0]) != acting.id:
         return None
     return ControllerView(acting.id, acting.context.epoch)
 
@@ -100,7 +101,7 @@ def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | No
 def idle_controller(znodes: Znodes, acting: Controller | None) -> int | None:
     """The broker that `/controller` names, though it does not act: it is dead, or was written there by hand."""
     stored = znodes.get(ControllerZNode.path())
-    return named(stored[0]) if stored is not None and controller(znodes, acting) is None else None
+    return named_controller(stored[0]) if stored is not None and controller(znodes, acting) is None else None
 
 
 def min_isr(znodes: Znodes, topic: str, usual: int) -> int:
@@ -113,13 +114,6 @@ def min_isr(znodes: Znodes, topic: str, usual: int) -> int:
             else None
         )
     return usual if own is None else own
-
-
-def named(data: bytes) -> int | None:
-    """The broker that `/controller` names; None when somebody has written something else there."""
-    with suppress(BadInput):
-        return ControllerZNode.decode(data)
-    return None
 
 
 def partitions(znodes: Znodes, acting: Controller | None) -> dict[TopicPartition, PartitionView]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from types import TracebackType
 
 from kafka_ctl.generation import Generation
+from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
-from kafka_ctl.lab.invariants import Violation
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum.questions import Question
 

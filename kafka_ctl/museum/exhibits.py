@@ -28,14 +28,14 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="none; mended before 0.8.0",
         caught_by="I2",
         decisive=r"kill|start +broker|(set|create) .*/state|election +orders|become-leader",
-        source="controller/replicas.py",
+        source="controller/replica_machine.py",
     ),
     Exhibit(
         "KAFKA-1170", {"shrinks_stored_isr": True},
         releases="to 0.8.0; mended in 0.8.1",
         caught_by=Question("Who is in sync in the end, of whom?", in_sync),
         decisive=r"fault |admin .*reassign |broker-1 .*set .*/state|(shrink|expand)-isr|set /brokers/topics/orders  ",
-        source="controller/replicas.py",
+        source="controller/replica_machine.py",
     ),
     Exhibit(
         "KAFKA-1382", {"accepts_own_isr": True},
@@ -63,7 +63,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.9.0.1; mended in 0.10.0.0",
         caught_by=Question("Who leads in the end?", leaders),
         decisive=r"admin .*shutdown|election ",
-        source="controller/partitions.py",
+        source="controller/partition_machine.py",
     ),
     Exhibit(
         "KAFKA-4214", {"waits_for_dead_targets": True},
@@ -119,7 +119,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 1.1.1; mended in 2.0.0",
         caught_by="I19",
         decisive=r"fault |delete .*/state|topics_to_be|refused|deletion_(compl|halt|inelig)|violation",
-        source="controller/replicas.py",
+        source="controller/replica_machine.py",
     ),
     Exhibit(
         "KAFKA-6082", {"fences_writes": True},
@@ -133,7 +133,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.1.0 to 2.0.1; mended in 2.1.0",
         caught_by=Question("For how long did two brokers lead the same partition?", double_leadership),
         decisive=r"admin .*shutdown|election|LeaderAndIsr.*leader=2|orders-0 +become.*leader=2|stopped",
-        source="controller/partitions.py",
+        source="controller/partition_machine.py",
     ),
     Exhibit(
         "KAFKA-7235a", {"broker_epochs": True},
@@ -154,7 +154,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.2.2; mended in 2.3.0",
         caught_by="I21",
         decisive=r"fault |Ineligible -> Offline|UpdateMetadata -> 3 |  ready|violation",
-        source="controller/replicas.py",
+        source="controller/replica_machine.py",
     ),
     Exhibit(
         "KAFKA-8294", {"groups_stop_replica": True},
@@ -168,14 +168,14 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.1.0 to 2.3.1; mended in 2.4.0",
         caught_by=Question("Which leader epochs are there in the end?", leader_epochs),
         decisive=r"admin .*shutdown|expand-isr|election|BADVERSION",
-        source="controller/partitions.py",
+        source="controller/partition_machine.py",
     ),
     Exhibit(
         "KAFKA-9089", {"takes_over_wishes": True},
         releases="none; mended before 2.4.0, the first with reassignments through the controller",
         caught_by=Question("Which brokers hold the partition in the end?", replicas),
         decisive=r"fault |admin .*reassign |reassign_partitions  |reassignment_(told|caught)|r  elected",
-        source="controller/kip455.py",
+        source="controller/reassignment_incremental.py",
     ),
     Exhibit(
         "KAFKA-9212", {"caches_bumped_epoch": True},

@@ -19,7 +19,7 @@ from kafka_ctl.assignment import assign
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
-from kafka_ctl.scala import set_order
+from kafka_ctl.scala_order import set_order
 
 ANY = "any"
 """The log directory of a replica that may lie in any."""

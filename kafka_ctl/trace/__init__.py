@@ -24,7 +24,7 @@ class Trace(Recorder):
 
     def kafka_log(self, name: str = "state-change", generation: str | None = None) -> str:
         """What Kafka of a generation (the lab's own) would have written to `state-change.log` or `controller.log`."""
-        from kafka_ctl.lab.kafkalog import kafka_log
+        from kafka_ctl.kafka_log.write import kafka_log
 
         return kafka_log(self.records, name, generation or self.generation)
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab.story import Command
-from kafka_ctl.zookeeper.fields import digits
+from kafka_ctl.zookeeper.json_fields import digits
 
 Given = Mapping[str, str]
 Call = tuple[tuple[Any, ...], dict[str, Any]]

@@ -12,7 +12,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, Look
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, point_at, svg_head
-from kafka_ctl.views.still import CAPTION, caption_svg, part_svg, stacked, token_svg
+from kafka_ctl.views.static_svg import CAPTION, caption_svg, part_svg, stacked, token_svg
 
 FADE = 0.35
 """Seconds a change takes."""

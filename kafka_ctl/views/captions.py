@@ -11,10 +11,10 @@ from typing import Any
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
 from kafka_ctl.trace.record import SET, Record
-from kafka_ctl.views.fold import ids, loads, number_of
-from kafka_ctl.views.phrases import brief, brokers, listed, ring, subjects, who
+from kafka_ctl.views.cluster_model import ids, loads, number_of
 from kafka_ctl.views.scene import shorten
 from kafka_ctl.views.steps import sameness
+from kafka_ctl.views.wording import brief, brokers, listed, ring, subjects, who
 from kafka_ctl.views.zkcaptions import watch, zk
 
 

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster_model import Model, controller_of, number_of
 from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
-from kafka_ctl.views.fold import Model, controller_of, number_of
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.legend import add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, parse, shorten
-from kafka_ctl.views.standing import GLYPHS, broker_state, replica_state, words
+from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, words
 from kafka_ctl.views.steps import Step, newsworthy
-from kafka_ctl.views.travel import tokens, znode_of
+from kafka_ctl.views.tokens import tokens, znode_of
 
 Key = tuple[str, int]
 AWAY: Point = (-100.0, -100.0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from kafka_ctl.views.cluster_model import Model
 from kafka_ctl.views.dot import FONT, quote, quote_id
-from kafka_ctl.views.fold import Model
 from kafka_ctl.views.scene import shorten
 
 ZNODES = {

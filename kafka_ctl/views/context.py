@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from kafka_ctl.table import short
-from kafka_ctl.views.fold import Model, loads
+from kafka_ctl.views.cluster_model import Model, loads
 
 CONTEXT = ("Live", "Leaving", "Partitions", "Replicas", "Reassigned", "Deleted")
 """What is told, in this order."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster_model import Model, ids, loads, number_of
 from kafka_ctl.views.context import CONTEXT, context
-from kafka_ctl.views.fold import Model, ids, loads, number_of
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten
-from kafka_ctl.views.standing import broker_state
+from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
 
 NAME, SLOT, GAP, ROW, HEAD = 140.0, 170.0, 6.0, 52.0, 30.0

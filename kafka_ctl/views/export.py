@@ -17,10 +17,10 @@ from typing import Any
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.animated import animated
-from kafka_ctl.views.answers import answered
-from kafka_ctl.views.asked import views_of
 from kafka_ctl.views.dot import printable
+from kafka_ctl.views.explanations import answered
 from kafka_ctl.views.frames import Film, film, wants_of
+from kafka_ctl.views.options import views_of
 from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
 from kafka_ctl.writing import write_file

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.asked import check_film
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.fold import Model
+from kafka_ctl.views.cluster_model import Model
+from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
 from kafka_ctl.views.steps import Step, steps
-from kafka_ctl.views.union import union
+from kafka_ctl.views.supergraph import union
 
 
 class Look(NamedTuple):

@@ -19,10 +19,10 @@ from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.views.actions import command, menu
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.growing import Growing
+from kafka_ctl.views.live_film import Growing
 from kafka_ctl.views.player import HERE, Widget
 from kafka_ctl.views.script import REFUSED, UNTIL, call, script
-from kafka_ctl.views.standing import idle_controller
+from kafka_ctl.views.status import idle_controller
 
 PLANNED = 12
 """The most partitions in a plan that is offered for editing."""
@@ -133,7 +133,7 @@ class Live(Widget):
 
     def _explain(self, frame: int) -> None:
         """Answer "why?", and once more when it is known which lines ran: that takes the story told again."""
-        from kafka_ctl.views.ran import lines_of
+        from kafka_ctl.views.executed_lines import lines_of
         from kafka_ctl.views.why import answers
 
         seqs = self.growing.frames[frame]["seqs"]

@@ -15,8 +15,8 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster_model import Model
 from kafka_ctl.views.dot import FONT, quote, quote_id
-from kafka_ctl.views.fold import Model
 from kafka_ctl.views.frames import Look, Picture, Token
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, Scene, parse, shorten

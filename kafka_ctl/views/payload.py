@@ -12,7 +12,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, Look, Token
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.scene import Part, glyph_svg, shape_svg, svg_head, text_svg
-from kafka_ctl.views.still import pill_width
+from kafka_ctl.views.static_svg import pill_width
 
 Logs = Iterable[tuple[int, object]]
 """Lines of Kafka's logs (what `str` makes of them), each with the `seq` of its record."""

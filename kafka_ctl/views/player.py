@@ -18,14 +18,14 @@ import traitlets
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
-from kafka_ctl.views.answers import with_log
-from kafka_ctl.views.asked import check_player, views_of
 from kafka_ctl.views.dot import printable
+from kafka_ctl.views.executed_lines import Lines
+from kafka_ctl.views.explanations import with_log
 from kafka_ctl.views.frames import Film, film, wants_of
+from kafka_ctl.views.options import check_player, views_of
 from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
-from kafka_ctl.views.ran import Lines
-from kafka_ctl.views.still import filmstrips
+from kafka_ctl.views.static_svg import filmstrips
 from kafka_ctl.views.why import answers
 
 HERE = Path(__file__).parent
@@ -91,7 +91,7 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
 
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
-    `theme`, and `lines` (what finds the lines that ran, see `views/ran.py`). Raises UnknownName for another
+    `theme`, and `lines` (what finds the lines that ran, see `views/executed_lines.py`). Raises UnknownName for another
     view, BadInput for an empty trace.
     """
     names = ("index", "speed", "loop", "theme", "playing")

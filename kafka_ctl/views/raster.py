@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.still import SIZE, filmstrips, stacked, still
+from kafka_ctl.views.static_svg import SIZE, filmstrips, stacked, still
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")

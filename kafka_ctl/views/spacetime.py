@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafka_ctl.table import short
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.fold import Model, number_of
+from kafka_ctl.views.cluster_model import Model, number_of
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.steps import Step, newsworthy

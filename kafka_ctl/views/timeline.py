@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.fold import Model
+from kafka_ctl.views.cluster_model import Model
 from kafka_ctl.views.frames import Look, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.steps import Step, newsworthy

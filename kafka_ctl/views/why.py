@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.replica_logs import ReplicaLogs
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.controller.partitions import PartitionStateMachine
+from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
-from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab.invariants.base import Invariant
-from kafka_ctl.lab.invariants.checker import Checker
-from kafka_ctl.lab.world import World
+from kafka_ctl.invariants.base import Invariant
+from kafka_ctl.invariants.checker import Checker
+from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.ran import Call, Lines, Run, code_of
+from kafka_ctl.views.executed_lines import Call, Lines, Run, code_of
 from kafka_ctl.views.source import Source, source
 from kafka_ctl.views.whyelection import election
 from kafka_ctl.views.whyrules import broker, controller, partition, refused_write, replica, violation
@@ -93,7 +93,7 @@ _WRITE: tuple[Callable[..., Any], ...] = (
 )  # fmt: skip
 RECORDERS = frozenset(map(code_of, _WRITE))
 """Functions that only write a record down; what decided is their caller."""
-MACHINES = ("partitions.py", "replicas.py")
+MACHINES = ("partition_machine.py", "replica_machine.py")
 
 
 def why(
@@ -105,8 +105,8 @@ def why(
 ) -> Why:
     """Why the record `seq` of this trace came about; BadInput when there is no such record.
 
-    `lines` finds out which lines ran, see `lines_of` in `views/ran.py`; without it, and of what happened after the
-    record `most`, none is marked but an election's.
+    `lines` finds out which lines ran, see `lines_of` in `views/executed_lines.py`; without it, and of what happened
+    after the record `most`, none is marked but an election's.
     """
     if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):
         raise BadInput(f"why({short(seq)}): the trace has records 0 to {len(trace) - 1}")

@@ -9,10 +9,10 @@ from kafka_ctl import election as rules
 from kafka_ctl.election import Election
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
-from kafka_ctl.views.fold import ids, loads
-from kafka_ctl.views.known import numbers
-from kafka_ctl.views.phrases import ring
+from kafka_ctl.views.cluster_model import ids, loads
+from kafka_ctl.views.controller_knowledge import numbers
 from kafka_ctl.views.source import watched
+from kafka_ctl.views.wording import ring
 
 RULES = {
     "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "

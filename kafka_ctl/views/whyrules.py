@@ -7,21 +7,21 @@ from typing import Any
 
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.controller import leadership
-from kafka_ctl.controller.partitions import PartitionStateMachine
-from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.controller.partition_machine import PartitionStateMachine
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab.invariants.checker import INVARIANTS
-from kafka_ctl.lab.invariants.mechanisms import breaking
+from kafka_ctl.invariants.checker import INVARIANTS
+from kafka_ctl.invariants.mechanisms import breaking
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace.record import SET, Record, Recorder
-from kafka_ctl.views.known import known
-from kafka_ctl.views.phrases import ring
+from kafka_ctl.views.controller_knowledge import known
 from kafka_ctl.views.source import watched
 from kafka_ctl.views.whyelection import election
 from kafka_ctl.views.whysteps import note
-from kafka_ctl.zookeeper.tree import Tree
+from kafka_ctl.views.wording import ring
+from kafka_ctl.zookeeper.memory.tree import Tree
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
 Found = dict[str, Any] | None

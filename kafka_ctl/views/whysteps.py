@@ -8,14 +8,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from kafka_ctl.controller import deletion, kip455, reassignment, rebalance, shutdown, wishes
-from kafka_ctl.controller.replicas import ReplicaStateMachine
+from kafka_ctl.controller import (
+    deletion,
+    reassignment,
+    reassignment_incremental,
+    reassignment_request,
+    rebalance,
+    shutdown,
+)
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.trace.record import Record, Recorder
-from kafka_ctl.views.known import Rows, known, partition_named, words_of
-from kafka_ctl.views.phrases import brief, listed, ring
-from kafka_ctl.views.ran import Function
+from kafka_ctl.views.controller_knowledge import Rows, known, partition_named, words_of
+from kafka_ctl.views.executed_lines import Function
+from kafka_ctl.views.wording import brief, listed, ring
 
 
 class Step(NamedTuple):
@@ -92,7 +99,7 @@ STEPS = {
     ),
     "reassignment_caught_up": Step(
         CAUGHT_UP, "{replicas} are in sync: the last steps follow", (("were one missing", "it would go on waiting"),),
-        (kip455.isr_change, kip455._complete),
+        (reassignment_incremental.isr_change, reassignment_incremental._complete),
     ),
     "reassignment_leader_outside": Step(
         LEADER, "broker {leader} leads and is none of {replicas}: an election follows",
@@ -121,7 +128,9 @@ STEPS = {
     "reassignment_failed": Step(WISH, "refused for {partition}: {error}"),
     "reassignment_ignored": Step(
         "What stands in /admin/reassign_partitions must be a list of partitions with replicas.",
-        "all of it is ignored: {error}", (("could it be read", "the reassignments would begin"),), (wishes.read,),
+        "all of it is ignored: {error}",
+        (("could it be read", "the reassignments would begin"),),
+        (reassignment_request.read,),
     ),
     "shutting_down_broker": Step(
         LEAVES, "broker {broker} is leaving",

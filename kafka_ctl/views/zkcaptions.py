@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.fold import controller_of, ids, loads, number_of
-from kafka_ctl.views.phrases import brokers, listed, ring, who
+from kafka_ctl.views.cluster_model import controller_of, ids, loads, number_of
+from kafka_ctl.views.wording import brokers, listed, ring, who
 
 _OWNER = re.compile(r"\bof (\S+)")
 

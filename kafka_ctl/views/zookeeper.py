@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster_model import Model, ZNode, controller_of, ids, loads, number_of
 from kafka_ctl.views.dot import FONT, quote, quote_id
-from kafka_ctl.views.fold import Model, ZNode, controller_of, ids, loads, number_of
 from kafka_ctl.views.frames import Look, Picture, Token
 from kafka_ctl.views.scene import Box, Part, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
-from kafka_ctl.zookeeper.fields import digits
+from kafka_ctl.zookeeper.json_fields import digits
 
 STATES = 12
 """A topic with more partitions than this has one node for all their states."""

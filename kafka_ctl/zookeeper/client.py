@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from kafka_ctl.errors import ConnectionLoss, NodeExists, SessionExpired
 from kafka_ctl.zookeeper import store
-from kafka_ctl.zookeeper.fields import NotJson
+from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.store import (
     Children,
     Create,
@@ -34,7 +34,7 @@ Handler = Callable[[str], None]
 """Called with the type of a fired watch."""
 
 
-class ZkClient:
+class ZooKeeperClient:
     """One broker's way to ZooKeeper, shared by its controller and its replica manager.
 
     `window` operations are in flight at most. Those that meet an expired session fail; before Kafka 1.1 they waited

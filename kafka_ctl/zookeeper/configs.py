@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_ctl.zookeeper.kafka import KafkaZk
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.store import Create
 from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, ConfigEntityZNode
 
 
-async def read_config(zk: KafkaZk, kind: str, name: str) -> dict[str, str]:
+async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]:
     """The settings of `topics/orders` or `brokers/1`; none if nobody ever set any."""
     answer = await zk.read(ConfigEntityZNode.path(kind, name))
     return ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
 
 
-async def change_config(zk: KafkaZk, kind: str, name: str, changes: Mapping[str, str | None]) -> None:
+async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mapping[str, str | None]) -> None:
     """Set these settings, or remove those that are None, and tell every broker of it."""
     merged = await read_config(zk, kind, name) | dict(changes)
     kept = {key: value for key, value in merged.items() if value is not None}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.zookeeper import znodes
-from kafka_ctl.zookeeper.fields import NotJson, number
+from kafka_ctl.zookeeper.json_fields import NotJson, number
 
 SINGLE: dict[str, Callable[[bytes], object]] = {
     znodes.ControllerEpochZNode.path(): znodes.ControllerEpochZNode.decode,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.zookeeper.fields import Fields, FixedZNode, SequentialZNode, encode_json
+from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, SequentialZNode, encode_json
 
 
 def sequence_number(name: str) -> str:

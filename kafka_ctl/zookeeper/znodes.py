@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment
 from kafka_ctl.errors import BadInput
-from kafka_ctl.zookeeper.fields import Fields, FixedZNode, encode_json, number
+from kafka_ctl.zookeeper.json_fields import Fields, FixedZNode, encode_json, number
 from kafka_ctl.zookeeper.messages import (
     ConfigChangeNotificationSequenceZNode,
     ConfigEntityZNode,

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.zookeeper.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.server import EmbeddedServer
 from tests.conformance.proxy import Proxy, owner
 from tests.conformance.release import HERE, Release
 

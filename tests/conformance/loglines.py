@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_ctl import Lab
+from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from kafka_ctl.lab import story as stories_language
-from kafka_ctl.lab.kafkalog import NAMES, KafkaLines
 from tests.conformance.answers import by_broker
 from tests.conformance.replay import Player
 from tests.conformance.stories import STORIES

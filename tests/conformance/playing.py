@@ -10,7 +10,7 @@ from typing import Any
 
 from kafka_ctl import Lab
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import described
+from kafka_ctl.lab import described_cluster
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.description import Description
 from kafka_ctl.lab.settings import parse_config
@@ -79,10 +79,10 @@ class Player:
         Then all compete at the same moment. `winner` is the one whom the kit's seed draws.
         """
         generation = Generation(self.generation)
-        fate = described.fates(description, generation, parse_config(generation, self.cluster.config))
+        fate = described_cluster.fates(description, generation, parse_config(generation, self.cluster.config))
         if fate.lagging:
             raise Unplayable(f"the recorder cannot play a description in which broker {min(fate.lagging)} lags")
-        for create in described.creations(description, generation):
+        for create in described_cluster.creations(description, generation):
             if create.path in PERSISTENT_PATHS:
                 continue  # the brokers make them, with no data at all, which is something else than an empty text
             self.cluster.zk.create(create.path, create.data, makepath=True)

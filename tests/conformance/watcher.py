@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.history.logline import Line, parse_lines
+from kafka_ctl.kafka_log.read import Line, parse_lines
 from kafka_ctl.zookeeper.znodes import ControllerZNode, ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
 from tests.conformance.cluster import LIMIT, Cluster, wait
 

@@ -23,8 +23,8 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.history.files import filesystem, naming
-from kafka_ctl.history.logchunks import RECORD, Chunk, Read, read_chunk
-from kafka_ctl.history.logfolders import log_files
+from kafka_ctl.history.log_chunks import RECORD, Chunk, Read, read_chunk
+from kafka_ctl.history.log_folders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
 from kafka_ctl.history.unpacking import Unreadable, blocks, packed
 from kafka_ctl.history.workers import ready

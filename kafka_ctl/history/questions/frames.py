@@ -8,8 +8,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.importlog import Logs
 from kafka_ctl.history.layout import REMARKS
+from kafka_ctl.history.log_import import Logs
 from kafka_ctl.history.questions.lives import with_life
 from kafka_ctl.history.schema import SCHEMA, to_arrow
 from kafka_ctl.history.session import spark

@@ -1,0 +1,263 @@
+"""The command line, `kafka-ctl`.
+
+    exit status 0   all is well
+    exit status 1   what was checked does not hold, or something is missing
+    exit status 2   a wrong call: an unknown option, a story or description that cannot be understood
+
+What goes wrong is one sentence on standard error. Each command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
+
+import click
+
+from kafka_ctl.cli.explore import explore
+from kafka_ctl.cli.history import history
+from kafka_ctl.cli.reassign import reassign
+from kafka_ctl.cli.terminal import INT32, say
+from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.paths import ROOT, import_from_checkout
+
+SECTIONS = {
+    "Learn": ("lab", "demo"),
+    "Stories": ("run", "render", "museum", "explore"),
+    "Large histories": ("history",),
+    "Tools": ("zookeeper", "reassign"),
+    "This project": ("test", "diagrams", "docs"),
+}
+"""The commands as `--help` groups them."""
+
+EXAMPLES = """\
+\b
+Examples:
+  kafka-ctl lab                           open the first notebook in JupyterLab
+  kafka-ctl demo                          the same story here, in colours
+  kafka-ctl demo --zookeeper embedded     ... on a real ZooKeeper that is started for it
+  kafka-ctl run my-story.txt              everything that happens in a story, one fact a line
+  kafka-ctl run my-story.txt --log state-change
+                                          ... as Kafka's own log would tell it
+  kafka-ctl render my-story.txt -o it.html  ... as a film in one page
+  kafka-ctl museum KAFKA-7482             a famous bug, and the same story without it
+  kafka-ctl explore --seconds 60          random commands and faults, until something breaks
+  kafka-ctl history import /var/log/kafka --out mine
+                                          the logs of a real cluster, to be asked questions
+  kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
+"""
+
+
+HELP = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+
+class Sections(click.Group):
+    """A group of commands whose help is in sections."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        listed = [name for names in SECTIONS.values() for name in names if name in self.commands]
+        return listed + sorted(self.commands.keys() - set(listed))
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        for section, names in SECTIONS.items():
+            rows = [(n, self.commands[n].get_short_help_str(200)) for n in names if n in self.commands]
+            if rows:
+                with formatter.section(section):
+                    formatter.write_dl(rows)
+
+
+@click.group(cls=Sections, epilog=EXAMPLES, context_settings=HELP)
+@click.version_option(package_name="kafka-ctl", prog_name="kafka-ctl")
+def app() -> None:
+    """Watch, step, rewind, break and question the controller of ZooKeeper-era Kafka.
+
+    One broker of a Kafka cluster is its controller: it notices that brokers come and go, chooses the leader
+    of every partition, and tells the others. Start with `lab`, or without a browser with `demo`.
+    """
+
+
+FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
+"""Settings of a command whose arguments, `--help` included, another program reads."""
+LOGS = ("state-change", "controller")
+VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
+ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
+JOIN = "Live in the chroot though it holds what no lab has made, such as a Kafka's topics, and change that."
+
+
+@app.command(context_settings=FORWARDED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def lab(arguments: Sequence[str]) -> int:
+    """Open JupyterLab on the first lesson (--check: only see that it starts)."""
+    from kafka_ctl.jupyter import launch
+
+    return launch.main(list(arguments))
+
+
+@app.command(context_settings=FORWARDED)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def test(arguments: Sequence[str]) -> int:
+    """Check everything that must hold; arguments go to pytest, which then is all that runs."""
+    return int(import_from_checkout("tools.check").main(list(arguments)))
+
+
+@app.command()
+@click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
+@click.option("--join", is_flag=True, help=JOIN)
+@click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller.")
+@click.option("--fast", is_flag=True, help="Do not wait after each line, as where no terminal reads.")
+def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
+    """Tell the first story in this terminal: an election, a dead controller, two ways to leave."""
+    from rich.console import Console
+
+    from kafka_ctl.cli.demo import play
+
+    console = Console(highlight=False)
+    console.width = min(console.width, 120)
+    play(zookeeper, generation, console, 0.0 if fast or not console.is_terminal else 0.15, join=join)
+
+
+@app.command()
+@click.argument("story")
+@click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
+@click.option("--join", is_flag=True, help=JOIN)
+@click.option("--all", "everything", is_flag=True, help="Reads, answers and cached metadata as well.")
+@click.option("--log", type=click.Choice(LOGS), help="The lines Kafka writes to that log instead.")
+@click.option("--broker", type=click.IntRange(0, INT32), help="With --log: only what this broker's process writes.")
+def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | None, broker: int | None) -> None:
+    """Run the story in the file STORY and print its trace, one fact a line.
+
+    \b
+    # A story is a cluster and what is done to it, for example:
+    lab brokers=3 generation=2.0 seed=7
+    create_topic orders partitions=6 replication_factor=3
+    settle
+    kill 1
+    settle
+    """
+    from kafka_ctl.kafka_log.write import kafka_log
+    from kafka_ctl.lab.lab import Lab
+
+    if broker is not None and log is None:
+        raise click.UsageError("--broker goes with --log")
+    with Lab.replay(story, zookeeper=zookeeper, join=join) as played:
+        if log:
+            text = kafka_log(played.trace, log, played.generation.name, broker)
+        else:
+            text = played.trace.text("all" if everything else "story")
+        say(text.rstrip("\n"))
+
+
+@app.command()
+@click.argument("story")
+@click.option("-o", "--output", required=True, metavar="FILE", help="Ends in .svg, .html, .png or .gif.")
+@click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
+def render(story: str, output: str, views: tuple[str, ...]) -> None:
+    """Draw the story in the file STORY as a film, into one file that plays by itself."""
+    from kafka_ctl.lab.lab import Lab
+
+    with Lab.replay(story) as played:
+        say(played.export(output, views or "cluster"))
+
+
+@app.command()
+@click.argument("name", required=False)
+@click.option("--story", is_flag=True, help="Only print its story, to be changed and run.")
+@click.option("--check", is_flag=True, help="Only see whether each shows its bug, and is sound without it.")
+def museum(name: str | None, story: bool, check: bool) -> int:
+    """Show the famous bug NAME (its ticket, or its number in the list) and the same story without it.
+
+    Without NAME, list them all. Exit status 1 when an exhibit does not show what it should.
+    """
+    from kafka_ctl.museum import EXHIBITS, find, report
+
+    if story and (name is None or check):
+        raise click.UsageError("--story goes with the NAME of an exhibit, and not with --check")
+    if story or (name is None and not check):
+        say((find(str(name)).story if story else report.index()).rstrip("\n"))
+        return 0
+    failed = 0
+    for exhibit in EXHIBITS if name is None else (find(name),):
+        with exhibit.show() as showing:
+            say(report.verdict(showing) if check else report.tell(showing))
+            failed += not (showing.is_caught and showing.is_sound)
+    return int(failed > 0)
+
+
+@app.command()
+@click.option("--port", type=click.IntRange(1, 65535), help="Listen here; without it on a free port.")
+@click.option("--data", type=click.Path(file_okay=False), help="Keep the znodes in this folder.")
+def zookeeper(port: int | None, data: str | None) -> None:
+    """Run a real ZooKeeper on this machine and print its address; Ctrl-C ends it."""
+    from kafka_ctl.zookeeper.real.server import serve
+
+    serve(port, data)
+
+
+@app.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 when a picture is missing or stale.")
+def diagrams(check: bool) -> int:
+    """Draw the pictures in diagrams/ anew, from the transition tables and from recorded runs."""
+    drawn, folder = import_from_checkout("tools.diagrams"), ROOT / "diagrams"
+    if check:
+        return _stale(drawn.check(folder), "kafka-ctl diagrams")
+    say(f"wrote {len(drawn.write(folder))} files to {folder}")
+    return 0
+
+
+@app.command()
+@click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
+def docs(check: bool) -> int:
+    """Write what is generated of docs/ anew: commands and the lab, what differs, what must be true, famous bugs."""
+    pages = [import_from_checkout("tools.reference").page(app)]
+    pages += [import_from_checkout(f"tools.{name}").PAGE for name in ("generations", "invariants", "museum")]
+    folder = ROOT / "docs"
+    if check:
+        return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
+    for page in pages:
+        say(f"wrote {page.write(folder)}")
+    return 0
+
+
+app.add_command(reassign)
+app.add_command(explore)
+app.add_command(history)
+
+
+def _stale(problems: Sequence[str], cure: str) -> int:
+    """Say what is stale and how to mend it; the exit status."""
+    for problem in problems:
+        say(f"kafka-ctl: {problem}; `{cure}` makes it anew", err=True)
+    return int(bool(problems))
+
+
+def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
+    """Run one command and end the process with its exit status."""
+    sys.exit(status(args, prog_name))
+
+
+def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> int:
+    """Run one command; its exit status, after one sentence on standard error where it is not 0."""
+    try:
+        return int(app.main(args, prog_name, standalone_mode=False) or 0)
+    except click.ClickException as wrong:
+        wrong.show()
+        return wrong.exit_code
+    except click.Abort:
+        say("kafka-ctl: stopped", err=True)
+        return 130
+    except KafkaCtlError as trouble:
+        say(f"kafka-ctl: {getattr(trouble, 'unnamed', None) or trouble}", err=True)
+        return 2 if isinstance(trouble, BadInput) else 1
+    except BrokenPipeError:  # whoever read what we print has ended, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as trouble:
+        where = "" if trouble.filename is None else f"{trouble.filename}: "
+        say(f"kafka-ctl: {where}{trouble.strerror or trouble}", err=True)
+        return 2 if where else 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""`kafka-ctl explore`: walk at random, or in every order, until something breaks.
+
+Exit status 0 when nothing was broken but what is declared, 1 when something was, 2 for a wrong call.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from kafka_ctl.cli.terminal import INT32, INT64, Number
+from kafka_ctl.generation import GENERATIONS
+
+if TYPE_CHECKING:
+    from kafka_ctl.explore.exhaustive import Search
+    from kafka_ctl.explore.search import Findings
+
+SECONDS = 60.0
+"""How long a random search lasts when nothing else was asked for."""
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+@click.command()
+@click.option("--generation", default="2.0", show_default=True, type=click.Choice(list(GENERATIONS)), help="Of Kafka.")
+@click.option("--seconds", type=Number(0, INT32), help="So long; 60 if neither this nor --steps is given.")
+@click.option("--steps", type=click.IntRange(1, INT64), help="Until so many steps; the same walks on every machine.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Of the first walk.")
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes; one for each core if not given.")
+@click.option("--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that break.")
+@click.option("--mutant", metavar="NAME", help="Switch a seeded defect on, and see what notices it.")
+@click.option("--exhaustive", is_flag=True, help="Instead: every order of what is pending after any two commands.")
+@click.option("--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive.")
+@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1, 2), help="With --exhaustive.")
+@click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 50), help="With --exhaustive: choices.")
+def explore(
+    generation: str, seconds: float | None, steps: int | None, seed: int, jobs: int | None, out: Path,
+    mutant: str | None, exhaustive: bool, brokers: int, partitions: int, depth: int,
+) -> int:  # fmt: skip
+    """Let random commands and faults happen to random clusters, and see which invariant breaks.
+
+    A step is one thing that happens (a record of the trace); all invariants are checked after each. What is broken
+    is minimised to the shortest story that breaks the same, printed, and written into a file that
+    `kafka-ctl run` plays. What real Kafka of that generation breaks as well is declared, and only counted.
+
+    \b
+    kafka-ctl explore --generation 2.4 --seconds 60
+    kafka-ctl explore --generation 0.10 --steps 1000000 --seed 5000
+    kafka-ctl explore --generation 2.4 --exhaustive --brokers 3 --partitions 2 --depth 4
+    kafka-ctl explore --generation 2.0 --exhaustive --depth 50 --seconds 300
+    """
+    if exhaustive:
+        if steps is not None:
+            raise click.UsageError("--steps does not go with --exhaustive")
+        return _every_order(generation, brokers, partitions, depth, seconds, jobs, mutant, out)
+    seconds = SECONDS if seconds is None and steps is None else seconds
+    return _at_random(generation, seed, seconds, steps, jobs, mutant, out)
+
+
+def _at_random(
+    generation: str,
+    seed: int,
+    seconds: float | None,
+    steps: int | None,
+    jobs: int | None,
+    mutant: str | None,
+    out: Path,
+) -> int:
+    from kafka_ctl.explore.report import summary
+    from kafka_ctl.explore.search import search
+
+    say = Progress()
+    findings = search(
+        generation, seed, seconds, steps, jobs, mutant,
+        lambda f: say(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
+    )  # fmt: skip
+    click.echo(summary(findings))
+    return _stories(findings, say, out)
+
+
+def _every_order(
+    generation: str, brokers: int, partitions: int, depth: int, seconds: float | None, jobs: int | None,
+    mutant: str | None, out: Path,
+) -> int:  # fmt: skip
+    from kafka_ctl.explore.exhaustive import exhaust
+    from kafka_ctl.explore.report import account
+
+    say = Progress()
+
+    def tell(search: Search) -> None:
+        seen = search.rounds[-1].seen
+        deep = f"{search.rounds[-1].depth} choices deep: {seen.finished} of {search.rounds[-1].cases} pairs of commands"
+        say(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {len(search.unknown)} not declared")
+
+    search = exhaust(generation, brokers, partitions, depth, seconds, jobs, mutant, tell)
+    click.echo(account(search))
+    return _stories(search, say, out)
+
+
+def _stories(findings: Findings | Search, say: Progress, out: Path) -> int:
+    """Print and write the shortest story of everything that is not declared; the exit status."""
+    from kafka_ctl.explore.report import story_text, write_story
+    from kafka_ctl.explore.search import shortest
+
+    for found in shortest(findings, lambda runs, lines: say(f"minimising: {lines} commands after {runs} runs")):
+        click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")
+    return int(bool(findings.unknown))
+
+
+class Progress:
+    """Says on standard error how far it is, every few seconds."""
+
+    def __init__(self, every: float = 5.0) -> None:
+        self.every, self.last = every, time.monotonic()
+
+    def __call__(self, told: str) -> None:
+        now = time.monotonic()
+        if now - self.last >= self.every:
+            self.last = now
+            print(f"kafka-ctl explore: {told}", file=sys.stderr, flush=True)

@@ -1,0 +1,181 @@
+"""`kafka-ctl history`: simulate many clusters, read the logs of real ones, and ask either a question.
+
+Exit status 0 when it is done, 1 when something is missing (Java, say) or nothing in the logs was understood, 2 for a
+wrong call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import io
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import click
+
+from kafka_ctl.cli.terminal import INT32, Number, say
+from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.generation import GENERATIONS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from kafka_ctl.history.log_import import Logs
+
+TABLES = ("files", "rejected", "records")
+"""What `import` writes, in this order: a folder of Parquet files for each of these tables of the imported logs."""
+
+
+@click.group()
+def history() -> None:
+    """Simulate many clusters, or read the logs of real ones, and ask questions.
+
+    \b
+    kafka-ctl history generate --clusters 100 --out many
+    kafka-ctl history ask unavailability_by many
+    kafka-ctl history import /var/log/kafka --out mine
+    kafka-ctl history ask leader_churn mine
+    """
+
+
+@history.command()
+@click.option("--out", required=True, metavar="FOLDER", help="Where the histories go; any path Spark can write.")
+@click.option("--clusters", default=100, show_default=True, type=click.IntRange(1, INT32), help="How many.")
+@click.option("--hours", default=24.0, show_default=True, type=Number(0, 1_000_000), help="Of each cluster's life.")
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, INT32),
+    help="Which clusters, and what happens to them.",
+)
+@click.option("--generation", default="2.0", show_default=True, type=click.Choice(list(GENERATIONS)), help="Of Kafka.")
+@click.option("--overwrite", is_flag=True, help="Replace a dataset that is there.")
+@click.option("--resume", is_flag=True, help="Finish one that was interrupted.")
+def generate(out: str, clusters: int, hours: float, seed: int, generation: str, overwrite: bool, resume: bool) -> None:
+    """Simulate clusters with their restarts, failures and reassignments, in Spark's tasks."""
+    from kafka_ctl.history import generate, spark
+    from kafka_ctl.history.dataset import Job
+
+    Job(clusters, hours, seed, generation)  # a wrong number is refused before Spark starts
+    how = functools.partial(generate, out=out, generation=generation, overwrite=overwrite, resume=resume)
+    say(f"{how(spark(), clusters, hours, seed)} in {out}")
+
+
+@history.command(name="import")
+@click.argument("logs", nargs=-1, required=True, metavar="LOG...")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep what was read there.")
+def import_(logs: Sequence[str], out: Path | None) -> None:
+    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.x, and say what was understood.
+
+    LOG is a file, or a folder with such files in it, rolled and packed ones too. Files that cannot be read are named,
+    and the others are read. Exit status 1 if nothing was understood.
+    """
+    from kafka_ctl.history.files import naming
+
+    with naming(out, "cannot be written"):
+        if out is not None and out.exists():
+            raise BadInput(f"{out} is there already; name a folder that is not")
+    found = _import(list(logs))
+    say(repr(found))
+    if out is not None:
+        _keep(found, out)
+
+
+def _import(logs: list[str]) -> Logs:
+    """Read logs, and say what could not be read; KafkaCtlError, with the reasons, if nothing was understood."""
+    from kafka_ctl.history import spark
+    from kafka_ctl.history.log_import import read_logs
+
+    found = read_logs(spark(), logs)
+    for problem in found.problems:
+        say(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
+    if found.files.where("records > 0").isEmpty():
+        counted = found.rejected.groupBy("reason").count().orderBy("count", "reason").collect()
+        reasons = [f"{row['count']:,} of its lines rejected ({row['reason']})" for row in reversed(counted)]
+        reasons += [f"{len(found.problems):,} not read, or not to the end"] if found.problems else []
+        raise KafkaCtlError(f"{', '.join(logs)}: nothing was understood: {'; '.join(reasons) or 'there are no lines'}")
+    return found
+
+
+def _keep(found: Logs, out: Path) -> None:
+    """Write the tables under another name first, so that a folder of this name is always whole."""
+    from kafka_ctl.history.files import naming
+    from kafka_ctl.history.session import failing
+
+    unfinished = out.with_name(f".{out.name}-{uuid4().hex[:8]}")
+    try:
+        with naming(out, "cannot be written"), failing(f"{out}: writing it"):
+            unfinished.mkdir(parents=True)
+            for name in TABLES:
+                getattr(found, name).write.parquet(str(unfinished / name))
+            unfinished.rename(out)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+@history.command()
+@click.argument("question")
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--rows", default=20, show_default=True, type=click.IntRange(1, INT32), help="Print at most so many.")
+@click.option("--csv", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows into this file instead.")
+def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> None:
+    """Ask QUESTION of a SOURCE: what `generate` or `import` wrote, a trace in Parquet, or logs.
+
+    `compare` takes two sources. `kafka-ctl history questions` lists them all.
+    """
+    from kafka_ctl.history import questions
+    from kafka_ctl.history.files import naming
+    from kafka_ctl.writing import replacing
+
+    if question not in questions.__all__:
+        raise BadInput(f"no question {question!r}; there are: {', '.join(questions.__all__)}")
+    asked = getattr(questions, question)
+    needed = [p for p in inspect.signature(asked).parameters.values() if p.annotation == "Records"]
+    if len(sources) != len(needed):
+        raise BadInput(f"{question} takes {len(needed)} source{'s' * (len(needed) > 1)}, not {len(sources)}")
+    answer = asked(*(_records(source) for source in sources))
+    if csv is None:
+        with contextlib.redirect_stdout(io.StringIO()) as table:
+            answer.show(rows, truncate=False)
+        say(table.getvalue().removesuffix("\n"))
+    else:
+        rows_of_all = answer.toPandas()
+        with naming(csv, "cannot be written"), replacing(csv) as unfinished:
+            rows_of_all.to_csv(unfinished, index=False)
+        say(csv)
+
+
+@history.command(name="questions")
+def list_questions() -> None:
+    """List the questions that can be asked."""
+    from kafka_ctl.history import questions
+
+    width = max(map(len, questions.__all__))
+    for name in questions.__all__:
+        say(f"{name:{width}}  {(inspect.getdoc(getattr(questions, name)) or '').splitlines()[0]}")
+
+
+def _records(source: str) -> DataFrame | Any:
+    """The records at a source, whatever kind it is; BadInput when there is nothing."""
+    from kafka_ctl.history import load, spark
+    from kafka_ctl.history.files import naming
+    from kafka_ctl.history.layout import MANIFEST, UNFINISHED, Place
+    from kafka_ctl.history.reading import checked_parquet
+
+    with naming(source, "cannot be read"):
+        place = Place(source)
+        if place.has(MANIFEST) or place.has(UNFINISHED):
+            return load(spark(), source)
+        imported = Path(source, "records")
+        begun = any(Path(source, TABLES[0], mark).exists() for mark in ("_temporary", "_SUCCESS"))
+        if begun and not (imported / "_SUCCESS").exists():
+            raise BadInput(f"{source}: an import that did not come to its end; remove it and import again")
+        if source.endswith(".parquet") or imported.is_dir():
+            return spark().read.parquet(checked_parquet(imported if imported.is_dir() else source))
+        return _import([source])

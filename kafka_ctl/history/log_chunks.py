@@ -1,0 +1,247 @@
+"""Pieces of log files, read side by side: their lines, and what a piece becomes.
+
+A piece is a range of bytes; a line belongs to the piece in which it begins. The importer and the live reader share it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from kafka_ctl.history.log_files import LONGEST, Said, read_texts
+from kafka_ctl.history.schema import IDS, SCHEMA
+from kafka_ctl.history.unpacking import LOG_HEADER, Unreadable, blocks
+from kafka_ctl.kafka_log.read import Line
+
+LEAD_IN = 64 << 10
+"""Bytes before its piece that a task reads too, to know who was speaking; and where to look for a line after it."""
+WHOLE = 1 << 62
+"""Where a packed file ends: nobody knows."""
+KEPT_HEAD, KEPT_TAIL = 4 * LONGEST, 800
+"""Bytes of a longer line that are kept: as many as `LONGEST` characters may take, and its end, with the logger."""
+BREAK = re.compile(rb"\r\n?|\n")
+FITS = range(-(1 << 31), 1 << 31)
+"""What `NUMBERS`, the columns of numbers, can hold, and `LISTS`, those of several."""
+
+RECORD = [field for field in SCHEMA if field.name not in ("history", "seq", "cause")]
+"""The columns that a line says, or leaves out."""
+NUMBERS = [at for at, field in enumerate(RECORD) if field.type == pa.int32()]
+LISTS = [at for at, field in enumerate(RECORD) if field.type == IDS]
+
+
+class Chunk(NamedTuple):
+    """Bytes `start` to `stop` of a file (unpacked, if it is packed), whose first line is number `first`.
+
+    `changed` tells versions of a file apart: Spark would take what it has read for what it is asked to read. A file
+    with a `problem` is not read.
+    """
+
+    history: str
+    file: str
+    start: int
+    stop: int
+    changed: int = 0
+    first: int = 1
+    problem: str | None = None
+
+
+class Read(NamedTuple):
+    """What a line says: a record (`what`), or a rejected line with its reason.
+
+    Two records on one line differ in `piece`, those that one record stands for in `part`. At last come `chunk` and
+    `continued`, with the number of its lines and of those that only go on, and, where it could not be read to its end,
+    `problem`.
+    """
+
+    number: int
+    piece: int
+    part: int
+    what: str
+    text: str | None = None
+    formats: int | None = None
+    values: tuple[Any, ...] = (None,) * len(RECORD)
+
+
+def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[Read]:
+    """What the lines of a chunk say, then how many there were, and what was wrong with it.
+
+    `ahead` lines after it may end a record that it began: an exception stands below its error.
+    """
+    counts = Counts()
+    texts = _texts(chunk, ahead, counts)
+    continued = 0
+    for said in read_texts((number, _decoded(line)) for number, line in texts):
+        if not chunk.first <= said.number < chunk.first + counts.lines:
+            continue
+        if said.line is not None and (records := _records(said)):
+            yield from records
+        elif said.line is not None or said.rejected:
+            why = said.rejected or "a number out of range"
+            yield Read(said.number, said.piece, 0, "rejected", f"{why}: {said.text[:2000]}")
+        else:
+            continued += 1
+    yield Read(counts.lines, 0, 0, "chunk")
+    yield Read(continued, 0, 0, "continued")
+    if problem := chunk.problem or counts.problem:
+        yield Read(0, 0, 0, "problem", problem)
+
+
+class Counts:
+    """How many lines of a chunk have come, and why there are no more of them, if that is not its end."""
+
+    lines = 0
+    problem: str | None = None
+
+
+def _texts(chunk: Chunk, ahead: int, counts: Counts) -> Iterator[tuple[int, bytes]]:
+    """The lines of a chunk with their numbers, those before it that tell who was speaking, and some after it."""
+    if chunk.problem is not None:
+        return
+    before: list[bytes] = []
+    begun = last = -1
+    try:
+        for begin, line in lines(chunk.file, max(0, chunk.start - LEAD_IN), chunk.stop + LEAD_IN, _listed(chunk)):
+            if begin < chunk.start:
+                before.append(line)
+                continue
+            if begin >= chunk.stop and (ahead == 0 or begin >= chunk.stop + LEAD_IN):
+                return
+            if last < 0:
+                yield from enumerate(before, chunk.first - len(before))
+                last = chunk.first - 1
+            last += begin != begun
+            ahead -= begin >= chunk.stop and begin != begun
+            counts.lines += begin < chunk.stop and begin != begun
+            begun = begin
+            yield last, line
+    except Unreadable as problem:
+        counts.problem = str(problem)
+
+
+def count_lines(chunk: Chunk) -> int:
+    """How many lines a chunk has, or those before a fault."""
+    count, begun = 0, -1
+    try:
+        for begin, _ in lines(chunk.file, chunk.start, chunk.stop, _listed(chunk)):
+            if begin >= chunk.stop:
+                break
+            count, begun = count + (begin != begun), begin
+    except Unreadable:
+        pass  # which is reported where the lines are read
+    return count
+
+
+def _listed(chunk: Chunk) -> int:
+    """The bytes that the chunk's file must have, where that is known."""
+    return 0 if chunk.stop >= WHOLE else chunk.stop
+
+
+def _decoded(line: bytes) -> str:
+    return line.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _records(said: Said) -> list[Read]:
+    """The records of a line; none if a number is too large for its column."""
+    assert said.line is not None
+    found = [
+        Read(said.number, said.piece, part, "record", None, said.formats, _values(line))
+        for part, line in enumerate(_spread(said.line))
+    ]
+    return found if all(map(_fits, found)) else []
+
+
+def _fits(read: Read) -> bool:
+    values = read.values
+    for at in NUMBERS:
+        if values[at] is not None and values[at] not in FITS:
+            return False
+    return all(number in FITS for at in LISTS if values[at] for number in values[at])
+
+
+def _values(line: Line) -> tuple[Any, ...]:
+    told = line._asdict() | {"time_ms": float(line.time), "actor": line.actor or "unknown", "path": None}
+    if line.kind == "controller" and line.broker is None and (line.actor or "").startswith("controller-"):
+        told["broker"] = int(line.actor.removeprefix("controller-"))  # type: ignore[union-attr]
+    return tuple(told[field.name] for field in RECORD)
+
+
+def _spread(line: Line) -> Iterator[Line]:
+    """One record for each partition that a line is about, and one for each broker that it says has left."""
+    if line.partitions:
+        yield from (line._replace(topic=topic, partition=number) for topic, number in line.partitions)
+        return
+    yield line
+    if line.action in ("brokers_changed", "shutting_down_broker") and line.detail:
+        words = json.loads(line.detail)
+        for broker in words.get("dead", ()):
+            yield line._replace(kind="broker", action="lost", broker=broker, detail=None)
+        if "broker" in words:
+            yield line._replace(kind="broker", action="controlled-shutdown", broker=words["broker"], detail=None)
+
+
+def lines(file: str, start: int, stop: int, size: int = 0) -> Iterator[tuple[int, bytes]]:
+    """The lines of a file that begin at `start` or later, and where each begins; `stop` is where looking may end.
+
+    A line ends with a line feed, a carriage return, or both. A line of many records that lack line breaks may come in
+    several pieces, all with the line's beginning. Raises Unreadable as `blocks` does.
+    """
+    # What comes before the first line break has begun earlier, however short it is.
+    offset = max(0, start - 1)
+    found = _whole_breaks(blocks(file, offset, size))
+    if start:
+        for block in found:
+            if ended := BREAK.search(block):
+                offset += ended.end()
+                found = chain([block[ended.end() :]], found)
+                break
+            offset += len(block)
+            if offset >= stop:
+                return
+        else:
+            return
+    yield from _split(found, offset)
+
+
+def _whole_breaks(found: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes in blocks of which none ends within a line break of two bytes."""
+    held = b""
+    for block in found:
+        block = held + block
+        held = b"\r" if block.endswith(b"\r") else b""
+        yield block[:-1] if held else block
+    yield held
+
+
+def _split(found: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
+    """The lines in blocks of which the first is at `offset`, however long they are."""
+    begin, size, line = offset, 0, b""
+    for block in found:
+        for text in block.splitlines(keepends=True):
+            size += len(text)
+            line = line + text if line else text
+            if len(line) > KEPT_HEAD * 2:
+                *records, line = _shortened(line)
+                yield from ((begin, record) for record in records)
+            # A crash, or a log that is emptied while it is written to, leaves NULs before a line.
+            if text.endswith((b"\n", b"\r")):
+                yield begin, line.rstrip(b"\r\n").strip(b"\0")
+                begin, size, line = begin + size, 0, b""
+            elif line.startswith(b"\0"):
+                line = line.lstrip(b"\0")
+    if size:
+        yield begin, line.strip(b"\0")
+
+
+def _shortened(line: bytes) -> Iterator[bytes]:
+    """A long line that may go on: whole records, if there are several on it, and what is kept of the last."""
+    starts = [found.start() - (line[found.start() - 1] == ord("[")) for found in LOG_HEADER.finditer(line, 1)]
+    cut = max(starts, default=0)
+    if cut:
+        yield line[:cut]
+    last = line[cut:]
+    yield last if len(last) <= KEPT_HEAD * 2 else last[:KEPT_HEAD] + last[-KEPT_TAIL:]

@@ -1,0 +1,191 @@
+"""Log files as they are found: wrapped by collectors, cut by rolling, mixed with stack traces, damaged.
+
+`read_texts` turns the texts of one file into what they say: records, rejected texts, and texts that only go on with
+the line before them. Standard library only, so that Spark can ship it to its workers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from kafka_ctl.history.collected_lines import unwrapped
+from kafka_ctl.kafka_log.read import STATE_CHANGE, Line, milliseconds, read_message
+from kafka_ctl.kafka_log.releases import shown
+
+LONGEST = 100_000
+"""Characters of a line that are looked at; maps of a big cluster's partitions can take megabytes."""
+CONTROLLER = "kafka.controller"
+KRAFT = "org.apache.kafka.controller"
+"""The loggers of `controller.log`, in ZooKeeper mode and in KRaft mode; and all below them."""
+
+HEADER = re.compile(
+    r"(?P<date>\d{4}[-/]\d\d[-/]\d\d)[ T](?P<time>\d\d:\d\d:\d\d)[,.](?P<ms>\d{3})\d*"
+    r"(?:Z|(?P<zone>[-+]\d\d:?\d\d))?\]? +(?:\[[\w .:/-]+\] +)?"
+    r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?:? +"
+    r"(?:(?P<logger>state\.change\.logger|(?:org\.apache\.)?kafka\.controller[\w.$]*)(?: -|:) )?"
+)
+"""Time, perhaps a zone and a thread, level, and in some layouts already the logger."""
+LOGGER = re.compile(r"(?P<message>.*) \((?P<logger>[\w.$]+)(?::\d+)?\)(?: \[[\w .:/-]+\])?\s*$", re.DOTALL)
+"""Kafka's own layout ends with the logger; operators add a line number or the thread."""
+RECORD_END = re.compile(r"\((?:state\.change\.logger|kafka\.controller[\w.$]*)(?::\d+)?\)")
+SPEAKER = re.compile(
+    r"\[Broker id=|\[Controller id=\d+ epoch=|\bBroker \d+ (?!is ready|starting|resigned)|\bController \d+ epoch \d+ "
+    r"|\[Controller[ -]|\[QuorumController id=|\[\w*(?:StateMachine|Thread) controllerId="
+    r"|\[(?:Partition|Replica) state machine on |\[Topic Deletion Manager |\[Channel manager on "
+    r"|\[\w+(?:Listener|LeaderSelector)\b"
+)
+"""How what these two loggers write begins, where the layout does not name the logger."""
+COLLECTOR = re.compile(r"(?:[\w./-]+ +\| ?|\d{4}-\d\d-\d\dT\S+ (?:stdout|stderr) [FP] )")
+"""What compose and Kubernetes put before a line."""
+GOES_ON = re.compile(
+    r"\s+at |\s+\.\.\. \d+ |\s*(?:Caused by|Suppressed): |(?:[\w$]+\.)+[\w$]*(?:Exception|Error|Throwable)\b|\s*$"
+)
+"""A stack trace, or nothing at all."""
+
+LEVELS = ("TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+BEFORE_LEVEL = len("[2016-03-01 10:00:00,000] ") + 1
+"""A level that begins later may belong to a second header."""
+LINE_BREAK = re.compile(r"\r\n?|\n")
+AT_START = 4
+"""So many of them begin a message."""
+
+
+class Said(NamedTuple):
+    """What one text is: `line` when it was understood, else `rejected` with the reason, else it only goes on."""
+
+    number: int
+    text: str
+    line: Line | None = None
+    rejected: str | None = None
+    formats: int = 0
+    """Which of `FORMATS` the text is the first to show, as bits."""
+    piece: int = 0
+    """Which of the texts on its line this is."""
+
+
+def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[Said]:
+    """What the texts of one file say, in order.
+
+    The first line of a stack trace becomes the `detail` of the record before it. A line that names no actor is
+    the same controller's as the line before it from the same collector's source. A line may hold several texts:
+    records without line breaks between them, or the lines of a message in JSON.
+    """
+    controllers: dict[str, tuple[str | None, int | None]] = {}
+    waiting: Said | None = None
+    seen = 0
+    for number, piece, text in _pieces(numbered):
+        try:
+            said, source = read_text(number, text, seen)
+        except ValueError:  # a thirteenth month, a number of thousands of digits
+            said, source = Said(number, text, rejected="a value that cannot be"), ""
+        if piece:
+            said = said._replace(piece=piece)
+        seen |= said.formats
+        if said.line is None and said.rejected is None:
+            if waiting and waiting.line and waiting.line.error and waiting.line.detail is None and text.strip():
+                waiting = waiting._replace(line=waiting.line._replace(detail=_bare(text).strip()[:2000]))
+            yield said
+            continue
+        if said.line is not None:
+            known = controllers.get(source, (None, None))
+            line = _named(said.line, *known)
+            if line.actor and line.actor.startswith("controller-"):
+                told = line.kind != "request" and line.controller_epoch is not None
+                same = line.actor == known[0] and line.action != "elected"
+                controllers[source] = (line.actor, line.controller_epoch if told else known[1] if same else None)
+            said = said if line is said.line else said._replace(line=line)
+        if waiting:
+            yield waiting
+        waiting = said
+    if waiting:
+        yield waiting
+
+
+def _pieces(numbered: Iterable[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
+    """The texts on each line with the line's number and their own; a line may come in parts, with the same number."""
+    last, piece = None, 0
+    for number, text in numbered:
+        texts = LINE_BREAK.split(unwrapped(text, HEADER)) if text.startswith(("{", "\x1e")) else [text]
+        for each in (part for whole in texts for part in _unglued(whole)):
+            last, piece = number, piece + 1 if number == last else 0
+            yield number, piece, each
+
+
+def _unglued(text: str) -> Iterator[str]:
+    """The records of a line on which there are several: a torn write, or a file that was joined, lacks line breaks."""
+    for level in LEVELS:
+        if text.find(level, BEFORE_LEVEL) >= 0:
+            break
+    else:
+        yield text
+        return
+    starts = [found.start() - (text[found.start() - 1] == "[") for found in HEADER.finditer(text, 1)]
+    begun = HEADER.search(text, 0, 500)
+    if begun and not _ends_one(text[: begun.start()]):
+        starts = [start for start in starts if start > begun.start()]
+    for start, stop in zip([0, *starts], [*starts, None], strict=True):
+        record = text[start:stop].strip("\0")
+        ended = None if LOGGER.match(record) else RECORD_END.search(record)
+        yield from filter(str.strip, (record[: ended.end()], record[ended.end() :]) if ended else (record,))
+
+
+def _ends_one(text: str) -> bool:
+    """Whether what stands before a header is the end of another line, and not what a collector put there."""
+    ended = LOGGER.match(text.rstrip("[ ")) or (text.strip("[ ") and GOES_ON.match(_bare(text)))
+    return bool(ended)
+
+
+def _named(line: Line, controller: str | None, epoch: int | None) -> Line:
+    """The line with the controller and its epoch where it leaves them out."""
+    if line.actor is None and controller is not None:
+        line = line._replace(actor=controller)
+    if line.controller_epoch is None and line.actor == controller and line.action != "elected":
+        line = line._replace(controller_epoch=epoch)  # the epoch rises after the election
+    return line
+
+
+def read_text(number: int, text: str, seen: int = 0) -> tuple[Said, str]:
+    """What one text is by itself, and the name that a collector gave its source; `seen` formats are not looked for."""
+    if len(text) > LONGEST:
+        text = text[: LONGEST - 200] + " " + text[-199:]
+    header = HEADER.search(text, 0, 500)
+    if header is None:
+        if GOES_ON.match(_bare(text)):
+            return Said(number, text), ""
+        return Said(number, text, rejected="no header"), ""
+    source = text[: header.start()].rstrip("[ ")
+    message, logger = text[header.end() :].rstrip(), header["logger"] or ""
+    if not logger and (named := LOGGER.match(message)):
+        message, logger = named["message"], named["logger"]
+    if not logger and (speaker := SPEAKER.search(message)):
+        message = message[speaker.start() :]
+        logger = (
+            STATE_CHANGE if re.match(r"\[?Broker|\[Controller id=\d+ epoch|Controller \d+ e", message) else CONTROLLER
+        )
+    if logger != STATE_CHANGE and not logger.startswith((CONTROLLER, KRAFT)):
+        return Said(number, text, rejected="another logger" if logger else "no logger"), source
+    at = milliseconds(f"{header['date'].replace('/', '-')} {header['time']}", header["ms"])
+    if at is None:
+        return Said(number, text, rejected="no header"), source
+    if header["zone"]:
+        at -= _offset_ms(header["zone"])
+    line = read_message(at, header["level"], logger, message)
+    if line.action == "other" and line.kind in ("controller", "broker"):
+        if logger == STATE_CHANGE:
+            return Said(number, text, rejected="unknown form"), source
+        line = line._replace(action="says")
+    return Said(number, text, line, formats=shown(f"{message} {logger}", seen)), source
+
+
+def _bare(text: str) -> str:
+    """The text without what a collector put before it."""
+    found = COLLECTOR.match(text)
+    return text[found.end() :] if found else text
+
+
+def _offset_ms(zone: str) -> int:
+    """`+02:00` in milliseconds."""
+    minutes = int(zone[1:3]) * 60 + int(zone[-2:])
+    return (minutes if zone[0] == "+" else -minutes) * 60_000

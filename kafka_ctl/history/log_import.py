@@ -1,0 +1,268 @@
+"""Reading the logs of real clusters: `state-change.log*` and `controller.log*` of Kafka 0.8.0 to 3.9.
+
+Files are cut into chunks that Spark's tasks read side by side, so one large file is no slower than many small ones.
+What cannot be understood is kept, with its file and line, and so is what cannot be read.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping, Set
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import accumulate, groupby, islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.history.log_chunks import RECORD, WHOLE, Chunk, count_lines, read_chunk
+from kafka_ctl.history.log_folders import LogFile, Paths, log_files
+from kafka_ctl.history.schema import SCHEMA
+from kafka_ctl.history.session import failing
+from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
+from kafka_ctl.history.workers import ready
+from kafka_ctl.kafka_log.releases import release
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CHUNK = 16 << 20
+"""Bytes of a file that are read in one go."""
+TASK = 4 << 20
+"""Bytes that are worth a task."""
+OPENED = 16
+"""Files whose beginnings are looked at side by side."""
+CHUNKS = pa.schema(
+    [(name, pa.string()) for name in ("history", "file")]
+    + [(name, pa.int64()) for name in ("start", "stop", "changed", "first")]
+    + [("problem", pa.string())]
+)
+"""What tasks are given, as `logchunks.Chunk`."""
+PARSED = pa.schema(
+    [("history", pa.string()), ("file", pa.string()), ("number", pa.int64()), ("piece", pa.int32())]
+    + [("part", pa.int32()), ("what", pa.string()), ("text", pa.string()), ("formats", pa.int64())]
+    + [field.with_nullable(True) for field in RECORD]
+)
+"""What tasks return: where a line stands, and what it says, as `logchunks.Read`."""
+
+
+class Problem(NamedTuple):
+    """A file that could not be read, or not to its end, or a folder that could not be listed; and why."""
+
+    history: str
+    file: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.reason}"
+
+
+class Logs:
+    """Imported logs. Whatever a DataFrame can do, this does with its `records`.
+
+    `records` are in the trace schema: `time_ms` counts from 1970 (logs tell no time zone; UTC is assumed), `seq`
+    numbers them by time, file and line, `cause` is null. `rejected` has `history`, `file`, `line`, `reason` and
+    `text`. `files` has for each file `lines`, `records`, `rejected`, `continued` (lines that only go on with the
+    one before), `first_ms`, `last_ms`, `kafka`, the releases that write this format, and `problem`: why it was not
+    read, or not to its end. Where several records stand on one line, without line breaks, each of them counts.
+    """
+
+    def __init__(self, parsed: DataFrame) -> None:
+        self._parsed = parsed
+
+    @cached_property
+    def records(self) -> DataFrame:
+        from pyspark.sql import Window
+        from pyspark.sql import functions as fn
+
+        in_time = Window.partitionBy("history").orderBy("time_ms", "file", "number", "piece", "part")
+        seq = (fn.row_number().over(in_time) - 1).cast("bigint").alias("seq")
+        others = {name: fn.col(name) for name in SCHEMA.names if name not in ("seq", "cause")}
+        columns = others | {"seq": seq, "cause": fn.lit(None).cast("bigint").alias("cause")}
+        return self._parsed.where("what = 'record'").select(*(columns[name] for name in SCHEMA.names))
+
+    @cached_property
+    def rejected(self) -> DataFrame:
+        wanted = self._parsed.where("what = 'rejected'")
+        return wanted.selectExpr(
+            "history", "file", "number AS line", "split(text, ': ', 2)[0] AS reason", "split(text, ': ', 2)[1] AS text"
+        )
+
+    @cached_property
+    def files(self) -> DataFrame:
+        from pyspark.sql import functions as fn
+
+        def total(what: str) -> Any:
+            return fn.coalesce(fn.sum(fn.expr(f"CASE WHEN what = '{what}' THEN number END")), fn.lit(0))
+
+        kafka = fn.udf(release, "string", useArrow=False)
+        counted = self._parsed.groupBy("history", "file").agg(
+            total("chunk").alias("lines"),
+            fn.count_if(fn.expr("what = 'record' AND part = 0")).alias("records"),
+            fn.count_if(fn.expr("what = 'rejected'")).alias("rejected"),
+            total("continued").alias("continued"),
+            fn.min("time_ms").alias("first_ms"),
+            fn.max("time_ms").alias("last_ms"),
+            fn.bit_or("formats").alias("formats"),
+            fn.min(fn.expr("CASE WHEN what = 'problem' THEN text END")).alias("problem"),
+        )
+        return counted.select(
+            "history", "file", "lines", "records", "rejected", "continued", "first_ms", "last_ms",
+            kafka(fn.coalesce("formats", fn.lit(0))).alias("kafka"), "problem",
+        )  # fmt: skip
+
+    @cached_property
+    def problems(self) -> list[Problem]:
+        """What could not be read, or not to its end, in the order of the names."""
+        found = self.files.where("problem IS NOT NULL").orderBy("history", "file")
+        return [Problem(*row) for row in found.select("history", "file", "problem").collect()]
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.records, name)
+
+    def __repr__(self) -> str:
+        from pyspark.sql import functions as fn
+
+        parsed = self._parsed.agg(fn.bit_or("formats").alias("formats"), fn.count_distinct("file").alias("files"))
+        formats, files = parsed.collect()[0]
+        said = self.files.agg(
+            fn.sum("lines"), fn.sum("records"), fn.sum("rejected"),
+            *(fn.date_format(fn.timestamp_millis(at.cast("bigint")), "yyyy-MM-dd HH:mm:ss")
+              for at in (fn.min("first_ms"), fn.max("last_ms"))),
+        ).collect()[0]  # fmt: skip
+        lines, records, rejected, first, last = said
+        when = f"from {first} to {last}, " if first else ""
+        return (
+            f"{files:,} files with {lines:,} lines, {when}{records:,} of them understood, {rejected:,} rejected; "
+            f"the format of Kafka {release(formats or 0)}" + (f"; {unread(self.problems)}" if self.problems else "")
+        )
+
+
+def unread(problems: list[Problem], most: int = 5) -> str:
+    """The files that were not read to their end and why, the first few by name."""
+    more = f"; and {len(problems) - most:,} more" if len(problems) > most else ""
+    return f"{len(problems):,} not read, or not to the end: {'; '.join(map(str, problems[:most]))}{more}"
+
+
+def import_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+    """Read logs of Kafka's controllers and brokers into the trace schema.
+
+    `paths` are files, or folders of which every file named like `state-change.log*` or `controller.log*` is read,
+    however deep: rolled, one folder for each broker, packed (gzip, bzip2, xz, zip, Zstandard, LZ4: what a file is, its
+    first bytes say) or not. All of them are one history, of that name; a mapping of names to paths reads several
+    clusters. Each file is read once, here, however many paths and links lead to it, and a packed copy beside its file
+    is left out; questions then use what was read.
+
+    A file or folder that cannot be read does not stop the others: what came before the fault counts, and a warning,
+    `problems` and the column `problem` of `files` say what is missing and why. Raises BadInput for what is no path, for
+    a path where nothing is, and for a folder without such files.
+    """
+    logs = read_logs(spark, paths, history)
+    if logs.problems:
+        warnings.warn(unread(logs.problems), stacklevel=2)
+    return logs
+
+
+def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: str = "logs") -> Logs:
+    """The same without the warning."""
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    clusters = paths if isinstance(paths, Mapping) else {history: paths}
+    if wrong := [name for name in clusters if not isinstance(name, str)]:
+        raise BadInput(f"history {wrong[0]!r}: give its name as text")
+    if not clusters:
+        raise BadInput("no path was given: name at least one log file or folder")
+    chunks = [chunk for name, some in clusters.items() for chunk in _chunks(name, some)]
+    if spark is None:
+        raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
+    with failing("reading the logs"):
+        chunks = _numbered(spark, chunks)
+        parsed = _tasks(spark, chunks).mapInArrow(_parse, from_arrow_schema(PARSED)).persist()
+        parsed.count()
+    return Logs(parsed)
+
+
+def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
+    """The chunks as rows; a task gets several small ones or a large one."""
+    ready(spark)
+    rows = spark.createDataFrame(pa.Table.from_pylist([chunk._asdict() for chunk in chunks], CHUNKS))
+    size = sum(min(CHUNK, chunk.stop - chunk.start) for chunk in chunks)
+    return rows.repartition(max(1, min(len(chunks), size // TASK)))
+
+
+def _chunks(history: str, paths: Paths) -> Iterator[Chunk]:
+    """The chunks of every file, in the order of the files' names."""
+    files = list(log_files(paths))
+    # Far away, opening a file takes longer than anything that is done with it here.
+    with ThreadPoolExecutor(OPENED) as pool:
+        wholes = list(pool.map(_whole, files))
+    names = {file.name for file in files}
+    for file, whole in zip(files, wholes, strict=True):
+        if isinstance(whole, str):
+            yield Chunk(history, file.name, 0, 0, file.changed, problem=whole)
+        elif whole:
+            if not _is_copy(file, names):
+                yield Chunk(history, file.name, 0, WHOLE, file.changed)
+        else:
+            for start in range(0, max(1, file.size), CHUNK):
+                yield Chunk(history, file.name, start, min(start + CHUNK, file.size), file.changed)
+
+
+def _is_copy(file: LogFile, names: Set[str]) -> bool:
+    """Whether a packed file, `x.log.gz`, has nothing that is not at the beginning of `x.log` beside it."""
+    plain = file.name.rpartition(".")[0]
+    return plain in names and begins_with(plain, file.name)
+
+
+def _whole(file: LogFile) -> bool | str:
+    """Whether a file has to be read as a whole; or why it cannot be read."""
+    if file.problem is not None:
+        return file.problem
+    try:
+        return packed(file.name)
+    except Unreadable as problem:
+        return str(problem)
+
+
+def _numbered(spark: SparkSession, chunks: list[Chunk]) -> list[Chunk]:
+    """The chunks with the number of their first line, which takes a quick pass over files of several chunks."""
+    later = {chunk[:2] for chunk in chunks if chunk.start}
+    cut = [chunk for chunk in chunks if chunk[:2] in later]
+    if not cut:
+        return chunks
+    counts = _tasks(spark, cut).mapInArrow(_count, "history string, file string, start bigint, lines bigint").collect()
+    counted = {tuple(row)[:3]: row.lines for row in counts}
+    numbered = []
+    for _, mine in groupby(chunks, key=lambda chunk: chunk[:2]):
+        pieces = list(mine)
+        firsts = accumulate((counted.get(chunk[:3], 0) for chunk in pieces), initial=1)
+        numbered += [chunk._replace(first=first) for chunk, first in zip(pieces, firsts, strict=False)]
+    return numbered
+
+
+# In Spark's tasks
+
+
+def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for chunk in _of(batches):
+        place = {"history": [chunk.history], "file": [chunk.file], "start": [chunk.start]}
+        yield pa.RecordBatch.from_pydict(place | {"lines": [count_lines(chunk)]})
+
+
+def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for chunk in _of(batches):
+        rows = ((chunk.history, chunk.file, *read[:6], *read.values) for read in read_chunk(chunk))
+        while some := list(islice(rows, 10_000)):
+            columns = zip(*some, strict=True)
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(column, field.type) for column, field in zip(columns, PARSED, strict=True)], schema=PARSED
+            )
+
+
+def _of(batches: Iterator[pa.RecordBatch]) -> Iterator[Chunk]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield Chunk(**row)

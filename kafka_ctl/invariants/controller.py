@@ -1,0 +1,300 @@
+"""Invariants of the controller that single records show."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import Invariant, Subject
+from kafka_ctl.invariants.facts import CONTROLLER
+from kafka_ctl.invariants.mechanisms.requests import MOVE
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
+from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.json_fields import digits
+
+State = LeaderAndIsr | None
+REQUESTS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+
+
+class LeaderInIsr(Invariant):
+    """Whoever leads a partition is in its ISR."""
+
+    id, name = "I2", "leader-in-isr"
+    motive = "KAFKA-708"
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        if new is not None and new.leader != NO_LEADER and new.leader not in new.isr:
+            self.broken(
+                record, f"{tp} is led by {new.leader}, which is not in its ISR {list(new.isr)}", Subject(tp, state=old)
+            )
+
+
+class OneControllerPerEpoch(Invariant):
+    """The controller epoch in ZooKeeper never falls, and no two controllers act under the same one."""
+
+    id, name = "I7", "one-controller-per-epoch"
+    motive = "KAFKA-532"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.owners: dict[int, str] = {}
+
+    def written(self, record: Record) -> None:
+        if record.path == "/controller_epoch" and record.action != "delete":
+            new = digits(record.detail or "")
+            if new is not None and new < self.facts.epoch:
+                self.broken(
+                    record, f"the controller epoch fell from {self.facts.epoch} to {new}", Subject(aspect=str(new))
+                )
+
+    def said(self, record: Record) -> None:
+        if record.action in ("epoch_incremented", "ready"):
+            epoch = record.controller_epoch or 0
+            owner = self.owners.setdefault(epoch, record.actor)
+            if owner != record.actor:
+                self.broken(
+                    record, f"{record.actor} acts under epoch {epoch}, which is {owner}'s", Subject(aspect=str(epoch))
+                )
+
+
+class DeposedControllerWritesNothing(Invariant):
+    """Once another controller has been elected, the old one changes nothing in ZooKeeper any more."""
+
+    id, name = "I8", "deposed-controller-writes-nothing"
+    motive = "KAFKA-6082"
+
+    def written(self, record: Record) -> None:
+        author = self.facts.author(record)
+        epoch = self.facts.epochs.get(author)
+        if not self.facts.is_deposed(record):
+            return
+        if record.path == CONTROLLER and record.action == "delete":
+            text = f"{author} deleted /controller, which was broker {self.facts.controller}'s"
+            self.broken(record, text, Subject(controller=author))
+        else:
+            elected = f"elected as epoch {epoch}" if epoch is not None else "not in office yet"
+            text = f"{author}, {elected}, wrote {record.path} in epoch {self.facts.epoch}"
+            self.broken(record, text, Subject(controller=author, aspect=str(epoch)))
+
+
+class OldRequestsAreRefused(Invariant):
+    """A broker does nothing that an older controller asks for, nor what was asked of an earlier life of itself."""
+
+    id, name = "I9", "old-requests-are-refused"
+    motive = "KAFKA-532, KAFKA-7235"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.newest: dict[int, int] = {}
+        self.registered: dict[int, int] = {}
+
+    def process(self, record: Record) -> None:
+        if record.action == "start" and record.kind == "broker" and record.broker is not None:
+            self.newest.pop(record.broker, None)
+        elif record.action == "registered" and record.broker is not None:
+            self.registered[record.broker] = self.facts.registered.get(record.broker, -1)
+
+    def answered(self, record: Record) -> None:
+        if record.error is not None or record.cause is None or record.action not in REQUESTS:
+            return
+        asked, broker = self.facts.records[record.cause], record.broker
+        if asked.kind != "request" or broker is None:
+            return
+        epoch, newest = asked.controller_epoch or 0, self.newest.get(broker, 0)
+        if epoch < newest:
+            text = f"broker {broker} obeyed a request ({record.action}) of epoch {epoch} after one of epoch {newest}"
+            self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} controller"))
+        if asked.seq < self.registered.get(broker, -1):
+            text = f"broker {broker} obeyed a request ({record.action}) sent to it before it registered itself anew"
+            self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} broker"))
+        self.newest[broker] = max(epoch, newest)
+
+    def said(self, record: Record) -> None:
+        """A broker is taken to be leaving: it must have said so itself, not who had its id before."""
+        if record.action != "shutting_down_broker":
+            return
+        asked: Record | None = record
+        while asked is not None and asked.kind != "request":
+            asked = self.facts.records[asked.cause] if asked.cause is not None else None
+        leaving = int(asked.actor.removeprefix("broker-")) if asked else -1
+        if asked is not None and asked.seq < self.registered.get(leaving, -1):
+            text = (
+                f"{record.actor} takes broker {leaving} to be leaving, as it had asked before it registered itself anew"
+            )
+            self.broken(record, text, Subject(broker=leaving, aspect="ControlledShutdown broker"))
+
+
+class EpochsTellWhoChanged(Invariant):
+    """A controller that changes a partition's state raises its leader epoch; a leader that changes its ISR does not."""
+
+    id, name = "I10", "epochs-tell-who-changed"
+    motive = "KAFKA-13790"
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        if old is None or new is None or record.actor == "admin":
+            return
+        author = self.facts.author(record)
+        if author.startswith("controller-"):
+            if new.leader_epoch <= old.leader_epoch:
+                text = f"{author} wrote {tp} and left its leader epoch at {new.leader_epoch}"
+                self.broken(record, text, Subject(tp))
+        elif author != f"broker-{old.leader}" or self._others(new) != self._others(old):
+            self.broken(record, f"{author} wrote more of {tp} than the ISR of what it leads", Subject(tp))
+
+    def _others(self, state: LeaderAndIsr) -> tuple[int, int]:
+        """What a leader leaves alone; it writes the controller epoch that it was told, which may be a newer one."""
+        return state.leader, state.leader_epoch
+
+
+class EpochsNeverFall(Invariant):
+    """A partition's leader epoch and the version of its znode never fall while its topic exists."""
+
+    id, name = "I11", "epochs-never-fall"
+    motive = "KAFKA-2729"
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        if old is None or new is None or record.actor == "admin":
+            return
+        if new.leader_epoch < old.leader_epoch or new.zk_version <= old.zk_version:
+            before, after = (f"epoch {s.leader_epoch} version {s.zk_version}" for s in (old, new))
+            self.broken(record, f"{tp} fell from {before} to {after}", Subject(tp))
+
+
+class IsrIsAssigned(Invariant):
+    """An ISR is never empty and has none but assigned replicas."""
+
+    id, name = "I12", "isr-is-assigned"
+    motive = "KAFKA-708, KAFKA-1097"
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        assignment = self.facts.assigned(tp)
+        if new is None or assignment is None or record.actor == "admin":
+            return
+        if not new.isr and (old is None or old.isr):
+            self.broken(record, f"the ISR of {tp} is empty", Subject(tp, aspect="empty", state=old))
+        strangers = [r for r in new.isr if r not in assignment.replicas]
+        if strangers:
+            text = f"{strangers} are in the ISR of {tp} but not assigned to it"
+            self.broken(record, text, Subject(tp, aspect="strangers", state=old, brokers=tuple(strangers)))
+
+
+class OnlyLegalMoves(Invariant):
+    """Partitions and replicas move as their tables allow, each move from where the last one led."""
+
+    id, name = "I13", "only-legal-moves"
+    motive = "the logs of real controllers"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.tables = {"partition": PARTITION[self.generation], "replica": REPLICA[self.generation]}
+        self.last: dict[str, dict[tuple[object, ...], str]] = {}
+
+    def said(self, record: Record) -> None:
+        if record.action in ("resigned", "initializing_replica_state", "initializing_partition_state"):
+            kept = "partition" if record.action == "initializing_replica_state" else "replica"
+            known = {} if record.action == "resigned" else self.last.get(record.actor, {})
+            self.last[record.actor] = {key: state for key, state in known.items() if key[0] == kept}
+
+    def process(self, record: Record) -> None:
+        if record.action == "start" and record.kind == "broker":
+            self.last.pop(f"controller-{record.broker}", None)
+
+    def moved(self, record: Record) -> None:
+        source, target = record.source, record.target
+        if record.action == "refuse" or source is None or target is None:
+            return
+        thing = f"{record.topic}-{record.partition}" + (f"@{record.broker}" if record.kind == "replica" else "")
+        about = Subject(TopicPartition(record.topic or "", record.partition or 0), record.broker)
+        if not self.tables[record.kind].allows(source, target):
+            self.broken(record, f"{record.kind} {thing} moved {source} -> {target}", about)
+        states = self.last.setdefault(record.actor, {})
+        key = (record.kind, record.topic, record.partition, record.broker if record.kind == "replica" else None)
+        before = states.get(key, source)
+        if before != source:
+            text = f"{record.kind} {thing} moved from {source}, but had moved to {before} before"
+            self.broken(record, text, about)
+        states[key] = target
+
+
+class NobodyLeavingIsAdded(Invariant):
+    """No leader adds a broker to an ISR that is leaving or is not registered."""
+
+    id, name = "I15", "nobody-leaving-is-added"
+    motive = "KAFKA-14140"
+
+    def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
+        if old is None or new is None or not self.facts.author(record).startswith("broker-"):
+            return
+        for replica in new.isr:
+            if replica not in old.isr and (replica in self.facts.leaving or replica not in self.facts.registered):
+                self.broken(
+                    record, f"broker {replica} was added to the ISR of {tp} though it is leaving", Subject(tp, replica)
+                )
+
+
+class NothingIsDeletedUnasked(Invariant):
+    """A copy is deleted only if its topic is to be deleted, or if it is not to stay in a reassignment."""
+
+    id, name = "I16", "nothing-is-deleted-unasked"
+    motive = "KAFKA-5310, KAFKA-7235"
+
+    def told(self, record: Record) -> None:
+        if record.action != "StopReplica" or record.topic is None or record.partition is None:
+            return
+        tp = TopicPartition(record.topic, record.partition)
+        if record.detail == "delete" and tp.topic not in self.facts.doomed and record.broker in self.facts.target(tp):
+            text = f"broker {record.broker} is told to delete {tp}, which it is to keep"
+            self.broken(record, text, Subject(tp, record.broker, aspect=MOVE))
+
+
+class EventsInOrder(Invariant):
+    """A controller works on its events one at a time, in the order they came, and loses none."""
+
+    id, name = "I17", "events-in-order"
+    motive = "KAFKA-5028, KAFKA-6879"
+    needs = "single_threaded"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.queues: dict[str, deque[tuple[object, ...]]] = {}
+        self.working: dict[str, str] = {}
+
+    def process(self, record: Record) -> None:
+        if record.action == "start" and record.kind == "broker":
+            self.queues.pop(f"controller-{record.broker}", None)
+            self.working.pop(f"controller-{record.broker}", None)
+
+    def event(self, record: Record) -> None:
+        actor = record.actor
+        if not actor.startswith("controller-"):
+            return
+        queue = self.queues.setdefault(actor, deque())
+        what = (record.action, record.topic, record.partition, record.broker)
+        if record.target == "queued":
+            queue.append(what)
+        elif record.target == "dropped":
+            queue.popleft()
+        elif record.target == "started":
+            if actor in self.working:
+                self.broken(
+                    record,
+                    f"{actor} began {record.action} in the middle of {self.working[actor]}",
+                    Subject(controller=actor),
+                )
+            expected = queue.popleft() if queue else None
+            if expected != what:
+                self.broken(
+                    record,
+                    f"{actor} began {record.action}, but {expected and expected[0]} came first",
+                    Subject(controller=actor),
+                )
+            self.working[actor] = record.action
+        elif record.target == "done":
+            self.working.pop(actor, None)
+
+
+INVARIANTS = (
+    LeaderInIsr, OneControllerPerEpoch, DeposedControllerWritesNothing, OldRequestsAreRefused, EpochsTellWhoChanged,
+    EpochsNeverFall, IsrIsAssigned, OnlyLegalMoves, NobodyLeavingIsAdded, NothingIsDeletedUnasked, EventsInOrder,
+)  # fmt: skip

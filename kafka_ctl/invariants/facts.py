@@ -1,0 +1,189 @@
+"""What the records of a run say so far: the book that the invariants are checked against.
+
+It is kept from the records alone, apart from the actors, so that what an actor believes cannot hide what it did.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.invariants.logs import Logs
+from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.json_fields import digits
+from kafka_ctl.zookeeper.znodes import (
+    ConfigEntityZNode,
+    ControllerEpochZNode,
+    ReassignPartitionsZNode,
+    TopicPartitionStateZNode,
+    TopicZNode,
+)
+
+STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state\Z")
+CONTROLLER, EPOCH, REASSIGN = "/controller", "/controller_epoch", "/admin/reassign_partitions"
+TOPIC, DELETION, BROKER = "/brokers/topics/", "/admin/delete_topics/", "/brokers/ids/"
+NOTIFICATION, CONFIG = "/isr_change_notification/", "/config/topics/"
+
+
+class Facts:
+    """ZooKeeper's content that matters, and who is who, as of the last record.
+
+    What cannot be decoded (an operator can write anything) counts as not being there.
+    """
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records, self.logs = records, Logs()
+        self.states: dict[TopicPartition, LeaderAndIsr] = {}
+        self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
+        self.overwritten: dict[TopicPartition, ReplicaAssignment] = {}
+        """What a controller had written to a topic's znode, where somebody else has changed it since."""
+        self.wishes: dict[TopicPartition, tuple[int, ...]] = {}
+        """What `/admin/reassign_partitions` asks for."""
+        self.doomed: dict[str, None] = {}
+        """Topics that are to be deleted."""
+        self.controller: int | None = None
+        """The broker that made `/controller`."""
+        self.epoch = 0
+        self.epochs: dict[str, int] = {}
+        """The epoch under which each controller acts, from its taking over to its resignation."""
+        self.registered: dict[int, int] = {}
+        """The registered brokers and the `seq` of the record that made their znodes."""
+        self.leaving: set[int] = set()
+        """Brokers in controlled shutdown."""
+        self.deposed: dict[str, int] = {}
+        """Paths that a controller wrote after another had been elected, and the `seq` of the last such write."""
+        self.notifications: list[Record] = []
+        """Every `/isr_change_notification/isr_change_N` that leaders have made."""
+        self.requested: dict[TopicPartition, int] = {}
+        """Since which record `/admin/reassign_partitions` asks for a partition what it asks for."""
+        self.topic_configs: dict[str, dict[str, str]] = {}
+
+    @property
+    def acting(self) -> str:
+        """The actor of the controller that ZooKeeper knows."""
+        return f"controller-{self.controller}"
+
+    def unclean(self, topic: str, config: Mapping[str, Any]) -> bool:
+        """Whether a replica out of sync may lead a topic's partitions."""
+        key = "unclean.leader.election.enable"
+        own = self.topic_configs.get(topic, {}).get(key)
+        return bool(config[key]) if own is None else own.lower() == "true"
+
+    def is_deposed(self, record: Record) -> bool:
+        """Whether a write is one of a controller after another has been elected."""
+        return self.deposed.get(record.path or "", -1) == record.seq
+
+    def authored(self, record: Record) -> None:
+        """A write that succeeded, before it is taken into the book: whether its author still is controller."""
+        author, path = self.author(record), record.path or ""
+        if (path == CONTROLLER and record.action == "delete") or path == EPOCH:
+            deposed = author.startswith("controller-") and self.controller is not None and author != self.acting
+        else:
+            epoch = self.epochs.get(author)
+            deposed = epoch is not None and epoch < self.epoch and not path.startswith(BROKER)
+        if deposed:
+            self.deposed[path] = record.seq
+
+    def author(self, record: Record) -> str:
+        """Who made a write: a broker and its controller share one session, but not what they do."""
+        cause = self.records[record.cause] if record.cause is not None else None
+        return cause.actor if cause is not None and cause.kind == "event" else record.actor
+
+    def assigned(self, tp: TopicPartition) -> ReplicaAssignment | None:
+        return self.assignments.get(tp.topic, {}).get(tp.partition)
+
+    def target(self, tp: TopicPartition) -> tuple[int, ...]:
+        """The replicas that are to be in the end."""
+        assignment = self.assigned(tp)
+        return self.wishes.get(tp) or (assignment.target if assignment else ())
+
+    # Each of these takes one kind of record into the book.
+
+    def said(self, record: Record) -> None:
+        """A controller says that it has an epoch, or that it has none any more."""
+        if record.action == "resigned":
+            self.epochs.pop(record.actor, None)
+        elif record.action in ("epoch_incremented", "ready") or (record.action == "elected" and record.detail):
+            self.epochs[record.actor] = record.controller_epoch or 0
+
+    def process(self, record: Record) -> None:
+        """A process starts, is told to leave, or dies."""
+        broker = record.broker
+        if record.action == "shutdown" and broker is not None:
+            self.leaving.add(broker)
+        elif record.action in ("start", "kill", "bounce", "stopped") and broker is not None:
+            self.leaving.discard(broker)
+            if record.action != "bounce":  # it still finishes what it is at
+                self.epochs.pop(f"controller-{broker}", None)
+
+    def state(self, record: Record) -> tuple[TopicPartition, LeaderAndIsr | None, LeaderAndIsr | None] | None:
+        """If the record is a write of a `state` znode: its partition, what was there, and what is there now."""
+        path = record.path or ""
+        found = STATE.match(path) if path.endswith("/state") else None
+        if found is None:
+            return None
+        tp = TopicPartition(found[1], int(found[2]))
+        old, new = self.states.pop(tp, None), None
+        if record.action == "delete":
+            self.logs.forget(tp)
+        else:
+            version = record.zk_version or 0
+            new = _decoded(lambda data: TopicPartitionStateZNode.decode(data, version, tp), record)
+            if new is not None:
+                self.states[tp] = new
+        return tp, old, new
+
+    def written(self, record: Record) -> None:
+        """Any other write that succeeded."""
+        path, gone = record.path or "", record.action == "delete"
+        if path.startswith(TOPIC) and "/" not in path[len(TOPIC) :]:
+            topic = path[len(TOPIC) :]
+            known = None if gone else _decoded(lambda data: TopicZNode.decode(data, topic), record)
+            self._assigned(record, topic, known or {})
+            if gone:
+                del self.assignments[topic]
+        elif path == REASSIGN:
+            before, self.wishes = self.wishes, {} if gone else _decoded(ReassignPartitionsZNode.decode, record) or {}
+            self.requested = {
+                tp: self.requested[tp] if before.get(tp) == target else record.seq for tp, target in self.wishes.items()
+            }
+        elif path.startswith(DELETION):
+            self.doomed.pop(path[len(DELETION) :], None)
+            if not gone:
+                self.doomed[path[len(DELETION) :]] = None
+        elif path == CONTROLLER:
+            self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
+        elif path == EPOCH and not gone:
+            self.epoch = _decoded(ControllerEpochZNode.decode, record) or 0
+        elif path.startswith(BROKER) and (broker := digits(path[len(BROKER) :])) is not None:
+            self.registered.pop(broker, None)
+            if not gone:
+                self.registered[broker] = record.seq
+        elif path.startswith(NOTIFICATION) and not gone:
+            self.notifications.append(record)
+        elif path.startswith(CONFIG):
+            topic = path[len(CONFIG) :]
+            known = None if gone else _decoded(lambda data: ConfigEntityZNode.decode(data, "topics", topic), record)
+            self.topic_configs[topic] = known or {}
+
+    def _assigned(self, record: Record, topic: str, new: dict[int, ReplicaAssignment]) -> None:
+        """A topic's znode was written."""
+        before = self.assignments.get(topic, {})
+        self.assignments[topic] = new
+        ours = self.author(record).startswith("controller-")
+        for partition in [*before, *new]:
+            tp = TopicPartition(topic, partition)
+            if ours:
+                self.overwritten.pop(tp, None)
+            elif partition in before and before[partition] != new.get(partition):
+                self.overwritten.setdefault(tp, before[partition])
+
+
+def _decoded(decode: Callable[[bytes], Any], record: Record) -> Any:
+    try:
+        return decode((record.detail or "").encode())
+    except (BadInput, ValueError, TypeError):
+        return None

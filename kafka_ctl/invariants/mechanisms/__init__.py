@@ -1,0 +1,28 @@
+"""How real Kafka breaks invariants: one small class for each ticket, with what must have happened, and to whom.
+
+    controllers.py   controllers that are deposed, elected, or know nothing of a broker's death
+    telling.py       what a broker was never told, or was told wrong
+    requests.py      administrators' requests: reassignments, deletions, changed assignments
+    data.py          records that are lost, and replicas that join an ISR too early
+
+A violation is excused only by a mechanism whose precondition is found in the records, for the partition, broker, topic
+or controller that it is about. Where several apply, the first in the order here is named.
+"""
+
+from __future__ import annotations
+
+from kafka_ctl.invariants.base import Mechanism
+from kafka_ctl.invariants.mechanisms import controllers, data, requests, telling
+
+MECHANISMS: tuple[type[Mechanism], ...] = (
+    *controllers.MECHANISMS,
+    *telling.MECHANISMS,
+    *requests.MECHANISMS,
+    *data.MECHANISMS,
+)
+"""All mechanisms."""
+
+
+def breaking(invariant: str) -> tuple[type[Mechanism], ...]:
+    """The mechanisms that break an invariant, given by its id."""
+    return tuple(mechanism for mechanism in MECHANISMS if invariant in mechanism.breaks)

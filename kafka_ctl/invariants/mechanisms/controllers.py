@@ -1,0 +1,246 @@
+"""Mechanisms of controllers: deposed ones that go on, elections that nobody notices, brokers whose death was missed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import Mechanism, Subject
+from kafka_ctl.invariants.facts import CONTROLLER, DELETION, EPOCH, REASSIGN, TOPIC
+from kafka_ctl.invariants.past import START
+from kafka_ctl.partition import OFFLINE, ONLINE
+from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.znodes import (
+    IsrChangeNotificationSequenceZNode,
+    IsrChangeNotificationZNode,
+    TopicPartitionStateZNode,
+)
+
+
+class DeposedControllerWrote(Mechanism):
+    """A controller that does not know that another has been elected has written to the znode in question.
+
+    What its successor had read of it before is wrong from then on, until it is written or read anew.
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, initializeLeaderAndIsrForPartitions; zk/KafkaZkClient.scala,
+    updateLeaderAndIsr (neither looks at the controller epoch)
+    """
+
+    ticket = "KAFKA-6082"
+    breaks = ("I8", "I14", "I16", "I18", "I19", "I21")
+    field = "fences_writes"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if invariant == "I8":
+            return True
+        since = self.past.term(self.facts.acting)
+        return any(self.facts.deposed.get(path, -1) > since for path in self._paths(about))
+
+    def _paths(self, about: Subject) -> Iterator[str]:
+        """The znodes that the subject depends on."""
+        topic = about.partition.topic if about.partition else about.topic
+        if about.partition:
+            yield TopicPartitionStateZNode.path(about.partition)
+            yield from self._notifications(about.partition)
+        if about.topic is not None:
+            for number in self.facts.assignments.get(about.topic, {}):
+                yield TopicPartitionStateZNode.path(TopicPartition(about.topic, number))
+        if topic is not None:
+            yield TOPIC + topic
+            yield DELETION + topic
+        if about.aspect == "move":
+            yield REASSIGN
+        if about.aspect == "controller":
+            yield CONTROLLER
+        yield EPOCH  # raised by another: whoever has heard of that obeys the acting controller no more
+
+    def _notifications(self, tp: TopicPartition) -> Iterator[str]:
+        """Notifications of the partition's ISR: whoever deletes one must have told the brokers."""
+        parent = IsrChangeNotificationZNode.path()
+        for path in self.facts.deposed:
+            if path.startswith(f"{parent}/"):
+                for made in self.past.of("zk", "create", path):
+                    if made.error is None and tp in IsrChangeNotificationSequenceZNode.decode(
+                        (made.detail or "").encode(), ""
+                    ):
+                        yield path
+
+
+class NobodyWatched(Mechanism):
+    """`/controller` changed again before whoever was told of the first change looked, so nobody was told of the second.
+
+    Kafka 2.0.1: controller/KafkaController.scala, ControllerChange, which only `elect`s where the znode was deleted
+    """
+
+    ticket = "KAFKA-13407"
+    breaks = ("I19",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        resigned = next((record for record, _ in self.past.said("resigned")), None)
+        if about.aspect != "controller" or resigned is None or self._written("create") > self._written("delete"):
+            return False
+        failed = self.past.last("controller", "election_failed") > self.past.last("controller", "ready")
+        return failed or self._event(resigned) == "ControllerChange"
+
+    def _written(self, action: str) -> int:
+        """When `/controller` was last made or deleted, by whomever."""
+        return next((r.seq for r in self.past.of("zk", action, CONTROLLER) if r.error is None), START)
+
+    def _event(self, record: Record) -> str:
+        return self.past.records[record.cause].action if record.cause is not None else ""
+
+
+class ResignedAfterElection(Mechanism):
+    """A broker resigns for its new session, though it has just been elected in it, and keeps `/controller`.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, SessionExpirationListener.handleNewSession
+    """
+
+    ticket = "KAFKA-4229"
+    breaks = ("I19",)
+    field = "single_threaded"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != "controller" or self.facts.controller is None:
+            return False
+        resigned = next((record for record, _ in self.past.said("resigned", actor=self.facts.acting)), None)
+        if resigned is None or resigned.cause is None:
+            return False
+        return self.past.records[resigned.cause].action == "RegisterBrokerAndReelect"
+
+
+class NeverWoken(Mechanism):
+    """What waits for ZooKeeper when the session expires is never told, so that the broker does not register again.
+
+    Kafka 1.1.0: zookeeper/ZooKeeperClient.scala, StateChangeHandler
+    """
+
+    ticket = "KAFKA-6879"
+    breaks = ("I19",)
+    field = "fails_waiters_at_expiry"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        last = self.past.last
+        return about.aspect == "registered" and all(
+            last("broker", "session-expired", id) > last("broker", "registered", id) for id in about.brokers
+        )
+
+
+class DeadLeaderStays(Mechanism):
+    """A leader that leaves the ISR stays leader, and the ISR may become empty.
+
+    Kafka before 0.8.0 (commit eb0d5a7f815): controller/KafkaController.scala, removeReplicaFromIsr
+    """
+
+    ticket = "KAFKA-708"
+    breaks = ("I2", "I12", "I21")
+    field = "resets_dead_leader"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.partition is None or about.aspect == "strangers":
+            return False
+        state = self.facts.states.get(about.partition)
+        return state is not None and state.leader not in state.isr
+
+
+class LastMemberLeaves(Mechanism):
+    """The last member leaves the ISR with its broker where a replica out of sync may lead anyway.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, removeReplicaFromIsr
+    """
+
+    ticket = "KAFKA-5083"
+    breaks = ("I12",)
+    field = "keeps_last_isr_member"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != "empty" or about.state is None or about.partition is None or record is None:
+            return False
+        ours = self.facts.author(record).startswith("controller-")
+        return ours and len(about.state.isr) == 1 and self.facts.unclean(about.partition.topic, self.config)
+
+
+class ReadTwice(Mechanism):
+    """A broker that went between two reads of the brokers counts neither as dead nor as alive.
+
+    Kafka 0.9.0: controller/ReplicaStateMachine.scala, BrokerChangeListener
+    """
+
+    ticket = "KAFKA-3085"
+    breaks = ("I19", "I21")
+    field = "reads_brokers_once"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        state = self.facts.states.get(about.partition) if about.partition else None
+        if state is None or about.aspect == "move" or state.leader in self.facts.registered:
+            return False
+        words = next((words for _, words in self.past.said("brokers_changed", actor=self.facts.acting)), None)
+        return words is not None and state.leader not in (*words["live"], *words["dead"])
+
+
+class DeathMissed(Mechanism):
+    """A broker died before the acting controller took over; replicas of the dead stay as they were in ZooKeeper.
+
+    Who is told to follow a dead leader does not.
+    Kafka 2.0.1: controller/ReplicaStateMachine.scala, startup (no replica goes to OfflineReplica);
+    server/ReplicaManager.scala, makeFollowers
+    """
+
+    ticket = "KAFKA-3143"
+    breaks = ("I14", "I21")
+    field = "stops_dead_replicas_at_startup"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        state = self.facts.states.get(about.partition) if about.partition else None
+        gone = state is not None and state.leader != NO_LEADER and state.leader not in self.facts.registered
+        if state is None or about.partition is None or not gone:
+            return False
+        if invariant == "I14":
+            became = (r for r in self.past.of("broker", "become-follower", about.partition) if r.broker == about.broker)
+            told = next(became, None)
+            if told is None or (told.error, told.leader) != ("LEADER_NOT_AVAILABLE", state.leader):
+                return False
+        acting = self.facts.acting
+        term = self.past.term(acting)
+        found: list[int] = next((words["brokers"] for _, words in self.past.said("active_brokers", term, acting)), [])
+        died = any(state.leader in words["dead"] for _, words in self.past.said("brokers_changed", term, acting))
+        return state.leader not in found and not died
+
+
+class PreferredIsDead(Mechanism):
+    """A preferred election marks a partition online whose dead leader is its preferred replica; nobody elects again.
+
+    Who was told to follow the dead leader, and did not, is not told again when that returns, and a reassignment waits.
+    Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala, PreferredReplicaPartitionLeaderSelector, whose
+    LeaderElectionNotNeededException is swallowed by PartitionStateMachine.electLeaderForPartition
+    """
+
+    ticket = "PartitionStateMachine.electLeaderForPartition"
+    breaks = ("I14", "I19", "I21")
+    field = "single_threaded"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp = about.partition
+        state = self.facts.states.get(tp) if tp else None
+        if tp is None or state is None or not self._marked(tp, state, self.past.term(self.facts.acting)):
+            return False
+        if invariant == "I14":
+            return self.past.ignored_leader(tp, about.broker or 0, state)
+        return about.aspect != "move" or any(self.past.ignored_leader(tp, id, state) for id in about.brokers)
+
+    def _marked(self, tp: TopicPartition, state: LeaderAndIsr, term: int) -> bool:
+        """Whether the partition came online without an election, and there has been none since."""
+        marked = (self.facts.acting, str(OFFLINE), str(ONLINE))
+        moves = self.past.of("partition", "elect", tp, term)
+        last = next((m for m in moves if (m.actor, m.source, m.target) == marked), None)
+        if last is None or last.leader != state.leader:
+            return False
+        raised = self.past.said("leader_epoch_updated", last.seq, self.facts.acting)
+        epochs = [last.leader_epoch, *(words["leader_epoch"] for _, words in raised if words["partition"] == str(tp))]
+        held = (e for kind in ("offline", "preferred", "reassign") for e in self.past.of("election", kind, tp, term))
+        return state.leader_epoch in epochs and not any(e.leader_epoch in epochs for e in held)
+
+
+MECHANISMS = (
+    DeposedControllerWrote, NobodyWatched, ResignedAfterElection, NeverWoken, DeadLeaderStays, LastMemberLeaves,
+    ReadTwice, DeathMissed, PreferredIsDead,
+)  # fmt: skip

@@ -1,0 +1,201 @@
+"""Mechanisms of the data: how acknowledged records are lost, logs come apart, and replicas join too early."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import Mechanism, Reports, Subject
+from kafka_ctl.trace.record import Record
+
+DATA = ("I1", "I3", "I4", "I6")
+
+
+class OfPartition(Mechanism):
+    """What happens to single partitions, and explains what is broken in them from then on."""
+
+    breaks: ClassVar[tuple[str, ...]] = DATA
+
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.partitions: set[TopicPartition] = set()
+        """To which it has happened."""
+
+    def state_written(
+        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
+    ) -> None:
+        if record.action == "delete":
+            self.partitions.discard(tp)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        return about.partition in self.partitions
+
+
+class LeaderOnly(Mechanism):
+    """No bug: the producer had asked for no more than the leader's word.
+
+    Kafka 2.0.1: clients, org.apache.kafka.clients.producer.ProducerConfig, ACKS_DOC
+    """
+
+    ticket = "acks=1"
+    breaks = ("I4",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        return about.aspect.startswith("1 ")
+
+
+class UncleanElection(OfPartition):
+    """Somebody was elected who was not in sync.
+
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionLeaderElectionAlgorithms
+    """
+
+    ticket = "KIP-106"
+
+    def elected(self, record: Record) -> None:
+        if record.target == "unclean" and record.topic is not None and record.partition is not None:
+            self.partitions.add(TopicPartition(record.topic, record.partition))
+
+
+class CancelledMove(OfPartition):
+    """A cancelled reassignment made a replica be deleted that was in sync.
+
+    Kafka 2.4.1: controller/KafkaController.scala, updateCurrentReassignment
+    """
+
+    ticket = "KAFKA-14424"
+
+    def process(self, record: Record) -> None:
+        if record.action != "stop-replica" or record.error is not None or record.topic is None:
+            return
+        if "delete" in (record.detail or "").split():
+            tp = TopicPartition(record.topic, record.partition or 0)
+            state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
+            if state and assigned and record.broker in state.isr and record.broker not in assigned.replicas:
+                self.partitions.add(tp)
+
+
+class TruncatedToHighWatermark(OfPartition):
+    """A follower dropped records that its new leader has as well, or kept some that it has not.
+
+    It truncates to its own high watermark, which it learns one fetch late, and not to where the logs part.
+    Kafka 0.10.2.2: server/ReplicaManager.scala, makeFollowers
+    """
+
+    ticket = "KIP-101"
+    breaks = (*DATA, "I5")
+    field = "truncates_by_epoch"
+
+    def log_changed(self, record: Record, tp: TopicPartition) -> None:
+        if record.action not in ("truncate", "copy") or record.leader is None or record.broker is None:
+            return
+        logs = self.facts.logs
+        own, theirs = logs.of(tp, record.broker), logs.of(tp, record.leader).entries
+        kept, dropped = len(own.entries), own.dropped[:1] if record.action == "truncate" else []
+        needless = dropped and theirs[kept : kept + 1] == dropped
+        if needless or theirs[:kept] != own.entries:
+            self.partitions.add(tp)
+
+
+class JoinedTooEarly(OfPartition):
+    """A follower was added to the ISR that had not yet all that its leader had when it began to lead.
+
+    Kafka 0.10.2.2: cluster/Partition.scala, maybeExpandIsr
+    """
+
+    ticket = "KAFKA-7128"
+    field = "joins_from_epoch_start"
+
+    def state_written(
+        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
+    ) -> None:
+        super().state_written(record, tp, old, new)
+        if old is None or new is None or not self.facts.author(record).startswith("broker-"):
+            return
+        theirs = self.facts.logs.of(tp, new.leader).entries
+        start = sum(entry.leader_epoch < new.leader_epoch for entry in theirs)
+        joining = [replica for replica in new.isr if replica not in old.isr]
+        if any(len(self.facts.logs.of(tp, replica).entries) < start for replica in joining):
+            self.partitions.add(tp)
+
+
+class ExpansionNotConfirmed(OfPartition):
+    """A leader's ISR expansion was written, the answer was lost, and the leader goes on with the smaller ISR.
+
+    Its high watermark does not wait for a follower that others take for in sync, and may elect.
+    Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr, updateIsr; ended by the maximal ISR of KIP-497
+    """
+
+    ticket = "KIP-497"
+
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.written_by: dict[TopicPartition, str] = {}
+        """Whose expansion was written that has not been confirmed yet."""
+
+    def state_written(
+        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
+    ) -> None:
+        super().state_written(record, tp, old, new)
+        if old is not None and new is not None and set(new.isr) > set(old.isr):
+            self.written_by[tp] = self.facts.author(record)
+
+    def process(self, record: Record) -> None:
+        if record.action == "expand-isr" and record.topic is not None:
+            tp = TopicPartition(record.topic, record.partition or 0)
+            if self.written_by.get(tp) == record.actor:
+                if record.error is None:
+                    del self.written_by[tp]
+                else:
+                    self.partitions.add(tp)
+
+
+class StrayLog(OfPartition):
+    """A partition was made anew, and one of its brokers had still the log of the one before.
+
+    That broker was away when its copy was taken from it, and nobody tells it on its return.
+    Kafka 2.0.1: log/LogManager.scala, getOrCreateLog (takes the log that is there); ended by topic ids (KIP-516)
+    """
+
+    ticket = "KAFKA-7362"
+
+    def state_written(
+        self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
+    ) -> None:
+        super().state_written(record, tp, old, new)
+        if old is None and new is not None and any(self._has_stray_log(tp, replica) for replica in new.isr):
+            self.partitions.add(tp)
+
+    def _has_stray_log(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether a broker has records of the partition from before it registered itself last."""
+        written = (r for action in ("append", "copy") for r in self.past.of("broker", action, tp) if r.broker == broker)
+        registered = self.past.last("broker", "registered", broker)
+        return bool(self.facts.logs.of(tp, broker).entries) and all(r.seq < registered for r in written)
+
+
+class JoinedWhileLeaving(Mechanism):
+    """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
+
+    Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); until KIP-320 the
+    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead
+    """
+
+    ticket = "KAFKA-14140"
+    breaks = ("I15",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        state = self.facts.states.get(about.partition) if about.partition else None
+        if state is None or about.partition is None:
+            return False
+        epochs = {state.leader_epoch}
+        if not self.generation.checks_fetched_epoch:
+            followed = self.past.of("broker", "become-follower", about.partition)
+            epochs.add(next((r.leader_epoch or 0 for r in followed if r.broker == about.broker), state.leader_epoch))
+        caught_up = (r for r in self.past.of("broker", "caught-up", about.partition) if r.broker == about.broker)
+        return any(r.leader == state.leader and r.leader_epoch in epochs for r in caught_up)
+
+
+MECHANISMS = (
+    LeaderOnly, UncleanElection, CancelledMove, TruncatedToHighWatermark, JoinedTooEarly, ExpansionNotConfirmed,
+    StrayLog, JoinedWhileLeaving,
+)  # fmt: skip

@@ -1,0 +1,326 @@
+"""Mechanisms of administrators' requests: reassignments and deletions that do not end, and assignments that change."""
+
+from __future__ import annotations
+
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.generation import Generation
+from kafka_ctl.invariants.base import Mechanism, Subject
+from kafka_ctl.invariants.facts import TOPIC
+from kafka_ctl.invariants.past import START
+from kafka_ctl.replica import NEW, NON_EXISTENT, ONLINE
+from kafka_ctl.trace.record import Record
+
+DELETION, MOVE = "deletion", "move"
+
+
+class PartitionsAddedToDeletion(Mechanism):
+    """Partitions were added to a topic that is being deleted; they are never created, and the deletion never ends.
+
+    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, PartitionModificationsListener
+    """
+
+    ticket = "KAFKA-6612"
+    breaks = ("I19",)
+    field = "restores_assignments"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != DELETION:
+            return False
+        asked = self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}")
+        return any(words["topic"] == about.topic for _, words in self.past.said("partitions_not_added", asked))
+
+
+class NeverLed(Mechanism):
+    """A partition never had a leader, so that its replicas cannot go offline and are not deleted.
+
+    Kafka 0.10.2.2: controller/ReplicaStateMachine.scala, handleStateChange (OfflineReplica)
+    """
+
+    ticket = "KAFKA-6650"
+    breaks = ("I19",)
+    field = "tolerates_missing_state"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        numbers = self.facts.assignments.get(about.topic or "", {})
+        return about.aspect == DELETION and any(
+            TopicPartition(about.topic or "", number) not in self.facts.states for number in numbers
+        )
+
+
+class MoveDropped(Mechanism):
+    """A topic could not be deleted because it moved; its reassignment is dropped, and nobody resumes the deletion.
+
+    Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
+    """
+
+    ticket = "KafkaController.maybeTriggerPartitionReassignment"
+    breaks = ("I19",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        skipped = self.past.said("reassignment_skipped", self.past.last("controller", "elected"))
+        topics = (words["partition"].rpartition("-")[0] for _, words in skipped)
+        return about.aspect == DELETION and about.topic in topics
+
+
+class RequestOutlivesTopic(Mechanism):
+    """A reassignment in `/admin/reassign_partitions` was asked for before its topic was deleted and made again.
+
+    A topic that moves is deleted all the same, for it is marked as ineligible before it is queued; what was asked for
+    stays, and nobody looks at it when there is a topic of that name again.
+    Kafka 2.0.1: controller/KafkaController.scala, TopicDeletion; controller/ControllerContext.scala, removeTopic; the
+    same in 0.10.2.2 and 2.4.1
+    """
+
+    ticket = "KafkaController.TopicDeletion"
+    breaks = ("I19",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp = about.partition
+        if about.aspect != MOVE or tp is None or tp not in self.facts.requested:
+            return False
+        made = next((r.seq for r in self.past.of("zk", "create", TOPIC + tp.topic) if r.error is None), -1)
+        return self.facts.requested[tp] < made
+
+
+class MoveFailedHalfWay(Mechanism):
+    """A reassignment failed after its replicas had been assigned; the state machine knows nothing of them.
+
+    They are not told who leads when their brokers start, for they cannot go from NonExistent to Online; the topic is
+    not deleted, for they cannot be either; and nobody begins the reassignment again.
+    Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment, updateLeaderEpoch (IllegalStateException);
+    0.10.2.2: initiateReassignReplicasForTopicPartition
+    """
+
+    ticket = "KafkaController.onPartitionReassignment"
+    breaks = ("I14", "I19")
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect == DELETION:
+            numbers = self.facts.assignments.get(about.topic or "", {})
+            return any(self._refused(TopicPartition(about.topic or "", number)) for number in numbers)
+        if about.partition is None:
+            return False
+        if about.aspect == MOVE:
+            return self._failed(about.partition) is not None
+        return any(r.broker == about.broker and r.target == str(ONLINE) for r in self._refused(about.partition))
+
+    def _failed(self, tp: TopicPartition) -> int | None:
+        """Since when a reassignment of the partition has failed that the present controller had begun."""
+        acting = self.facts.acting
+        failed = self.past.said("reassignment_failed", self.past.term(acting), acting)
+        return next((record.seq for record, words in failed if words["partition"] == str(tp)), None)
+
+    def _refused(self, tp: TopicPartition) -> list[Record]:
+        """The moves of NonExistent replicas that were refused since."""
+        since = self._failed(tp)
+        refused = () if since is None else self.past.of("replica", "refuse", tp, since)
+        return [r for r in refused if r.source == str(NON_EXISTENT)]
+
+
+class MoveBegunTwice(Mechanism):
+    """A reassignment was begun, and its request looked at once more: it counts as done, and new replicas stay New.
+
+    The assignment is the one asked for from the first step on. A broker that was down then is told nothing when it
+    starts, for a replica that moves from New to Online is sent nothing.
+    Kafka 2.0.1: controller/KafkaController.scala, PartitionReassignment, maybeTriggerPartitionReassignment,
+    removePartitionsFromReassignedPartitions (which queues the event again)
+    """
+
+    ticket = "KafkaController.PartitionReassignment"
+    breaks = ("I14",)
+    field = "incremental_reassignment"
+
+    @classmethod
+    def possible(cls, generation: Generation) -> bool:
+        """0.10 leaves out of a request what it is moving already."""
+        return super().possible(generation) and generation.single_threaded
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp, broker = about.partition, about.broker
+        state = self.facts.states.get(tp) if tp else None
+        if tp is None or broker is None or state is None:
+            return False
+        begun = self._said("reassignment_waiting", tp)
+        ignored = self._said("reassignment_not_needed", tp)
+        if not START < begun < ignored:
+            return False
+        joined = [
+            r for r in self.past.of("replica", "join", tp, ignored) if r.broker == broker and r.source == str(NEW)
+        ]
+        told = self.past.told(tp, broker, self.past.life(broker))
+        return bool(joined) and not any(r.leader_epoch == state.leader_epoch for r in told)
+
+    def _said(self, message: str, tp: TopicPartition) -> int:
+        """When the acting controller said this of the partition last in its term; START if it has not."""
+        said = self.past.said(message, self.past.term(self.facts.acting), self.facts.acting)
+        return next((r.seq for r, words in said if words["partition"] == str(tp)), START)
+
+
+class MoveElectsNobody(Mechanism):
+    """A reassignment ended while none of its replicas could lead; the partition counts as online and is not elected.
+
+    Kafka 2.0.1: controller/KafkaController.scala, moveReassignedPartitionLeaderIfRequired (what the state machine
+    refuses is logged, and the old replicas go all the same); 0.10.2.2 and 2.4.1 alike
+    """
+
+    ticket = "KafkaController.moveReassignedPartitionLeaderIfRequired"
+    breaks = ("I19",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        state = self.facts.states.get(about.partition) if about.partition else None
+        if state is None or state.leader != NO_LEADER or about.aspect != "":
+            return False
+        held = self.past.of("election", "reassign", about.partition, self.past.term(self.facts.acting))
+        last = next(held, None)
+        return last is not None and last.leader is None
+
+
+class DiskRefuses(Mechanism):
+    """A broker that has lost a disk refuses a replica that it is not told is new, and nobody tells it again.
+
+    If a later request makes the replica all the same, the controller may have decided on a leader while it took the
+    replica for offline, and left its broker out.
+    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpochAndSendRequest, LeaderAndIsrResponseReceived;
+    log/LogManager.scala, getOrCreateLog
+    """
+
+    ticket = "KAFKA-10314"
+    breaks = ("I14", "I19")
+    field = "announces_new_replicas"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp = about.partition
+        state = self.facts.states.get(tp) if tp else None
+        if tp is None or state is None:
+            return False
+        if invariant != "I14":
+            return about.aspect == MOVE and any(self._refused(tp, broker) for broker in about.brokers)
+        refused = self._refused(tp, about.broker or 0)
+        return any(r.leader_epoch == state.leader_epoch or self._left_out(tp, r, state.leader_epoch) for r in refused)
+
+    def _refused(self, tp: TopicPartition, broker: int) -> list[Record]:
+        """When the present process of a broker refused the partition for its failed disk."""
+        failed = self.past.last("broker", "log-dir-failed", broker)
+        if failed < self.past.last("broker", "start", broker):
+            return []
+        ignored = (r for r in self.past.of("broker", "ignored", tp, failed) if r.broker == broker)
+        return [r for r in ignored if r.error == "KAFKA_STORAGE_ERROR"]
+
+    def _left_out(self, tp: TopicPartition, refused: Record, epoch: int) -> bool:
+        """Whether the controller took a replica for offline when it told others of this leader epoch, and only them."""
+        told = [r for r in self.past.of("request", "LeaderAndIsr", tp, refused.seq) if r.leader_epoch == epoch]
+        if not told or refused.broker in {r.broker for r in told}:
+            return False
+        said = self.past.said("replicas_offline", refused.seq, self.facts.acting)
+        offline = any(
+            r.seq < told[-1].seq and words["broker"] == refused.broker and str(tp) in words["partitions"]
+            for r, words in said
+        )
+        became = (
+            r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, refused.seq)
+        )
+        return offline and not any(r.broker == refused.broker and r.seq < told[-1].seq for r in became)
+
+
+class DiskFailedUnderNewReplica(Mechanism):
+    """A disk failed under a replica that was still New for the controller, which asks only the others for answers.
+
+    Kafka 2.0.1: controller/ReplicaStateMachine.scala, doHandleStateChanges (NewReplica to OnlineReplica sends nothing)
+    """
+
+    ticket = "ReplicaStateMachine.doHandleStateChanges"
+    breaks = ("I19",)
+    field = "marks_new_replicas"
+    value = True
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        state = self.facts.states.get(about.partition) if about.partition else None
+        if state is None or about.aspect != "" or about.partition is None:
+            return False
+        for move in self.past.of("replica", "join", about.partition, self.past.term(self.facts.acting)):
+            event = self.past.records[move.cause] if move.cause is not None else None
+            if move.broker == state.leader and event is not None and event.action == "LogDirEventNotification":
+                return self.past.last("broker", "start", state.leader) < move.seq
+        return False
+
+
+class RemembersOldMoves(Mechanism):
+    """A controller that was elected again goes on with a reassignment of its earlier term, whatever has happened since.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, onControllerResignation
+    """
+
+    ticket = "KAFKA-5310"
+    breaks = ("I16",)
+    field = "forgets_on_resignation"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if record is None or about.partition is None:
+            return False
+        resigned = next((r.seq for r, _ in self.past.said("resigned", actor=record.actor)), -1)
+        started = self.past.last("broker", "start", int(record.actor.rpartition("-")[2]))
+        targets = [
+            words["replicas"]
+            for r, words in self.past.said("handling_reassignment", started, record.actor)
+            if r.seq < resigned and words["partition"] == str(about.partition)
+        ]
+        return any(about.broker not in target for target in targets)
+
+
+class AssignmentShrinksFirst(Mechanism):
+    """A reassignment ends in two steps: first the assignment gets smaller, then the ISR.
+
+    Kafka 2.4.1: controller/KafkaController.scala, onPartitionReassignment
+    """
+
+    ticket = "KAFKA-9672"
+    breaks = ("I12",)
+    field = "incremental_reassignment"
+    value = True
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        return about.aspect == "strangers" and about.state is not None and set(about.brokers) <= set(about.state.isr)
+
+
+class LeaderKnowsOldReplicas(Mechanism):
+    """A leader adds a follower to the ISR that is no replica any more, for nobody has told it of the new assignment.
+
+    The reassignment had nothing to write into the state, so the version that the leader expects is still right.
+    Kafka 0.10.2.2: cluster/Partition.scala, maybeExpandIsr; controller/KafkaController.scala, onPartitionReassignment
+    """
+
+    ticket = "Partition.maybeExpandIsr"
+    breaks = ("I12",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != "strangers" or about.partition is None or record is None:
+            return False
+        author = self.facts.author(record)
+        led = (r for r in self.past.of("broker", "become-leader", about.partition) if r.actor == author and not r.error)
+        replicas = next((r.replicas for r in led), None) or ()
+        return set(about.brokers) <= set(replicas)
+
+
+class Overwritten(Mechanism):
+    """A tool that adds partitions writes back what it had read of the others; a controller had moved them since.
+
+    Kafka 2.0.1: zk/AdminZkClient.scala, addPartitions
+    """
+
+    ticket = "KAFKA-9038"
+    breaks = ("I12", "I16")
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        before = self.facts.overwritten.get(about.partition) if about.partition else None
+        if before is None:
+            return False
+        if invariant == "I16":
+            return about.broker not in before.target
+        return about.aspect == "strangers" and set(about.brokers) <= set(before.replicas)
+
+
+MECHANISMS = (
+    PartitionsAddedToDeletion, NeverLed, MoveDropped, MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody,
+    RequestOutlivesTopic, DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten,
+    AssignmentShrinksFirst, LeaderKnowsOldReplicas,
+)  # fmt: skip

@@ -1,0 +1,205 @@
+"""Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import Invariant, Subject
+from kafka_ctl.invariants.mechanisms.requests import DELETION, MOVE
+from kafka_ctl.trace.record import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.simulation.world import World
+
+
+def running(world: World) -> list[Broker]:
+    return [broker for broker in world.brokers.values() if broker.listening]
+
+
+class EverybodyIsTold(Invariant):
+    """Every live broker has been told who leads the partitions it holds, once nothing is under way."""
+
+    id, name = "I14", "everybody-is-told"
+    motive = "KAFKA-7235, KAFKA-13407"
+
+    def rest(self, world: World) -> None:
+        if world.acting() is None:
+            return  # I19 tells of that
+        brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
+        for tp, state in self.facts.states.items():
+            assignment = self.facts.assigned(tp)
+            if assignment is None or state.leader == NO_LEADER or tp.topic in self.facts.doomed:
+                continue
+            for id in assignment.replicas:
+                if id not in brokers or brokers[id].disk.refuses(tp):
+                    continue
+                hosted = brokers[id].replicas.hosted.get(tp)
+                told = hosted.state if hosted else None
+                if told is None or (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
+                    knows = f"leader {told.leader} epoch {told.leader_epoch}" if told else "nothing"
+                    text = f"broker {id} knows {knows} of {tp}; it is leader {state.leader} epoch {state.leader_epoch}"
+                    self.broken(None, text, Subject(tp, id, state=told))
+
+
+class AllAgree(Invariant):
+    """Once nothing is under way, ZooKeeper, the controller and every live broker say the same of a partition."""
+
+    id, name = "I18", "all-agree"
+    motive = "EventuallyMetadataConverges in formal models of Kafka"
+
+    def rest(self, world: World) -> None:
+        acting = world.acting()
+        if acting is None:
+            return
+        stored = {tp: s[:3] for tp, s in self.facts.states.items() if tp.topic not in self.facts.doomed}
+        own = Subject(controller=f"controller-{acting.id}")
+        views: dict[str, tuple[Subject, dict[TopicPartition, LeaderAndIsr]]]
+        views = {f"controller {acting.id}": (own, acting.context.leadership)}
+        for b in running(world):
+            if b.id in self.facts.registered:
+                views[f"broker {b.id}"] = Subject(broker=b.id), b.replicas.metadata
+        for who, (about, known) in views.items():
+            believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.doomed}
+            if believed != stored:
+                for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
+                    text = f"{who} believes {_told(believed.get(tp))} of {tp}; ZooKeeper has {_told(stored.get(tp))}"
+                    self.broken(None, text, about._replace(partition=tp, state=known.get(tp)))
+
+
+def _told(state: tuple | None) -> str:
+    return f"leader={state[0]} isr={list(state[1])} leader_epoch={state[2]}" if state else "nothing"
+
+
+class WhatIsWishedHappens(Invariant):
+    """When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a
+    leader, and reassignments and deletions whose brokers are all alive come to an end.
+    """
+
+    id, name = "I19", "what-is-wished-happens"
+    motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
+
+    def rest(self, world: World) -> None:
+        live = {broker.id: broker for broker in running(world)}
+        if not live:
+            return
+        acting = world.acting()
+        if acting is None or self.facts.controller != acting.id or acting.context.epoch != self.facts.epoch:
+            text = "brokers are up, but none of them acts as the controller that ZooKeeper knows"
+            self.broken(None, text, Subject(aspect="controller"))
+            return
+        if absent := sorted(live.keys() - self.facts.registered):
+            about = Subject(aspect="registered", brokers=tuple(absent))
+            self.broken(None, f"brokers {absent} are up but not registered", about)
+        for text, about in self._leaderless(live):
+            self.broken(None, text, about)
+        self._check_deletions(world, live)
+        self._check_moves(live)
+
+    def _serves(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
+        return id in live and not live[id].disk.refuses(tp)
+
+    def _leaderless(self, live: dict[int, Broker]) -> Iterator[tuple[str, Subject]]:
+        for tp, state in self.facts.states.items():
+            assigned = self.facts.assigned(tp)
+            able = [id for id in state.isr if self._serves(live, id, tp) and assigned and id in assigned.replicas]
+            if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.doomed:
+                yield (
+                    f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could",
+                    Subject(tp, brokers=tuple(able)),
+                )
+
+    def _check_deletions(self, world: World, live: dict[int, Broker]) -> None:
+        moving = {tp.topic for tp in self._moving()}
+        for topic in self.facts.doomed:
+            copies = self.facts.assignments.get(topic, {}).items()
+            # A topic whose assignment a restoration emptied says no more where its copies are.
+            whole = bool(copies) and all(
+                self._serves(live, id, TopicPartition(topic, n)) for n, assigned in copies for id in assigned.replicas
+            )
+            if whole and topic not in moving and world.config["delete.topic.enable"]:
+                text = f"topic {topic} is to be deleted and all its copies are there, but it is not"
+                self.broken(None, text, Subject(topic=topic, aspect=DELETION))
+
+    def _check_moves(self, live: dict[int, Broker]) -> None:
+        for tp in self._moving():
+            target, state = self.facts.target(tp), self.facts.states.get(tp)
+            able = state is not None and self._serves(live, state.leader, tp)
+            keeping_up = all(self._serves(live, id, tp) and live[id].replication.keeps_up(tp) for id in target)
+            if able and keeping_up and tp.topic not in self.facts.doomed:
+                text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
+                joining = tuple(id for id in target if id not in self.facts.states[tp].isr)
+                self.broken(None, text, Subject(tp, aspect=MOVE, brokers=joining))
+
+    def _moving(self) -> list[TopicPartition]:
+        moving = {
+            TopicPartition(topic, n)
+            for topic, numbers in self.facts.assignments.items()
+            for n, assignment in numbers.items()
+            if assignment.is_being_reassigned
+        }
+        return sorted(moving | self.facts.wishes.keys())
+
+
+class LeadersComeHome(Invariant):
+    """Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks
+    while it could lead.
+    """
+
+    id, name = "I20", "leaders-come-home"
+    motive = "zalando-nakadi/bubuku#156"
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)  # type: ignore[arg-type]
+        self.astray: dict[int, int] = {}
+        self.looked = -math.inf
+        """When the last check was counted, in milliseconds; 0.10 makes up for missed ones, many at once."""
+
+    def event(self, record: Record) -> None:
+        if record.action != "AutoPreferredReplicaLeaderElection" or record.target != "done":
+            return
+        if record.time_ms - self.looked < 500 * self.config["leader.imbalance.check.interval.seconds"]:
+            return
+        self.looked = record.time_ms
+        facts, share = self.facts, self.checker.config["leader.imbalance.per.broker.percentage"] / 100
+        busy = facts.wishes or any(a.is_being_reassigned for p in facts.assignments.values() for a in p.values())
+        led: dict[int, list[bool]] = {}
+        for topic, numbers in facts.assignments.items():
+            for n, assignment in numbers.items():
+                tp = TopicPartition(topic, n)
+                state = facts.states.get(tp)
+                if state is not None and topic not in facts.doomed:
+                    preferred = assignment.replicas[0]
+                    could = preferred in facts.registered and preferred in state.isr
+                    could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
+                    led.setdefault(preferred, []).append(could and state.leader != preferred)
+        acting = record.actor == f"controller-{facts.controller}" and self.checker.world.healthy and not busy
+        for broker, astray in led.items():
+            late = acting and sum(astray) / len(astray) > share
+            self.astray[broker] = self.astray.get(broker, 0) + 1 if late else 0
+            if self.astray[broker] > 2:
+                text = f"broker {broker} does not get {sum(astray)} of its {len(astray)} leaderships back"
+                self.broken(record, text, Subject(broker=broker))
+
+
+class TheDeadDoNotLead(Invariant):
+    """Once nothing is under way, whoever leads a partition is registered; a partition nobody can lead has no leader."""
+
+    id, name = "I21", "the-dead-do-not-lead"
+    motive = "KAFKA-3143"
+
+    def rest(self, world: World) -> None:
+        if world.acting() is None:
+            return
+        for tp, state in self.facts.states.items():
+            known = state.leader == NO_LEADER or state.leader in self.facts.registered
+            if not known and tp.topic not in self.facts.doomed:
+                self.broken(
+                    None, f"{tp} is led by broker {state.leader}, which is not there", Subject(tp, state.leader)
+                )
+
+
+INVARIANTS = (EverybodyIsTold, AllAgree, WhatIsWishedHappens, LeadersComeHome, TheDeadDoNotLead)

@@ -1,0 +1,1 @@
+"""Opening the lessons in JupyterLab."""

@@ -1,0 +1,164 @@
+"""The lines brokers leave in state-change.log when they obey, or do not obey, the controller.
+
+A broker writes about a LeaderAndIsr request step by step for all its partitions: received, ignored, then the
+transitions of leaders, then those of followers. The trace has one record for each partition, so the lines are
+written when the broker has answered.
+Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower, makeLeaders, makeFollowers, stopReplica
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+from kafka_ctl.kafka_log.controller_state import id_of
+from kafka_ctl.trace.record import Record
+
+STALE = {
+    "LeaderAndIsr": "stale_leader_and_isr",
+    "UpdateMetadata": "stale_metadata",
+    "StopReplica": "stale_stop",
+}
+FOLLOWING = ("follow_stopped", "follow_truncated", "follow_started")
+"""What a broker writes of every partition that follows a new leader, one after the other."""
+
+
+class Sent(NamedTuple):
+    """A request on its way: its record, the words of its detail, and the partition states in it."""
+
+    record: Record
+    words: dict[str, str]
+    states: dict[tuple[str | None, int | None], Record]
+
+    def told(self) -> dict[str, Any]:
+        """Who sent it: words of every line about it."""
+        return {
+            "controller": id_of(self.record),
+            "epoch": self.record.controller_epoch,
+            "correlation_id": self.words["correlation_id"],
+        }
+
+
+class Write(Protocol):
+    """Writes the lines for what happened at the time, and by the actor, of a record."""
+
+    def __call__(self, r: Record, what: str, **words: Any) -> None: ...
+
+
+def state_words(r: Record) -> dict[str, Any]:
+    """The words of a partition state in a request."""
+    told = dict(w.split("=", 1) for w in (r.detail or "").split() if "=" in w)
+    names = ("brokers", "offline", "adding", "removing")
+    listed = {name: [int(b) for b in told.get(name, "").split(",") if b] for name in names}
+    return {**listed, "is_new": "is_new" in (r.detail or "")}
+
+
+class BrokerLines:
+    """What all brokers write; remembers whom each of them obeys."""
+
+    def __init__(self, write: Write) -> None:
+        self.write = write
+        self.leaders: dict[int, dict[object, int | None]] = {}
+        """By broker and partition: the leader it obeys."""
+        self.answers: dict[int, list[Record]] = {}
+        """By request: what its receiver did with each partition."""
+
+    def read(self, r: Record, sent: Sent | None) -> None:
+        """A record of a broker, and the request it obeys (None if it obeys none, or none that is known)."""
+        if r.action == "start":
+            self.leaders.pop(r.broker or 0, None)
+        if sent is None:
+            return
+        match r.action:
+            case "cached" | "uncached":
+                state = sent.states.get((r.topic, r.partition), r)
+                self.write(r, r.action, **(state_words(state) | sent.told()))
+            case "stop-replica":
+                self._stopped(r)
+            case "ignored" if r.topic is None:
+                self._stale(r, sent)
+            case "become-leader" | "become-follower" | "ignored":
+                self.answers.setdefault(sent.record.seq, []).append(r)
+
+    def _stopped(self, r: Record) -> None:
+        words = (r.detail or "").split()
+        delete = "delete" in words
+        self.answers.setdefault(r.cause or 0, []).append(r)
+        self.write(r, "stop_handling", delete=delete)
+        if "absent" in words:
+            self.write(r, "stop_absent", delete=delete)
+            if delete:
+                self.write(r, "stop_absent_delete", delete=delete)
+        elif delete:
+            self.leaders.get(r.broker or 0, {}).pop((r.topic, r.partition), None)
+        self.write(r, "stop_handled", delete=delete)
+
+    def _stale(self, r: Record, sent: Sent) -> None:
+        """A whole request is refused: its controller has been replaced."""
+        words = dict(w.split("=", 1) for w in (r.detail or "").split())
+        if words["request"] == "LeaderAndIsr":
+            self._received(r, sent)
+            refused = [s._replace(action="ignored", error=r.error) for s in sent.states.values()]
+            self.answers[sent.record.seq] = refused
+        self.write(r, STALE[words["request"]], **sent.told(), latest=words["latest"])
+
+    def _received(self, r: Record, sent: Sent) -> None:
+        for state in sent.states.values():
+            here = state._replace(actor=r.actor, time_ms=r.time_ms)
+            self.write(here, "received", **(state_words(state) | sent.told()))
+
+    def answered(self, r: Record, sent: Sent) -> Sequence[Record]:
+        """A broker has answered: write what it did, and return it by partition."""
+        done = self.answers.pop(sent.record.seq, [])
+        if r.action == "LeaderAndIsr" and r.error is None:
+            self._received(r, sent)
+            for one in done:
+                if one.action == "ignored":
+                    self._ignored(one, sent)
+            self._lead([one for one in done if one.action == "become-leader"], sent)
+            self._follow([one for one in done if one.action == "become-follower"], sent)
+        return done
+
+    def _ignored(self, r: Record, sent: Sent) -> None:
+        if r.error != "STALE_CONTROLLER_EPOCH":
+            self.write(r, "not_assigned", **sent.told())
+            return
+        current = int((r.detail or "current=-1").partition("=")[2])
+        for what in ("not_higher", "not_higher_same" if current == r.leader_epoch else "not_higher_smaller"):
+            self.write(r, what, **sent.told(), current=current)
+
+    def _obey(self, r: Record) -> int | None:
+        """Remember whom the broker obeys from now on; returns whom it obeyed before."""
+        leaders = self.leaders.setdefault(r.broker or 0, {})
+        before = leaders.get((r.topic, r.partition))
+        leaders[r.topic, r.partition] = r.leader
+        return before
+
+    def _lead(self, partitions: list[Record], sent: Sent) -> None:
+        told = sent.told()
+        for r in partitions:
+            self.write(r, "lead_handling", **told)
+        for r in partitions:
+            self.write(r, "lead_skipped" if self._obey(r) == r.broker else "lead_stopped", **told)
+        for r in partitions:
+            self.write(r, "lead_completed", **told)
+
+    def _follow(self, partitions: list[Record], sent: Sent) -> None:
+        told, new = sent.told(), []
+        for r in partitions:
+            self.write(r, "follow_handling", **told)
+        for r in partitions:
+            if r.error is not None:
+                self.write(r, "follow_unavailable", **told)
+                continue
+            self._obey(r)
+            if "fetcher=kept" in (r.detail or ""):
+                self.write(r, "follow_skipped", **told)
+            else:
+                new.append(r)
+        for what in FOLLOWING:
+            for r in new:
+                skipped = what == "follow_started" and "fetcher=skipped" in (r.detail or "")
+                self.write(r, "follow_leaving" if skipped else what, **told)
+        for r in partitions:
+            self.write(r, "follow_completed", **told)

@@ -1,0 +1,374 @@
+"""The lines of controller.log that no record of the controller says: of channels, threads, handlers and state machines.
+
+A controller's own words are records, `controller.say`. What Kafka writes beside them follows from the other records: a
+broker that comes gets a channel with a thread, whoever leaves in good order resigns first. As such a line may rest on
+all that happened before, a trace that does not begin at its beginning has none of them.
+Kafka 2.0.1: controller/KafkaController.scala, ControllerChannelManager.scala, TopicDeletionManager.scala
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.kafka_log.broker_lines import Write, state_words
+from kafka_ctl.kafka_log.controller_state import TP, Known, id_of, replica_text, state_of, tp_of, words_of
+from kafka_ctl.partition import NON_EXISTENT
+from kafka_ctl.replica import INELIGIBLE, STARTED
+from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
+from kafka_ctl.trace.record import SET, Record
+from kafka_ctl.zookeeper.json_fields import NotJson, digits
+from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
+
+PREFERRED = PreferredReplicaElectionZNode.path()
+NOT_NEEDED = "Left(ApiError(error=ELECTION_NOT_NEEDED, message=Leader election not needed for topic partition))"
+
+
+class ControllerLines:
+    """Writes those lines; remembers what each controller knows."""
+
+    def __init__(self, write: Write, states: Mapping[object, Sequence[Record]]) -> None:
+        self.write, self.states = write, states
+        """How to write, and the partition states put into batches, by sender, request, receiver and cause."""
+        self.whole: bool | None = None
+        """Whether the trace begins at its beginning; None before the first record."""
+        self.known: dict[int | None, Known] = {}
+        self.deletions: dict[str, None] = {}
+        """The topics under `/admin/delete_topics`."""
+        self.wished: tuple[str, ...] = ()
+        """The partitions in `/admin/preferred_replica_election`."""
+        self.answers: dict[int | None, tuple[Sequence[Record], str]] = {}
+        """By an answer to StopReplica, what the broker did."""
+        self.causes: dict[int | None, int | None] = {}
+        """By an event that brings an answer, the answer."""
+
+    def before(self, r: Record) -> None:
+        """Write what comes before the lines of this record itself."""
+        if self.whole is None:
+            self.whole = r.seq == 0
+        if r.kind == "controller":
+            self._call("_before_any", r)
+            self._call(f"_before_{r.action}", r)
+
+    def after(self, r: Record) -> None:
+        """Write what comes after them."""
+        self._call(f"_{r.kind}", r)
+
+    def of(self, r: Record) -> Known:
+        """What the controller of this record's broker knows; nothing if that has no id."""
+        broker = id_of(r)
+        return Known() if broker is None else self.known.setdefault(broker, Known())
+
+    def _call(self, name: str, r: Record) -> None:
+        handler: Callable[[Record], None] | None = getattr(self, name, None)
+        if handler is not None:
+            handler(r)
+
+    # The controller's words
+
+    def _controller(self, r: Record) -> None:
+        known, words = self.of(r), words_of(r)
+        match r.action:
+            case "preferred_starting":
+                known.elections = {}
+            case "preferred_done" | "preferred_failed" if known.elections is not None:
+                refusal = known.elections.get(words["partition"], "")
+                known.elections[words["partition"]] = refusal or f"Right({words['leader']})"
+            case "partition_deletion":
+                known.moved, known.undeletable, known.deleting = [], [], True
+            case "initializing_context":
+                known.read = {}
+                known.leadership.clear()
+            case "brokers_changed":
+                self._channels_change(r, words)
+            case "broker_startup":
+                known.handlers |= dict.fromkeys(words["brokers"])
+                known.appearing = words["brokers"]
+            case "broker_failure":
+                known.vanishing = words["brokers"]
+            case "shutting_down_broker":
+                known.leaving = True
+            case "checking_balance" if self.whole:
+                self.write(r, "preferred_by_broker", preferred=_named(known.by_preferred()))
+            case "resigned":
+                self.known[id_of(r)] = Known()
+                self.known[id_of(r)].stopping = r.cause != known.event
+
+    def _before_any(self, r: Record) -> None:
+        """The first words after a new controller has read who is there: it listens to them and has channels."""
+        known = self.of(r)
+        if known.read is None or r.action in ("initializing_context", "broker_epochs_initialized"):
+            return
+        known.handlers, known.channels, known.read = known.read, dict(known.read), None
+        self.write(r, "handlers_registered", brokers=list(known.handlers))
+        for broker in known.channels:
+            self.write(r, "channel_added", to=broker)
+        for broker in known.channels:
+            self.write(r, "channel_started", to=broker)
+
+    def _channels_change(self, r: Record, words: dict[str, Any]) -> None:
+        bounced = words.get("bounced", [])
+        for broker in words["new"]:
+            self._add_channel(r, broker)
+        for broker in bounced:
+            self._remove_channel(r, broker)
+        for broker in bounced:
+            self._add_channel(r, broker)
+        for broker in words["dead"]:
+            self._remove_channel(r, broker)
+
+    def _add_channel(self, r: Record, broker: int) -> None:
+        channels = self.of(r).channels
+        if broker not in channels:
+            channels[broker] = None
+            self.write(r, "channel_added", to=broker)
+            self.write(r, "channel_started", to=broker)
+
+    def _remove_channel(self, r: Record, broker: int) -> None:
+        channels = self.of(r).channels
+        if broker in channels:
+            del channels[broker]
+            self.write(r, "channel_removed", to=broker)
+
+    def _before_initializing_partition_state(self, r: Record) -> None:
+        if self.whole:
+            states = {replica_text(*key): state for key, state in self.of(r).replicas.items()}
+            self.write(r, "replica_machine_started", states=states)
+
+    def _before_ready(self, r: Record) -> None:
+        if self.whole:
+            states = {tp_of(tp): state for tp, state in self.of(r).partitions.items()}
+            self.write(r, "partition_machine_started", states=states)
+
+    def _before_leader_epoch_updated(self, r: Record) -> None:
+        self.write(r, "leader_epoch_updating", partition=words_of(r)["partition"])
+
+    def _before_imbalance(self, r: Record) -> None:
+        known, broker = self.of(r), words_of(r)["broker"]
+        astray = {
+            tp_of(tp): replicas
+            for tp, replicas in known.by_preferred().get(broker, {}).items()
+            if tp in known.leadership and known.leadership[tp].leader != broker
+        }
+        if self.whole:
+            self.write(r, "not_preferred", broker=broker, astray=astray)
+
+    def _before_broker_startup(self, r: Record) -> None:
+        self._vanished(r)
+
+    def _before_broker_epochs_updated(self, r: Record) -> None:
+        self._vanished(r)
+
+    def _vanished(self, r: Record) -> None:
+        """Dead brokers are no longer listened to."""
+        known = self.of(r)
+        if known.vanishing:
+            self.write(r, "handlers_dropped", brokers=known.vanishing)
+        for broker in known.vanishing:
+            known.handlers.pop(broker, None)
+        known.vanishing = []
+
+    def _before_full_assignment_updated(self, r: Record) -> None:
+        """What is to become of a partition is written first, what has become of it in the end."""
+        known, words = self.of(r), words_of(r)
+        partition, new = words["partition"], {n: words[n] for n in ("replicas", "adding", "removing")}
+        topic, _, number = partition.rpartition("-")
+        before = known.moving.get(partition)
+        if known.asked is not None and partition not in known.asked:
+            known.asked.add(partition)
+            known.moving[partition] = new
+            plain = {"replicas": list(known.assigned.get((topic, int(number)), ())), "adding": [], "removing": []}
+            if self.whole:
+                self.write(r, "assignment_updating", partition=partition, before=before or plain, after=new)
+        else:
+            known.moving.pop(partition, None)
+
+    def _before_preferred_done(self, r: Record) -> None:
+        self._refused(r)
+
+    def _before_preferred_failed(self, r: Record) -> None:
+        self._refused(r)
+
+    def _refused(self, r: Record) -> None:
+        """The elections that failed are told first."""
+        known = self.of(r)
+        for partition, text in known.refused.items():
+            self.write(r, "election_error", partition=partition, text=text)
+        known.refused = {}
+
+    def _before_resigned(self, r: Record) -> None:
+        """Whoever resigns in the middle of no event does it because its process stops."""
+        if r.cause != self.of(r).event:
+            self.write(r, "thread_stopped")
+        self._resigns(r)
+
+    def _resigns(self, r: Record) -> None:
+        known = self.of(r)
+        self.write(r, "resigning")
+        if self.whole:
+            self.write(r, "handlers_unregistered", brokers=list(known.handlers))
+        self.write(r, "machines_stopped")
+        for broker in list(known.channels):
+            self._remove_channel(r, broker)
+
+    # Deletion
+
+    def _before_deletion_halted(self, r: Record) -> None:
+        known, words = self.of(r), words_of(r)
+        failed, known.undeletable = [list(m) for m in known.undeletable], []
+        if failed and words.get("reason") == "offline replicas":
+            self.write(r, "dead_replicas", replicas=failed, topic=words["topics"][0])
+        elif failed and words.get("reason") == "replica deletion failure":
+            self.write(r, "deletion_failed", replicas=failed, topics=words["topics"])
+
+    def _replica(self, r: Record) -> None:
+        known, key = self.of(r), (r.topic, r.partition, r.broker)
+        if r.target == INELIGIBLE and r.action != SET:
+            known.undeletable.append(key)
+        if r.error:
+            return
+        if r.target == STARTED:
+            self._deletion_begins(r)
+        known.replicas[key] = r.target or ""
+        if r.action != SET:
+            known.moved.append(key)
+        if r.action == "forget":
+            del known.replicas[key]
+
+    def _deletion_begins(self, r: Record) -> None:
+        """The first replica is about to be deleted; those that will be have been stopped."""
+        known = self.of(r)
+        if known.deleting:
+            known.deleting = False
+            begun = [m for m in known.moved if known.replicas.get(m) == OFFLINE_REPLICA]
+            self.write(r, "deletion_begun", replicas=[list(m) for m in begun])
+
+    def _partition(self, r: Record) -> None:
+        if r.error:
+            elections = self.of(r).elections
+            if elections is not None:
+                refusal = f"Left(ApiError(error=PREFERRED_LEADER_NOT_AVAILABLE, message={r.detail}))"
+                elections[tp_of((r.topic, r.partition))] = refusal
+                self.of(r).refused[tp_of((r.topic, r.partition))] = r.detail or ""
+            return
+        known, tp = self.of(r), (r.topic, r.partition)
+        known.partitions[tp] = r.target or ""
+        if r.replicas is not None:
+            known.assigned[tp] = r.replicas
+        if r.leader is not None and r.isr is not None:
+            known.leadership[tp] = r
+        if r.target == NON_EXISTENT:
+            known.forget(tp)
+
+    # Requests, brokers, events
+
+    def _request(self, r: Record) -> None:
+        if r.topic is None or r.action == "StopReplica" or not r.actor.startswith("controller-"):
+            return
+        known, tp = self.of(r), (r.topic, r.partition)
+        known.assigned[tp] = r.replicas or ()
+        if r.leader is not None and r.leader >= NO_LEADER:
+            known.leadership[tp] = r
+
+    def _broker(self, r: Record) -> None:
+        if r.action == "stopped" and r.error is None and not self.of(r).stopping:
+            self.write(r, "thread_stopped")
+            self._resigns(r)
+            self.write(r, "resigned")
+        if r.action in ("start", "stopped"):
+            self.known.pop(id_of(r), None)
+
+    def _zk(self, r: Record) -> None:
+        parent, _, name = (r.path or "").rpartition("/")
+        if parent == "/brokers/ids" and r.error is None and (broker := digits(name)) is not None:
+            self._broker_znode(r, broker)
+        elif r.path == PREFERRED and r.action == "create" and r.error is None:
+            with suppress(NotJson):
+                found = PreferredReplicaElectionZNode.decode((r.detail or "").encode())
+                self.wished = tuple(map(str, found))
+        elif parent == "/admin/delete_topics" and r.error is None:
+            if r.action == "create":
+                self.deletions[name] = None
+            elif r.action == "delete":
+                self.deletions.pop(name, None)
+
+    def _broker_znode(self, r: Record, broker: int) -> None:
+        if r.action not in ("get", "exists"):
+            return
+        known = self.of(r)
+        if r.action == "get" and known.read is not None:
+            known.read[broker] = None
+        elif r.action == "exists" and known.appearing:
+            self.write(r, "handlers_added", brokers=known.appearing)
+            known.appearing = []
+
+    def _event(self, r: Record) -> None:
+        if r.actor.startswith("controller-"):
+            known = self.of(r)
+            if r.target == "started":
+                known.elections = None
+                known.asked = set() if r.action.endswith("PartitionReassignment") else None
+            known.event = r.seq if r.target == "started" else None if r.target == "done" else known.event
+            self._call(f"_{r.target}_{_snake(r.action)}", r)
+
+    def _started_auto_preferred_replica_leader_election(self, r: Record) -> None:
+        self.write(r, "rebalance_started")
+
+    def _done_preferred_replica_leader_election(self, r: Record) -> None:
+        """Whoever asked with a znode is told, too, though nobody listens."""
+        known = self.of(r)
+        if known.elections is not None and self.whole:
+            needless = {tp: NOT_NEEDED for tp in self.wished if tp not in known.elections}
+            self.write(r, "elections_done", results=known.elections | needless)
+        known.elections = None
+
+    def _started_topic_deletion(self, r: Record) -> None:
+        if self.whole:
+            self.write(r, "deletions_fired", topics=list(self.deletions))
+
+    def answered(self, r: Record, done: Sequence[Record], response: str) -> None:
+        """A broker has answered, having done so much, with this response."""
+        if r.action == "StopReplica":
+            self.answers[r.seq] = done, response
+
+    def _queued_topic_deletion_stop_replica_response_received(self, r: Record) -> None:
+        self.causes[r.seq] = r.cause
+
+    def _started_topic_deletion_stop_replica_response_received(self, r: Record) -> None:
+        done, response = self.answers.pop(self.causes.pop(r.cause, None), ((), ""))
+        if not done:
+            return
+        errors = {tp_of((d.topic, d.partition)): d.error or "NONE" for d in done}
+        self.write(r, "delete_answered", broker=done[0].broker, errors=errors, error="NONE", response=response)
+        deleted = [[d.topic, d.partition, d.broker] for d in done if d.error is None]
+        if deleted:
+            self.write(r, "deletion_successful", replicas=deleted)
+
+    def _done_controlled_shutdown(self, r: Record) -> None:
+        known = self.of(r)
+        if known.leaving and self.whole:
+            self.write(r, "all_leaders", leaders={tp_of(tp): state_of(s) for tp, s in known.leadership.items()})
+        known.leaving = False
+
+    def _done_broker_change(self, r: Record) -> None:
+        self._vanished(r)
+
+    def _done_isr_change_notification(self, r: Record) -> None:
+        told = self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause), [])  # it is always told too
+        if told:
+            brokers = state_words(told[0])["brokers"]
+            self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in told])
+
+
+@functools.cache
+def _snake(name: str) -> str:
+    """The name of an event as part of a method's name."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def _named(by_broker: Mapping[int, Mapping[TP, tuple[int, ...]]]) -> dict[int, dict[str, tuple[int, ...]]]:
+    return {id: {tp_of(tp): replicas for tp, replicas in found.items()} for id, found in by_broker.items()}

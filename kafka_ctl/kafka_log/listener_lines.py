@@ -1,0 +1,213 @@
+"""What 0.10 writes into controller.log beside its controller's words: of listeners, selectors and the deletion thread.
+
+0.10 has no queue of events. Each change in ZooKeeper fires a listener that logs what it was told, partitions are
+elected and ISRs shrunk one by one with a line at every step, and topics are deleted by a thread of their own.
+Kafka 0.10.2.2: controller/KafkaController.scala, PartitionStateMachine.scala, ReplicaStateMachine.scala,
+PartitionLeaderSelector.scala, TopicDeletionManager.scala
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from kafka_ctl.kafka_log.controller_lines import ControllerLines
+from kafka_ctl.kafka_log.controller_state import id_of, replica_text, state_of, tp_of, words_of
+from kafka_ctl.partition import NEW, ONLINE
+from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
+from kafka_ctl.replica import OFFLINE, STARTED
+from kafka_ctl.trace.record import Record
+
+WATCHED = ("/brokers/topics/", "/admin/")
+"""Where the znodes are whose data listeners print."""
+
+
+class ListenerLines(ControllerLines):
+    """The lines of 0.10; remembers what the watched znodes hold."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.data: dict[str, str] = {}
+        self.written: dict[object, int | None] = {}
+        """By state znode: the event in which a controller wrote it last."""
+        self.removing: set[object] = set()
+        """The replicas whose removal from an ISR has been written about, and not yet how it ended."""
+        self.deletes: dict[int | None, bool] = {}
+        """By controller: whether it deletes topics."""
+        self.looked: set[int | None] = set()
+        """The controllers whose deletion thread has looked at the topics and has not said that it waits."""
+
+    # ZooKeeper
+
+    def _zk(self, r: Record) -> None:
+        super()._zk(r)
+        path = r.path or ""
+        if r.error is None and path.startswith(WATCHED):
+            if r.action in ("create", "set"):
+                self.data[path] = r.detail or ""
+                self.written[path] = r.cause
+            elif r.action == "delete":
+                self.data.pop(path, None)
+
+    def _children(self, parent: str) -> list[str]:
+        return [path.removeprefix(parent) for path in self.data if "/" not in path.removeprefix(parent)]
+
+    def _stored(self, r: Record) -> tuple[str, dict[str, Any]]:
+        """The `state` znode of a record's partition: its path and what it holds."""
+        path = f"/brokers/topics/{r.topic}/partitions/{r.partition}/state"
+        try:
+            return path, json.loads(self.data.get(path, "{}"))
+        except ValueError:
+            return path, {}
+
+    # Listeners
+
+    def _started_startup(self, r: Record) -> None:
+        self.write(r, "startup_begun")
+
+    def _done_startup(self, r: Record) -> None:
+        self._thread_starts(r)
+        self.write(r, "startup_done")
+
+    def _done_reelect(self, r: Record) -> None:
+        self._thread_starts(r)
+
+    def _before_brokers_changed(self, r: Record) -> None:
+        children = ",".join(sorted(map(str, words_of(r)["live"])))
+        self.write(r, "broker_change_fired", children=children)
+
+    def _started_topic_change(self, r: Record) -> None:
+        if self.whole:
+            self.write(r, "topic_change_fired", children=self._children("/brokers/topics/"))
+
+    def _started_isr_change_notification(self, r: Record) -> None:
+        self.write(r, "isr_change_fired")
+
+    def _started_partition_modifications(self, r: Record) -> None:
+        path = f"/brokers/topics/{r.topic}"
+        if path in self.data:
+            self.write(r, "partition_modification_fired", path=path, data=self.data[path])
+
+    def _started_partition_reassignment(self, r: Record) -> None:
+        path = "/admin/reassign_partitions"
+        if path in self.data:
+            self.write(r, "reassignment_fired", path=path, data=self.data[path])
+
+    def _started_preferred_replica_leader_election(self, r: Record) -> None:
+        path = "/admin/preferred_replica_election"
+        if path in self.data:
+            self.write(r, "preferred_fired", path=path, data=self.data[path])
+
+    def _started_partition_reassignment_isr_change(self, r: Record) -> None:
+        path, _ = self._stored(r)
+        if path in self.data:
+            self.write(r, "reassignment_isr_fired", path=path, data=self.data[path])
+
+    def _before_assignment_updated(self, r: Record) -> None:
+        path = f"/brokers/topics/{words_of(r)['partition'].rpartition('-')[0]}"
+        if path in self.data:
+            self.write(r, "path_updated", path=path, data=self.data[path])
+
+    # Elections and ISRs
+
+    def _partition(self, r: Record) -> None:
+        if r.source == NEW and r.target == ONLINE and r.error is None:
+            self.write(r, "live_replicas", live=r.isr or ())
+            self.write(r, "leader_initialized", state_text=state_of(r))
+        super()._partition(r)
+        self.written.pop(self._stored(r)[0], None)
+        if r.error is None and r.target == ONLINE and r.source in (OFFLINE_PARTITION, ONLINE) and self.whole:
+            leaders = {tp_of(tp): state_of(s) for tp, s in self.of(r).leadership.items()}
+            self.write(r, "leaders_updated", leaders=leaders)
+
+        elif r.error == "NoReplicaOnline" and (r.detail or "").startswith("No replica"):
+            self.write(r, "elected_nobody", candidates=())
+
+    def before(self, r: Record) -> None:
+        """Write what comes before the lines of this record itself."""
+        super().before(r)
+        if r.kind == "partition" and r.error and (r.detail or "").startswith("encountered error "):
+            self.write(r, "election_failed_with", text=r.detail)
+
+    def _before_retaining_last_isr(self, r: Record) -> None:
+        words = words_of(r)
+        topic, _, number = words["partition"].rpartition("-")
+        self._removes(r, (topic, int(number), words["replica"]))
+
+    def _removes(self, r: Record, replica: tuple[str | None, int | None, int | None]) -> None:
+        state = self.of(r).leadership.get(replica[:2])
+        if state is not None and replica not in self.removing:
+            self.removing.add(replica)
+            self.write(r, "isr_removing", replica=replica[2], isr=state.isr, tp=tp_of(replica[:2]))
+
+    def _replica(self, r: Record) -> None:
+        if r.error is None and r.target == OFFLINE and r.action == "stop":
+            self._removed(r)
+        super()._replica(r)
+
+    def _removed(self, r: Record) -> None:
+        """A replica was taken out of an ISR, or was in none: from now on the controller knows what is stored."""
+        replica, leadership = (r.topic, r.partition, r.broker), self.of(r).leadership
+        self._removes(r, replica)
+        path, stored = self._stored(r)
+        if stored and replica in self.removing:
+            shrunk = self.written.pop(path, None) == r.cause
+            words = {name: stored.get(name) for name in ("leader", "leader_epoch", "isr")}
+            self.write(r, "isr_removed" if shrunk else "isr_not_removed", replica=r.broker, **words)
+            leadership[replica[:2]] = leadership[replica[:2]]._replace(
+                leader=stored.get("leader"),
+                isr=tuple(stored.get("isr", ())),
+                leader_epoch=stored.get("leader_epoch"),
+                controller_epoch=r.controller_epoch,
+            )
+        self.removing.discard(replica)
+
+    # The deletion of topics
+
+    def _controller(self, r: Record) -> None:
+        super()._controller(r)
+        controller = r.broker or 0
+        match r.action:
+            case "initializing_deletion":
+                self.deletes[controller] = True
+            case "deletion_disabled":
+                self.deletes[controller] = False
+            case "handling_deletion" if self.whole:
+                for topic in words_of(r)["topics"]:
+                    states = {k: s for k, s in self.of(r).replicas.items() if k[0] == topic}
+                    self.write(r, "all_deleted", topic=topic, states={replica_text(*k): s for k, s in states.items()})
+            case "deletion_started" | "deletion_in_progress" | "deletion_completed" | "deletion_ineligible":
+                self.looked.add(controller)
+            case "resigned":
+                self.deletes.pop(controller, None)
+
+    def _before_invoking_replicas(self, r: Record) -> None:
+        if words_of(r)["target"] == STARTED:
+            self._deletion_begins(r)
+
+    def _event(self, r: Record) -> None:
+        if r.target == "started":
+            self._waits(r)
+        super()._event(r)
+
+    def _before_handling_deletion(self, r: Record) -> None:
+        self._waits(r)
+
+    def _waits(self, r: Record) -> None:
+        """The deletion thread has looked at all topics: it waits until something happens."""
+        if id_of(r) in self.looked:
+            self.looked.discard(id_of(r))
+            self.write(r, "deletion_awaited")
+
+    def _thread_starts(self, r: Record) -> None:
+        controller = id_of(r)
+        if self.deletes.get(controller):
+            self.write(r, "deletion_thread_started")
+
+    def _resigns(self, r: Record) -> None:
+        self.write(r, "resigning")
+        if self.deletes.pop(id_of(r), False):
+            self.write(r, "deletion_thread_stopped")
+        self.write(r, "machines_stopped")
+        for broker in list(self.of(r).channels):
+            self._remove_channel(r, broker)

@@ -1,0 +1,326 @@
+"""The trace as Kafka's own logs: the lines a real cluster would have left behind.
+
+Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, in
+`brokerlog.py` and, where no record says it, in `controllerlog.py`; how they read stands in `loglines/`. How many of
+real brokers' lines are among them is measured: docs/fidelity.md. Virtual time begins at `EPOCH`. What a slice has cut
+off (the request that a broker answers) is not guessed: such lines are left out. Collections whose order Scala leaves to
+chance are printed sorted or in the order of the assignment.
+Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateChangeLogger
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, state_words
+from kafka_ctl.kafka_log.controller_lines import ControllerLines
+from kafka_ctl.kafka_log.controller_state import id_of
+from kafka_ctl.kafka_log.listener_lines import ListenerLines
+from kafka_ctl.kafka_log.templates import Book, book
+from kafka_ctl.partition import NEW, ONLINE, PARTITION
+from kafka_ctl.replica import NEW as NEW_REPLICA
+from kafka_ctl.replica import OFFLINE, REPLICA
+from kafka_ctl.table import Tables
+from kafka_ctl.trace.record import SET, Record
+from kafka_ctl.zookeeper.json_fields import digits
+
+EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
+"""When virtual time begins: the day Kafka 2.0.1 was tagged."""
+NAMES = ("state-change", "controller")
+"""The logs that can be asked for."""
+APIS = {"LeaderAndIsr": "LEADER_AND_ISR", "UpdateMetadata": "UPDATE_METADATA", "StopReplica": "STOP_REPLICA"}
+ERROR_CODES = {
+    None: 0,
+    "UNKNOWN_TOPIC_OR_PARTITION": 3,
+    "STALE_CONTROLLER_EPOCH": 11,
+    "KAFKA_STORAGE_ERROR": 56,
+}
+"""Kafka's names of the requests in the trace, and the numbers of its errors."""
+
+
+def kafka_log(
+    records: Iterable[Record], name: str = "state-change", generation: str = "2.0", broker: int | None = None
+) -> str:
+    """The log `name` as Kafka of that generation would have written it, ending with a line break.
+
+    Without `broker`, the lines of all processes stand together, as if a cluster had one file; with it, only
+    those of that broker's process. Raises UnknownName for other names and generations.
+    """
+    return "".join(f"{line}\n" for _, line in KafkaLines(name, generation, broker).add(records))
+
+
+class Line:
+    """A line that is written when it is read, as most lines of a long trace never are: `str(line)`."""
+
+    __slots__ = ("said", "time")
+
+    def __init__(self, time: datetime | None, said: Callable[[], str]) -> None:
+        self.time, self.said = time, said
+
+    def __str__(self) -> str:
+        if self.time is None:
+            return self.said()
+        return f"[{self.time:%Y-%m-%d %H:%M:%S},{self.time.microsecond // 1000:03}] {self.said()}"
+
+
+class KafkaLines:
+    """The lines of `kafka_log`, each with the `seq` of the record it comes from, for a trace that grows."""
+
+    def __init__(self, name: str = "state-change", generation: str = "2.0", broker: int | None = None) -> None:
+        if name not in NAMES:
+            raise UnknownName("Kafka log", name, NAMES)
+        self.writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
+
+    def add(self, records: Iterable[Record]) -> list[tuple[int, Line]]:
+        """The lines of these records, which follow those of the call before."""
+        writer, told = self.writer, list(records)
+        writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(told) if _tells_epoch(r)} | writer.epochs
+        writer.lines, seqs = [], list[int]()
+        for record in told:
+            if writer.stopping and not _continues(writer.stopping[0], record):
+                seqs += [writer.stopping[0].seq] * writer.finish()
+            writer.read(record)
+            seqs += [record.seq] * (len(writer.lines) - len(seqs))
+        if writer.stopping:
+            seqs += [writer.stopping[0].seq] * writer.finish()
+        return list(zip(seqs, writer.lines, strict=True))
+
+
+class _Writer:
+    """Reads records in order and writes lines."""
+
+    def __init__(self, book: Book, name: str, broker: int | None) -> None:
+        self.book, self.name, self.broker = book, name, broker
+        self.lines: list[Line] = []
+        self.epochs: dict[str, int] = {}
+        """The epoch of each controller, in a slice the first one it tells."""
+        self.nodes: dict[int, dict[str, Any]] = {}
+        self.states: dict[object, list[Record]] = {}
+        """The partition states put into batches, by who they are for and what caused them."""
+        self.taken: dict[object, int] = {}
+        self.sent: dict[int | None, Sent] = {}
+        self.stopping: list[Record] = []
+        """The StopReplica states of the batch that is being read."""
+        self.brokers = BrokerLines(self.write)
+        unsaid = ListenerLines if "listeners" in book.values else ControllerLines
+        self.unsaid = unsaid(self.write, self.states)
+
+    def read(self, record: Record) -> None:
+        if _tells_epoch(record):
+            self.epochs[record.actor] = record.controller_epoch or 0
+        self.unsaid.before(record)
+        handler = getattr(self, f"_{record.kind}", None)
+        if handler is not None:
+            handler(record)
+        self.unsaid.after(record)
+
+    def finish(self) -> int:
+        """End the batch that is being read; how many lines that made."""
+        before = len(self.lines)
+        if self.stopping:
+            self._stopping()
+        return len(self.lines) - before
+
+    def write(self, r: Record, what: str, **words: Any) -> None:
+        """Write the lines for `what`, by the record's actor; the record's columns are words too."""
+        number = id_of(r)
+        if number is None or self.broker not in (None, number):
+            return
+        known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | words
+        if what == "follow_started":
+            known |= {
+                f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
+            }
+        time = EPOCH + timedelta(milliseconds=int(r.time_ms))
+        told = [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
+        if told and (thrown := self.book.values.get(f"thrown_by_{what}")):
+            told.append(Line(None, partial(self.book.say, thrown, known)))
+        self.lines += told
+
+    def node(self, broker: int) -> dict[str, Any]:
+        """Where a broker listens: as its znode said, else as the lab has it."""
+        return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(broker, {})
+
+    # The controller
+
+    def _zk(self, r: Record) -> None:
+        parent, _, name = (r.path or "").rpartition("/")
+        if (
+            r.action == "create"
+            and r.error is None
+            and parent == "/brokers/ids"
+            and (broker := digits(name)) is not None
+        ):
+            told = _object(r.detail)
+            self.nodes[broker] = {k: told[k] for k in ("host", "port", "rack") if k in told}
+
+    def _event(self, r: Record) -> None:
+        if r.action == "Startup" and r.target == "queued":
+            self.write(r, "thread_started")
+
+    def _controller(self, r: Record) -> None:
+        words = json.loads(r.detail or "{}")
+        done = r.action == "reassignment_progress" and not words["missing"]
+        if r.action == "not_sending":
+            words["request"] = self._unsent(r, words)
+        if r.action == "reassignment_removed":
+            words = {"targets": dict.fromkeys(words["partitions"], ())} | words
+        self.write(r, "reassignment_progress_done" if done else r.action, **words)
+
+    def _unsent(self, r: Record, words: dict[str, Any]) -> str:
+        """A request to a broker without channel as Kafka prints it; its states are the last that were batched, and
+        leave the batch."""
+        batched = self.states.get((r.actor, words["request"], words["broker"], r.cause), [])
+        first = len(batched) - len(words.get("partitions", ()))
+        states, batched[first:] = batched[first:], []
+        text = self.book.values.get(f"unsent_{words['request']}")
+        if text is None:
+            return str(words["request"])
+        known = words | {"id": r.broker, "epoch": r.controller_epoch}
+        printed = [self.book.say("{tp}={told}", _columns(s) | state_words(s)) for s in states]
+        leaders = [
+            self.book.say("{node}", self.node(b))
+            for b in dict.fromkeys(s.leader for s in states)
+            if b is not None and b >= 0
+        ]
+        return self.book.say(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
+
+    def _partition(self, r: Record) -> None:
+        if r.action == SET:
+            return
+        if r.error:
+            self.write(r, "partition_failed")
+            self._thrown(r, PARTITION, "illegal_partition")
+        else:
+            self.write(r, {NEW: "partition_new", ONLINE: "partition_online"}.get(r.target, "partition_moved"))  # type: ignore[call-overload]
+
+    def _replica(self, r: Record) -> None:
+        if r.action == SET:
+            return
+        if not r.error:
+            self.write(r, "replica_moved", replica=r.broker)
+            return
+        slip = r.target == NEW_REPLICA and r.error == "StateChangeFailed"  # Kafka names the wrong state there
+        self.write(r, "replica_failed", replica=r.broker, target=OFFLINE if slip else r.target)
+        self._thrown(r, REPLICA, "illegal_replica")
+
+    def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:
+        """The exception below an ERROR line, without the stack."""
+        if self.name != "state-change" or not self.lines or self.broker not in (None, id_of(r)):
+            return
+        kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
+        kind = kinds.get(r.error or "", "zookeeper_failed")
+        if kind in self.book.values:
+            allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
+            words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
+            words |= {"text": r.detail, "code": r.error}
+            self.lines.append(Line(None, partial(self.book.say, self.book.values[kind], words)))
+
+    def _election(self, r: Record) -> None:
+        self.write(r, "election")
+        words = dict(w.split("=", 1) for w in (r.detail or "").split())
+        if r.action == "offline" and r.leader is not None:
+            candidates = [b for b in r.replicas or () if str(b) in words["live"].split(",")]
+            self.write(r, f"elected_{r.target}", candidates=candidates)
+        elif r.leader is not None or r.action == "preferred":
+            self.write(r, f"elected_{r.action.replace('-', '_')}", leader_before=words.get("leader_before"))
+        if r.leader is not None:
+            self.write(r, "elected_leader")
+
+    # Requests
+
+    def _request(self, r: Record) -> None:
+        if not r.actor.startswith("controller-"):
+            return
+        if r.target == "sent":
+            self._leaves(r)
+            return
+        if r.action == "StopReplica":
+            self.stopping.append(r)
+            return
+        told = [r.broker] if r.action == "LeaderAndIsr" else state_words(r)["brokers"]
+        for receiver in told:
+            self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
+        if r.action == "LeaderAndIsr":
+            role = "become-leader" if r.broker == r.leader else "become-follower"
+            self.write(r, "sending_leader_and_isr", **state_words(r), role=role, to=r.broker)
+        else:
+            self.write(r, "sending_metadata", **state_words(r))
+
+    def _stopping(self) -> None:
+        batch, self.stopping = self.stopping, []
+        replicas: dict[bool, list[object]] = {True: [], False: []}
+        for r in batch:
+            delete = r.detail == "delete"
+            replicas[delete].append((r.topic, r.partition, r.broker, delete))
+        words = {"to": batch[0].broker, "deleted": replicas[True], "kept": replicas[False]}
+        self.write(batch[0], "stopping_replicas", **words)
+        if replicas[True]:
+            self.write(batch[0], "stopping_deleted", **words)
+        if replicas[False]:
+            self.write(batch[0], "stopping_kept", **words)
+
+    def _leaves(self, r: Record) -> None:
+        """A request goes out: it carries the next states that were put into a batch for its receiver."""
+        words = dict(w.split("=", 1) for w in (r.detail or "").split())
+        key, count = (r.actor, r.action, r.broker, r.cause), int(words["partitions"])
+        waiting = self.states.get(key, [])
+        start = self.taken.get(key, 0)
+        self.taken[key] = start + count
+        states = {(s.topic, s.partition): s for s in waiting[start : start + count]}
+        self.sent[r.seq] = Sent(r, words, states)
+        if words["correlation_id"] == "0":
+            self.write(r, "connected", **self.node(r.broker or 0))
+
+    def _response(self, r: Record) -> None:
+        if r.error == "DISCONNECTED":
+            self.write(r, "unreachable", **self.node(r.broker or 0))
+            return
+        sent = self.sent.pop(r.cause, None)
+        if sent is None:
+            return
+        done = self.brokers.answered(r, sent)
+        words = {"code": ERROR_CODES.get(r.error, -1), "answers": ",".join(map(self._answer, done))}
+        kind = "response" if r.action == "UpdateMetadata" else "response_partitions"
+        response = self.book.say(self.book.values[kind], words)
+        self.unsaid.answered(r, done, response)
+        words = {"response": response, "api": APIS[r.action], "correlation_id": sent.words["correlation_id"]}
+        self.write(r._replace(actor=sent.record.actor), "answered", **words, **self.node(r.broker or 0))
+
+    def _answer(self, done: Record) -> str:
+        """What became of one partition in a response."""
+        code = ERROR_CODES.get(done.error if done.action == "ignored" else None, -1)
+        return self.book.say(self.book.values["answer"], _columns(done) | {"code": code})
+
+    def _broker(self, r: Record) -> None:
+        self.brokers.read(r, self.sent.get(r.cause))
+
+
+def _tells_epoch(r: Record) -> bool:
+    told = r.kind in ("controller", "partition", "replica") or r.target == "sent"
+    return told and r.actor.startswith("controller-")
+
+
+def _object(text: str | None) -> dict[str, Any]:
+    """The JSON object in a znode, or an empty one: somebody may have written anything there."""
+    try:
+        told = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _columns(r: Record) -> dict[str, Any]:
+    """A record's columns as words, and its partition as Kafka prints it."""
+    return {n: value for n, value in r._asdict().items() if value is not None} | {"tp": f"{r.topic}-{r.partition}"}
+
+
+def _continues(first: Record, r: Record) -> bool:
+    """Whether a record belongs to the batch of StopReplica states that `first` began."""
+    same = r.kind == "request" and r.action == "StopReplica" and r.target is None
+    return same and (r.actor, r.broker, r.cause) == (first.actor, first.broker, first.cause)

@@ -1,0 +1,80 @@
+"""Elections in a lab: by a znode that asks for preferred leaders, or through the controller's API (2.4, KIP-460)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+from kafka_ctl.brokers.requests import ApiError, ElectLeadersRequest
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.election import ElectionType
+from kafka_ctl.errors import BadInput, Refused, Unavailable, UnknownName
+from kafka_ctl.lab import validate
+from kafka_ctl.lab.commands import command
+from kafka_ctl.lab.reassignment_commands import API_TIMEOUT, CONTROLLER, ZOOKEEPER, Reassigning
+
+Elections = dict[TopicPartition, ApiError | None]
+"""By partition: None where a leader was elected, else Kafka's error."""
+
+
+class Electing(Reassigning):
+    """Other leaders for partitions."""
+
+    @command
+    def elect_leaders(self, election_type: str, partitions: Iterable[Any] | None = None) -> Elections:
+        """2.4: ask the controller for elections, `preferred` or `unclean`, as `kafka-leader-election.sh` does.
+
+        Kafka 2.4.1: admin/LeaderElectionCommand.scala; clients admin/KafkaAdminClient.java, electLeaders.
+
+        Returns an answer for each partition: None where a leader was elected, else an error with Kafka's `code`
+        (ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE ...). Without `partitions`
+        all are meant that the controller's broker knows; those that needed no election are left out of the answer.
+        Raises Refused (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within 30 s.
+        """
+        return self._elect(_election_type(election_type), partitions)
+
+    @command
+    def elect_preferred(self, partitions: Iterable[Any] | None = None, through: str | None = None) -> Elections | None:
+        """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions.
+
+        A znode asks, and nothing is answered; in 2.4 `through="controller"` asks the controller and answers as
+        `elect_leaders` does (Kafka 2.4.1: admin/PreferredReplicaLeaderElectionCommand.scala).
+        """
+        if through not in (None, ZOOKEEPER, CONTROLLER):
+            raise BadInput(f"an election cannot be asked for through {through!r}; {ZOOKEEPER} or {CONTROLLER} can be")
+        if through == CONTROLLER:
+            return self._elect(ElectionType.PREFERRED, partitions)
+        wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)
+        self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")
+        return None
+
+    def _elect(self, kind: ElectionType, partitions: Iterable[Any] | None) -> Elections:
+        wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)
+        if not self.generation.elects_on_request:
+            raise Refused(
+                "UNSUPPORTED_VERSION",
+                f"Kafka {self.generation.kafka} does not support ELECT_LEADERS with an election type; that came with "
+                "2.4 (KIP-460)",
+            )
+        found: Elections = {}
+        request = ElectLeadersRequest(kind, None if wanted is None else tuple(dict.fromkeys(wanted)), API_TIMEOUT)
+
+        async def ask() -> None:
+            try:
+                async with asyncio.timeout(API_TIMEOUT):
+                    found.update((await self._call_controller(request)).elections)
+            except TimeoutError:
+                raise Unavailable("Timeout waiting for election results") from None
+
+        told = None if wanted is None else ",".join(map(str, wanted))
+        self._ask(ask, "elect_leaders", type=kind.lower(), partitions=told)
+        return found
+
+
+def _election_type(given: Any) -> ElectionType:
+    """An election type in capitals or not, as the tool takes it."""
+    try:
+        return ElectionType(validate.text("an election type", given).upper())
+    except ValueError:
+        raise UnknownName("election type", given, map(str.lower, ElectionType)) from None

@@ -1,0 +1,83 @@
+"""The order of what is pending: usually that of time, but it can be given, one choice after the other.
+
+Messages and timers that are pending at the same time may come in any order, but for one rule: on one connection nothing
+overtakes. A timeout may come before any message: networks can be that slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.lab import validate
+from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.simulation.loop import Timer, VirtualLoop
+from kafka_ctl.zookeeper.memory.session import MemorySession
+
+
+class Choice(NamedTuple):
+    """How many events were pending at one point, and which of them came first."""
+
+    taken: int
+    of: int
+
+
+class Order:
+    """Sits in a virtual loop and says which pending event comes next; goes away when its numbers are used up."""
+
+    def __init__(self, loop: VirtualLoop, numbers: Sequence[int]) -> None:
+        self.loop, self.numbers = loop, numbers
+        self.made: list[Choice] = []
+
+    def __call__(self, pending: list[Timer]) -> Timer | None:
+        ready = list(_heads(pending))
+        if len(ready) < 2:
+            return ready[0]
+        number = self.number(ready)
+        if number is None:
+            self.loop.choose = None
+            return None
+        self.made.append(Choice(min(number, len(ready) - 1), len(ready)))
+        return ready[self.made[-1].taken]
+
+    def number(self, ready: list[Timer]) -> int | None:
+        """Which of these comes next, the earliest being 0; None for the usual order from here on."""
+        place = len(self.made)
+        return self.numbers[place] if place < len(self.numbers) else None
+
+
+def _heads(pending: list[Timer]) -> Iterator[Timer]:
+    """The first event of every connection; others have a lane of their own."""
+    lanes = set()
+    for timer in pending:
+        own = lane(timer)
+        if own is None or own not in lanes:
+            lanes.add(own)
+            yield timer
+
+
+def lane(timer: Timer) -> tuple[int, bool] | None:
+    """The session of a message between a client and ZooKeeper, and whether it goes up; None for other events."""
+    session = getattr(timer.callback, "__self__", None)
+    if not isinstance(session, MemorySession):
+        return None
+    name = timer.callback.__name__
+    return (session.id, name == "_arrive") if name in ("_arrive", "_answered", "_tell") else None
+
+
+class Ordering(Commands):
+    """The part of a lab in which the order of events can be given."""
+
+    @command
+    def order(self, numbers: list[int]) -> None:
+        """From here on, wherever several events are pending, let that one come next: 0 the earliest, 1 the second ...
+
+        One number for each such moment, the last event where there are not as many; when they are used up, what is
+        earliest comes next, as usual. Only messages on one connection to ZooKeeper keep their order.
+        """
+        if not isinstance(numbers, list):
+            raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
+        given = [validate.whole("a number of an order", number) for number in numbers]
+        loop = self._memory("order").clock.loop
+        loop.choose = Order(loop, given) if given else None

@@ -1,0 +1,114 @@
+"""Looking at a lab: its trace, its znodes, its partitions, replicas and brokers, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kafka_ctl.errors import UnknownName
+from kafka_ctl.invariants import Checker, Violation
+from kafka_ctl.lab import validate, view
+from kafka_ctl.lab.metrics import Shown, metrics
+from kafka_ctl.lab.settings import MAX_ID
+from kafka_ctl.simulation.world import World
+from kafka_ctl.trace import Trace
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.real.server import EmbeddedServer
+
+T = TypeVar("T")
+
+
+class Looking:
+    """The part of a lab that only looks."""
+
+    _world: World
+    _checker: Checker | None
+    """What checks the invariants; on real time nothing does."""
+
+    @property
+    def now(self) -> float:
+        """Seconds since the lab was opened."""
+        return self._world.clock.now()
+
+    @property
+    def trace(self) -> Trace:
+        """Everything that has happened so far, as records."""
+        trace = self._world.trace
+        assert isinstance(trace, Trace)
+        return trace
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The invariants broken so far, each once for each thing it is about; `known` is the ticket of a real bug."""
+        return tuple(self._checker.violations) if self._checker else ()
+
+    @property
+    def config(self) -> Mapping[str, Any]:
+        """Kafka's configuration of every broker."""
+        return dict(self._world.config)
+
+    def znodes(self) -> view.Znodes:
+        """{path: (data, version, ephemeral owner)}, sorted by path."""
+        return self._look(lambda znodes: znodes)
+
+    def _look(self, at: Callable[[view.Znodes], T]) -> T:
+        """Look at ZooKeeper, and at the actors while none of them moves."""
+
+        return self._world.look(at)
+
+    @property
+    def zookeeper_address(self) -> str | None:
+        """Where other programs find this lab's ZooKeeper, `host:port/chroot`; None in memory."""
+        return self._world.address
+
+    @property
+    def zookeeper_server(self) -> EmbeddedServer | None:
+        """The embedded server, to be killed and restarted; None unless the lab started one."""
+        return self._world.server
+
+    @property
+    def controller(self) -> view.ControllerView | None:
+        """The broker that `/controller` names and that acts as controller; None while there is none.
+
+        Who is only named there, by hand, was not elected, has no epoch and does nothing.
+        """
+        return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
+
+    def metrics(self, broker: int) -> dict[str, Shown]:
+        """What JMX shows of a broker, by Kafka's names: gauges of its controller and its replicas, and meters.
+
+        From 2.0 on also its event queue, with times in milliseconds. Gauges have the values that Kafka computes: those
+        of the controller are 0 where the broker does not act, and in 2.0 and 2.4 as old as the last event.
+        `kafka_ctl.lab.metrics.METRICS` has the source of each. UnknownName for a broker that is not there.
+        """
+        process = self._world.brokers.get(validate.whole("a broker id", broker))
+        if process is None:
+            raise UnknownName("broker", broker, sorted(self._world.brokers))
+        usual = int(self._world.config["min.insync.replicas"])
+        znodes = self._look(lambda znodes: znodes) if process.replicas.hosted else {}
+        return self._world.clock.call(
+            lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
+        )
+
+    def partitions(self) -> list[view.PartitionView]:
+        """Every partition, by topic and number."""
+        return self._look(lambda znodes: [p for _, p in sorted(view.partitions(znodes, self._world.acting()).items())])
+
+    def partition(self, topic: str, partition: int) -> view.PartitionView:
+        """One partition; UnknownName when there is none of that name."""
+        asked = validate.text("a topic", topic), validate.whole("a partition", partition, 0, MAX_ID)
+        found = {(p.topic, p.partition): p for p in self.partitions()}
+        if asked not in found:
+            raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
+        return found[asked]
+
+    def replicas(self) -> list[view.ReplicaView]:
+        """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""
+        return self._world.clock.call(lambda: view.replicas(self._world.acting()))
+
+    @property
+    def brokers(self) -> dict[int, view.BrokerView]:
+        """What each broker does and knows, by id."""
+        processes = self._world.brokers
+        return self._world.clock.call(lambda: {id: view.broker(process) for id, process in sorted(processes.items())})

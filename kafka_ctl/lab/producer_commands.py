@@ -1,0 +1,54 @@
+"""Records in a lab: a producer that writes them, and a look at the logs of the replicas."""
+
+from __future__ import annotations
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.lab import validate, view
+from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.producer import ACKS, Produced, Producer
+from kafka_ctl.lab.settings import MAX_ID
+
+MOST = 100
+"""The most records that one command produces."""
+
+
+class Producing(Commands):
+    """The part of a lab that writes records and shows where they are."""
+
+    _producer: Producer
+
+    @command
+    def produce(
+        self, topic: str, partition: int, records: int = 1, acks: int | str = "all", wait: bool = True
+    ) -> Produced | None:
+        """Let a producer send the next values to the leader: 1, 2, 3 and so on, in every partition by itself.
+
+        `acks`: `all` (or -1) is answered when every in-sync replica has the records, 1 when the leader has, 0 not at
+        all. Time passes until the outcome is known; with `wait=False` the records have only been sent. What goes wrong
+        is part of the outcome; UnknownName for a partition that does not exist, BadInput for what cannot be sent.
+        """
+        tp = TopicPartition(validate.text("a topic", topic), validate.whole("a partition", partition, 0, MAX_ID))
+        count = validate.whole("the number of records", records, 1)
+        if count > MOST:
+            raise BadInput(f"the number of records cannot be {count}; one command produces {MOST} at most")
+        if isinstance(acks, bool) or acks not in ACKS:
+            raise BadInput(f"acks cannot be {short(acks)}; it is 0, 1 or all")
+        self.partition(*tp)
+        sending = self._producer.send(tp, count, ACKS[acks])
+        if wait:
+            return self._world.run(sending)
+        self._world.clock.call(lambda: self._world.clock.spawn(sending))
+        return None
+
+    def logs(self) -> list[view.LogView]:
+        """The log of every replica that was ever written to, by topic, partition and broker."""
+        return self._world.clock.call(lambda: view.logs(self._world.brokers))
+
+    def log(self, topic: str, partition: int) -> list[view.LogView]:
+        """The logs of one partition, by broker; none while nobody has produced. UnknownName if it does not exist."""
+        tp = TopicPartition(validate.text("a topic", topic), validate.whole("a partition", partition, 0, MAX_ID))
+        found = [log for log in self.logs() if log[:2] == tp]
+        if not found:
+            self.partition(topic, partition)
+        return found

@@ -1,0 +1,282 @@
+"""Time travel: a run is its story, so any moment of it is reached by telling the story again up to there.
+
+A story that stops in the middle of a command says so in a line of its own, which `Lab.story` writes and `Lab.replay`
+understands:
+
+    settle
+    until 812        the settle before ended here, just after record 812
+
+What is stopped goes on with whatever is asked next. A stop is between two callbacks: the records that one callback
+writes belong together. Where callbacks that leave no record came before the stop, a second number says how many have
+run altogether. Only virtual time can be travelled.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName, short
+from kafka_ctl.generation import Generation
+from kafka_ctl.lab import story, validate
+from kafka_ctl.lab.commands import Commands
+from kafka_ctl.lab.ending import Keeper
+from kafka_ctl.lab.progress import Progress, Tell
+from kafka_ctl.lab.story import REFUSED, UNTIL, Command
+from kafka_ctl.simulation.clock import Halted, VirtualClock
+from kafka_ctl.simulation.world import MEMORY
+
+OPEN = "lab"
+OPENED = Command(OPEN, (), {})
+"""The settling with which a lab begins."""
+Stop = tuple[int, int] | float | None
+"""Where commands end: after a record and so many callbacks, so many seconds into the last one, or at its end."""
+Part = tuple[list[Command], Stop]
+
+
+class Travel(Commands):
+    """The part of a lab that knows its own story and can go to any point of it."""
+
+    generation: Generation
+    seed: int
+    _settled_first: bool
+    _keeper: Keeper
+    _opened: int
+    """How many records there were when the lab had been opened: its first moment."""
+
+    def _opening(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def story(self) -> str:
+        """The run as text: `Lab.replay(lab.story)` opens it again, in memory exactly."""
+        return "\n".join(map(str, [Command("lab", (), self._opening()), *self.commands])) + "\n"
+
+    @classmethod
+    def replay(cls, text: str | Path, zookeeper: str = MEMORY, until: int | None = None, *, join: bool = False) -> Self:
+        """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
+
+        `zookeeper` and `join` are those of `Lab`. What was not reached when the story was made (NotReached) is not
+        reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
+        that cannot be run, and when there is no record `until`.
+        """
+        return cls._replayed(text, None if until is None else validate.whole("until", until), None, zookeeper, join)
+
+    @classmethod
+    def _replayed(
+        cls,
+        text: str | Path,
+        until: int | None,
+        progress: Progress | None,
+        zookeeper: str = MEMORY,
+        join: bool = False,
+    ) -> Self:
+        lines = list(story.parse(story.read(text)))
+        if not lines:
+            raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
+        opening = story.opening(lines[0]) | {"zookeeper": zookeeper, "join": join}
+        lab = cls._told(opening, list(_parts(lines[1:], until)), progress)
+        if until is not None and len(lab.trace) <= until:
+            lab.close()
+            raise BadInput(f"until={until}: this story ends with record {len(lab.trace) - 1}")
+        return lab
+
+    @classmethod
+    def _told(cls, opening: dict[str, Any], parts: list[Part], progress: Progress | None = None) -> Self:
+        """A lab in which these parts have been played."""
+        settles = opening.get("settle", True)
+        whole = all(stop is None for _, stop in parts)
+        try:
+            lab = cls(**opening | {"settle": settles and whole})
+        except BadInput as error:
+            error.args = (error.unnamed or str(error),)  # nobody has called the constructor
+            raise
+        lab._settled_first = settles
+        listeners = [] if progress is None else [progress]
+        lab.trace.listeners.extend(listeners)
+        try:
+            if whole:
+                lab._run(parts[0][0])
+            else:
+                parts[0][0][:0] = [OPENED] * settles
+                for number, (lines, stop) in enumerate(parts, 1):
+                    lab._play(lines, stop, raises=number == len(parts))
+        except BaseException:
+            lab.close()
+            raise
+        for listener in listeners:
+            lab.trace.listeners.remove(listener)
+        return lab
+
+    def _play(self, lines: list[Command], stop: Stop, raises: bool) -> None:
+        """Run commands up to their stop, which becomes a line of the story.
+
+        A stop that tells the callbacks is in the last command: those before came to their ends.
+        """
+        clock, records = self._memory("a run that stops").clock, self.trace.records
+        last, turns = stop if isinstance(stop, tuple) else (math.inf, 0)
+        if isinstance(stop, float) or turns:
+            self._run(lines[:-1], raises=False)
+            lines = lines[-1:]
+        end = clock.now() + stop if isinstance(stop, float) else math.inf
+
+        def halt() -> bool:
+            return (len(records) > last and clock.loop.turns >= turns) or (clock.loop.next_time or 0.0) > end
+
+        clock.halt = halt
+        try:
+            self._run(lines, raises)
+        except Halted:
+            self._stopped()
+            if isinstance(stop, tuple) and not turns:  # the first callback that is known to have left the record
+                self.commands[-1] = self.commands[-1]._replace(args=(len(records) - 1,))
+        finally:
+            clock.halt = None
+
+    def _run(self, lines: list[Command], raises: bool = True) -> None:
+        """Run them; what was not reached is raised by the last of them only, if at all."""
+        clock = self._world.clock
+        for line in lines:
+            try:
+                if line is OPENED:
+                    self._world.settle()
+                else:
+                    self.do(line)
+            except Halted:
+                raise
+            except (NotReached, Unavailable):
+                if raises and line is lines[-1]:
+                    raise
+            if isinstance(clock, VirtualClock) and clock.halt is not None and clock.halt():
+                raise Halted
+
+    def do(self, line: Command | str) -> object:
+        """Run one command of a story, as text or as parsed; one that was refused may be refused again.
+
+        Raises UnknownName for what is no command, BadInput for a text that is not one line.
+        """
+        line = line if isinstance(line, Command) else _only(line)
+        refused = line.name == REFUSED and bool(line.args)
+        line = line._replace(name=line.args[0], args=line.args[1:]) if refused else line
+        method = getattr(type(self), str(line.name), None)
+        if not getattr(method, "is_command", False):
+            known = [name for name in dir(type(self)) if getattr(getattr(type(self), name), "is_command", False)]
+            raise UnknownName(f"command (line {line.line})" if line.line else "command", line.name, known)
+        try:
+            return method(self, *line.args, **line.kwargs)  # type: ignore[misc]
+        except KafkaCtlError as error:
+            if refused and not isinstance(error, (NotReached, Unavailable)):
+                return None
+            if isinstance(error, BadInput) and line.line:
+                error.args, error.unnamed = (f"line {line.line}: {error.unnamed or error}",), None
+            raise
+
+    do.names_itself = True  # type: ignore[attr-defined]
+
+    def fork(
+        self,
+        at: int | None = None,
+        generation: str | Generation | None = None,
+        seed: int | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Another lab with the same story, up to record `at` of this one's trace (all of it, if None).
+
+        With another generation, seed or configuration (Kafka's keys, added to those given) the records will be others:
+        the fork then gets the same commands, and stops as long after the last of them as `at` is here. The story is
+        told again for it, some 70,000 records a second: where that takes long, `progress` is called with how many
+        records there are and how many there will be; without it, a line on standard error says so every two seconds.
+        """
+        self._memory("fork")
+        if at is not None and not validate.whole("at", at) < len(self.trace):
+            raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
+        given = None if config is None else validate.mapping("a config", config)
+        note = Progress(
+            "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
+        )
+        if generation is None and seed is None and config is None:
+            return self._replayed(self.story, at, note)
+        opening = story.opening(Command(OPEN, (), self._opening()))
+        opening |= {} if generation is None else {"generation": Generation(generation)}
+        opening |= {} if seed is None else {"seed": seed}
+        opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
+        return self._told(opening, self._parts_in_time(at), note)
+
+    def _parts_in_time(self, at: int | None) -> list[Part]:
+        """Our commands up to record `at`, with stops that count seconds instead of records."""
+        given = [c for c in self.commands if at is None or c.seq <= at]
+        if at is not None and (not given or given[-1].name != UNTIL):
+            given.append(Command(UNTIL, (at,), {}, 0, at, self.trace[at].time_ms / 1000 + 1e-6))
+        parts: list[Part] = []
+        started = 0.0
+        lines: list[Command] = []
+        for line in given:
+            if line.name == UNTIL:
+                parts.append((lines, line.time - started))
+                lines = []
+            else:
+                lines.append(line)
+            started = line.time
+        return [*parts, (lines, None)] if lines or not parts else parts
+
+    def back(self, n: int = 1, progress: Tell | None = None) -> None:
+        """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them.
+
+        The story is told again up to there, with `progress` as in `fork`; until that has come to its end nothing is
+        undone. Raises BadInput where there were not as many moments.
+        """
+        self._memory("back")
+        validate.whole("a number of moments", n, 1)
+        size = max(1, self._moment(n))
+        note = Progress("back", size, validate.function("progress", progress, 0, 0))
+        before = self._replayed(self.story, size - 1, note)
+        world, keeper = self._world, self._keeper
+        with world.clock.uninterrupted():
+            vars(self).update(vars(before))
+            world.close()
+        del keeper  # not before its world is closed
+
+    def _moment(self, n: int) -> int:
+        """How many records there were before the last `n` moments; BadInput where there were not as many moments."""
+        turns, counted = self._memory("back").turn_of_record, 0
+        begun = {command.seq for command in self.commands}
+        for seq in range(len(turns) - 1, -1, -1):
+            first = seq == 0 or seq == self._opened
+            counted += first or (seq > self._opened and (turns[seq - 1] != turns[seq] or seq in begun))
+            if counted == n:
+                return seq
+        raise BadInput(f"back(n={short(n)}): only {counted} moments have left records so far")
+
+
+def _only(text: object) -> Command:
+    """The command that a text is."""
+    lines = list(story.parse(text)) if isinstance(text, str) else []
+    if len(lines) != 1:
+        raise BadInput(f"do: a command cannot be {short(text)}; it is one line of a story, such as 'kill 1'")
+    return lines[0]._replace(line=0)
+
+
+def _parts(lines: Iterable[Command], until: int | None = None) -> Iterator[Part]:
+    """A story's commands, divided where it stops; nothing that comes after record `until`."""
+    part: list[Command] = []
+    for line in lines:
+        if line.name != UNTIL:
+            part.append(line)
+            continue
+        if not 1 <= len(line.args) <= 2 or line.kwargs or not all(map(_counts, line.args)):
+            raise BadInput(f"line {line.line}: {line}: 'until' needs the number of a record")
+        if until is not None and until <= line.args[0]:
+            break
+        yield part, (*line.args, 0)[:2]
+        part = []
+    yield part, None if until is None else (until, 0)
+
+
+def _counts(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 0

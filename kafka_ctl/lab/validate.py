@@ -1,0 +1,119 @@
+"""What a person may give a lab: each check returns the value it was given, or says in one sentence what is wrong."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.zookeeper.json_fields import digits
+
+MOST_CHARACTERS = 1000
+"""The longest name: Kafka's topics have 249 characters at most."""
+MOST_SECONDS = 1_000_000
+"""The longest time that may be asked for: some eleven days, in which brokers look at their ISRs 200,000 times."""
+
+
+def whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """A whole number that is not too small, nor too large where there is a limit; True and False are no numbers."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {least} or more")
+    if most is not None and value > most:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {most} or less")
+    return value
+
+
+def seconds(what: str, value: Any) -> float:
+    """A length of time."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a number of seconds, 0 or more")
+    if value > MOST_SECONDS:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a number of seconds, {MOST_SECONDS} or less")
+    return value
+
+
+def flag(what: str, value: Any) -> bool:
+    """Yes or no."""
+    if not isinstance(value, bool):
+        raise BadInput(f"{what} cannot be {short(value)}; it is True or False")
+    return value
+
+
+def text(what: str, value: Any) -> str:
+    """A name."""
+    if not isinstance(value, str) or not 0 < len(value) <= MOST_CHARACTERS:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a name")
+    return writable(what, value)
+
+
+def writable(what: str, value: str) -> str:
+    """A text that UTF-8 can hold; half of a surrogate pair, which JSON can name, is none."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise BadInput(f"{what} cannot be {short(value)}; character {error.start} cannot be written") from None
+    return value
+
+
+def function(what: str, value: Any, *given: Any) -> Any:
+    """Something that can be called with what it is given, or None."""
+    fine = value is None or callable(value)
+    if callable(value):
+        try:
+            inspect.signature(value).bind(*given)
+        except TypeError:
+            fine = False
+        except ValueError:  # a builtin that does not tell
+            pass
+    if not fine:
+        raise BadInput(f"{what} cannot be {short(value)}; it is a function of {len(given)} arguments, or None")
+    return value
+
+
+def mapping(what: str, value: Any) -> Mapping[Any, Any]:
+    """Keys and values."""
+    if not isinstance(value, Mapping):
+        raise BadInput(f"{what} cannot be {short(value)}; it is a mapping, {{...}}")
+    return value
+
+
+def replicas(what: str, value: Any) -> tuple[int, ...]:
+    """Broker ids, the preferred leader first."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise BadInput(f"{what} cannot be {short(value)}; they are broker ids, such as [1, 2, 3]")
+    return tuple(whole(f"a broker id among {what}", broker) for broker in value)
+
+
+def assignment(what: str, value: Any) -> dict[int, tuple[int, ...]]:
+    """Replicas by partition number; a story's text has the numbers as text."""
+    given = mapping(what, value)
+    numbers = [n if not isinstance(n, str) or (plain := digits(n)) is None else plain for n in given]
+    return {
+        whole(f"a partition of {what}", n): replicas(f"the replicas of partition {n}", r)
+        for n, r in zip(numbers, given.values(), strict=True)
+    }
+
+
+def topic_partition(given: Any) -> TopicPartition:
+    """A topic-partition given as a pair or as text, `orders-0`."""
+    pair = tuple(given.rpartition("-")[::2]) if isinstance(given, str) else given
+    if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0]:
+        if isinstance(pair[1], int) and not isinstance(pair[1], bool) and pair[1] >= 0:
+            return TopicPartition(*pair)
+        if isinstance(given, str) and (plain := digits(str(pair[1]))) is not None:
+            return TopicPartition(pair[0], plain)
+    raise BadInput(f"{short(given)} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
+
+
+def topic_partitions(what: str, value: Any) -> list[TopicPartition]:
+    """Several topic-partitions."""
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise BadInput(f"{what} cannot be {short(value)}; they are a list such as [('orders', 0)]")
+    return [topic_partition(list_or_pair(given)) for given in value]
+
+
+def list_or_pair(given: Any) -> Any:
+    """A story's text has pairs as lists."""
+    return tuple(given) if isinstance(given, list) else given

@@ -1,0 +1,1 @@
+"""The worlds in which the actors live: clocks, network, latencies."""

@@ -1,0 +1,296 @@
+"""The clock port: virtual time for the memory world, real time for the others.
+
+Both clocks run plain asyncio code. `VirtualClock` is an event loop that jumps from timer to timer: equal
+times run in the order they were asked for, so a run depends on nothing but its commands and its seed.
+`RealClock` is asyncio's own loop in a thread. A *background* timer (a periodic check) never keeps
+`settle` waiting; everything else does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext, suppress
+from contextvars import Context
+from typing import Any, TypeVar
+
+from kafka_ctl.errors import BadInput, NotReached
+from kafka_ctl.simulation.loop import Timer, VirtualLoop
+
+T = TypeVar("T")
+LIMIT = 3600.0
+"""Seconds of virtual time after which `settle` gives up."""
+
+
+class Halted(NotReached):
+    """The moment has come at which a replay was to stop; whatever was under way can go on from there."""
+
+
+class Clock:
+    """What actors ask of time: `now`, `sleep`, `later`, `spawn`; and what the lab asks: to run."""
+
+    loop: asyncio.AbstractEventLoop
+
+    def __init__(self) -> None:
+        self._tasks: dict[asyncio.Task, None] = {}
+
+    def now(self) -> float:
+        """Seconds since the clock was made."""
+        raise NotImplementedError
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
+        """Call `callback(*args)` in so many seconds; the answer can be cancelled with `.cancel()`."""
+        raise NotImplementedError
+
+    async def sleep(self, seconds: float, background: bool = False) -> None:
+        """Wait. A `background` wait is one that `settle` need not wait for."""
+        done = self.loop.create_future()
+        timer = self.later(seconds, _finish, done, background=background)
+        try:
+            await done
+        finally:
+            timer.cancel()
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task:
+        """Start a task on this clock; an exception nobody takes is raised to whoever drives the lab."""
+        task = self.loop.create_task(coro, context=context)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failed(error)
+
+    def failed(self, error: BaseException) -> None:
+        raise NotImplementedError
+
+    def hold(self, process: int) -> None:
+        """Let the tasks of a broker's process stand still until it is released; on virtual time only."""
+        raise NotImplementedError
+
+    def release(self, process: int) -> None:
+        raise NotImplementedError
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run one coroutine to its end from plain code and return its result."""
+        raise NotImplementedError
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a plain function where no actor runs at the same time."""
+        raise NotImplementedError
+
+    async def end_tasks(self) -> None:
+        """Cancel every task that was spawned and wait until it has ended."""
+        for task in list(self._tasks):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        """What is done inside is not torn apart by Ctrl-C, as far as this clock can see to that."""
+        return nullcontext()
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        """What is done inside may be torn apart all the same."""
+        return nullcontext()
+
+    def stopped_by(self, error: BaseException) -> bool:
+        """Whether this is what an interrupt raised between two callbacks."""
+        return isinstance(error, KeyboardInterrupt)
+
+    def close(self) -> None:
+        raise NotImplementedError
+
+
+def _finish(future: asyncio.Future) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class VirtualClock(Clock):
+    """Time that passes only when asked to, as fast as the computer can."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop: VirtualLoop = VirtualLoop()  # type: ignore[abstract]
+        self.halt: Callable[[], bool] | None = None
+        """Asked before every callback: whether to stop here, whoever is driving."""
+
+    def now(self) -> float:
+        return self.loop.now
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Timer:
+        return self.loop.call_at(self.loop.now + seconds, callback, *args, background=background)
+
+    def failed(self, error: BaseException) -> None:
+        self.loop.failures.append(error)
+
+    def hold(self, process: int) -> None:
+        self.loop.hold(process)
+
+    def release(self, process: int) -> None:
+        self.loop.release(process)
+
+    def drive(self, until: Callable[[], bool], deadline: float | None = None) -> None:
+        """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock); Halted by `halt`."""
+        halt = self.halt
+        stop = until if halt is None else lambda: halt() or until()
+        if asyncio._get_running_loop() in (None, self.loop):
+            self.loop.drive(stop, deadline)
+        else:  # a notebook's own loop is running in this thread; ours needs a thread without one
+            with ThreadPoolExecutor(1) as pool:
+                pool.submit(self.loop.drive, stop, deadline).result()
+        if halt is not None and halt():
+            raise Halted
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        task = self.loop.create_task(coro)
+        try:
+            self.drive(task.done, self.loop.now + LIMIT)
+        except BaseException:  # it goes on when the lab does, but nobody waits for it any more
+            self._tasks[task] = None
+            task.add_done_callback(self._abandoned)
+            raise
+        if not task.done():
+            task.cancel()
+            raise NotReached(f"the command has not come to an end within {LIMIT:g} s of virtual time")
+        return task.result()
+
+    def _abandoned(self, task: asyncio.Task) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled():
+            task.exception()  # nobody wants to know
+
+    def run_for(self, seconds: float) -> None:
+        """Let so many virtual seconds pass."""
+        end = self.loop.now + seconds
+        self.drive(lambda: False, end)
+        self.loop.now = max(end, self.loop.now)
+
+    def settle(self, limit: float = LIMIT, began: float | None = None) -> None:
+        """Run until only background timers are left; NotReached `limit` virtual seconds after `began` (or now)."""
+        loop = self.loop
+        self.drive(lambda: loop.idle, (loop.now if began is None else began) + limit)
+        if not loop.idle:
+            raise NotReached(f"the lab is still busy after {limit:g} s of virtual time")
+
+    def call(self, function: Callable[[], T]) -> T:
+        return function()
+
+    def uninterrupted(self) -> AbstractContextManager[None]:
+        return self.loop.interrupts.held()
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        return self.loop.interrupts.at_once()
+
+    def stopped_by(self, error: BaseException) -> bool:
+        return error is self.loop.interrupts.stopped
+
+    def close(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        self.drive(lambda: not self.loop._ready)
+        self.loop.failures.clear()
+
+
+class RealClock(Clock):
+    """Wall time on asyncio's loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loop = asyncio.new_event_loop()
+        self._start = time.monotonic()
+        self._failures: list[BaseException] = []
+        self.closed = False
+        self.pending = 0
+        """Foreground waits that are still running."""
+        self.thread = threading.Thread(target=self._run, name="kafka-ctl-lab", daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def now(self) -> float:
+        return time.monotonic() - self._start
+
+    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
+        return self.loop.call_later(seconds, callback, *args)
+
+    async def sleep(self, seconds: float, background: bool = False) -> None:
+        self.pending += not background
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.pending -= not background
+
+    def failed(self, error: BaseException) -> None:
+        self._failures.append(error)
+
+    def raise_failure(self) -> None:
+        """Raise what an actor died of, if any did since the last call."""
+        if self._failures:
+            raise self._failures.pop(0)
+
+    def _await(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        if threading.current_thread() is self.thread:
+            coro.close()
+            raise RuntimeError("an actor of the lab cannot wait for the lab")
+        if self.closed:
+            coro.close()
+            raise BadInput("this lab is closed; its trace is what is left of it")
+        future = asyncio.run_coroutine_threadsafe(coro, self.loop)
+        try:
+            return future.result(timeout)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def run(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+        """Run one coroutine to its end; interrupted, it is cancelled. BadInput when the clock has been closed."""
+        result = self._await(coro, timeout)
+        self.raise_failure()
+        return result
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call a plain function in the loop's thread."""
+        if threading.current_thread() is self.thread:
+            return function()
+
+        async def once() -> T:
+            return function()
+
+        return self._await(once())
+
+    def run_for(self, seconds: float) -> None:
+        """Let so many real seconds pass."""
+        self.run(asyncio.sleep(seconds))
+
+    def wait(self, until: Callable[[], bool], limit: float) -> None:
+        """Look every few milliseconds whether `until()` holds; NotReached after `limit` seconds.
+
+        `until` is called in the thread that waits, so it may ask the lab anything.
+        """
+        end = self.now() + limit
+        while not until():
+            self.call(self.raise_failure)
+            if self.now() > end:
+                raise NotReached(f"the condition did not hold within {limit:g} s")
+            time.sleep(0.01)
+        self.call(self.raise_failure)
+
+    def close(self) -> None:
+        """End every task, the loop and its thread."""
+        self._await(self.end_tasks())
+        self.closed = True
+        self._failures.clear()
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join(5)

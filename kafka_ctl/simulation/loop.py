@@ -1,0 +1,183 @@
+"""Virtual time: an event loop that jumps from timer to timer.
+
+It runs plain asyncio code. Equal times run in the order they were asked for, so that a run depends on nothing but
+what it was asked to do.
+"""
+
+# mypy: disable-error-code=override
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context
+from typing import Any
+
+from kafka_ctl.ports import PROCESS
+from kafka_ctl.simulation.interrupt import Interrupts
+
+
+class Timer:
+    """A callback that waits for its moment."""
+
+    __slots__ = ("args", "background", "callback", "cancelled", "clock", "context", "when")
+
+    def __init__(
+        self,
+        clock: VirtualLoop,
+        when: float,
+        callback: Callable[..., Any],
+        args: tuple,
+        context: Context | None,
+        background: bool,
+    ) -> None:
+        self.clock, self.when, self.callback, self.args = clock, when, callback, args
+        self.context, self.background, self.cancelled = context, background, False
+
+    def cancel(self) -> None:
+        if not self.cancelled:
+            self.cancelled = True
+            self.clock.foreground -= not self.background
+            self.callback, self.args = _nothing, ()
+
+
+def _nothing() -> None:
+    """What a cancelled timer does."""
+
+
+class VirtualLoop(asyncio.AbstractEventLoop):
+    """The least an event loop must do for asyncio's tasks and futures, on a heap of (time, order)."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.foreground = 0
+        """Timers pending that are not background ones."""
+        self._ready: deque[tuple[Callable[..., Any], tuple, Context | None]] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._order = 0
+        self.turns = 0
+        """Callbacks run so far."""
+        self.interrupts = Interrupts()
+        self.failures: list[BaseException] = []
+        self.choose: Callable[[list[Timer]], Timer | None] | None = None
+        """Picks the next of the foreground timers, whenever it is due; the earliest of all comes next for None."""
+        self.held: dict[int | None, list[tuple[Callable[..., Any], tuple, Context]]] = {}
+        """By process that stands still: what it would have done meanwhile."""
+
+    def time(self) -> float:
+        return self.now
+
+    def get_debug(self) -> bool:
+        return False
+
+    def is_running(self) -> bool:
+        return asyncio._get_running_loop() is self
+
+    def is_closed(self) -> bool:
+        return False
+
+    def create_future(self) -> asyncio.Future:
+        return asyncio.Future(loop=self)
+
+    def create_task(self, coro: Any, **options: Any) -> asyncio.Task:
+        return asyncio.Task(coro, loop=self, **options)
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+        self._ready.append((callback, args, context))
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[..., Any],
+        *args: Any,
+        context: Context | None = None,
+        background: bool = False,
+    ) -> Any:
+        self._order += 1
+        timer = Timer(self, when, callback, args, context, background)
+        self.foreground += not background
+        heapq.heappush(self._timers, (when, self._order, timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        return self.call_at(self.now + delay, callback, *args, **options)
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        if error := context.get("exception"):
+            self.failures.append(error)
+
+    @property
+    def next_time(self) -> float | None:
+        """When something happens next; None when nothing ever will."""
+        while self._timers and self._timers[0][2].cancelled:
+            heapq.heappop(self._timers)
+        if self._ready:
+            return self.now
+        return self._timers[0][0] if self._timers else None
+
+    @property
+    def idle(self) -> bool:
+        return not self._ready and not self.foreground
+
+    def run_one(self) -> None:
+        """Run the next callback, moving time forward to it if need be."""
+        self.turns += 1
+        if self._ready:
+            callback, args, context = self._ready.popleft()
+        else:
+            timer = self._next_timer()
+            if timer.cancelled:
+                return
+            self.now = max(self.now, timer.when)
+            self.foreground -= not timer.background
+            timer.cancelled = True
+            callback, args, context = timer.callback, timer.args, timer.context
+        if context is None:
+            callback(*args)
+        elif self.held and (process := context.get(PROCESS)) in self.held:
+            self.held[process].append((callback, args, context))
+        else:
+            context.run(callback, *args)
+
+    def _next_timer(self) -> Timer:
+        pending = self.pending if self.choose is not None else []
+        chosen = self.choose(pending) if self.choose is not None and pending else None
+        if chosen is not None:
+            self._timers = [entry for entry in self._timers if entry[2] is not chosen]
+            heapq.heapify(self._timers)
+            return chosen
+        return heapq.heappop(self._timers)[2]
+
+    @property
+    def pending(self) -> list[Timer]:
+        """The foreground timers that wait, the earliest first."""
+        return [timer for _, _, timer in sorted(self._timers) if not timer.background and not timer.cancelled]
+
+    def hold(self, process: int) -> None:
+        """Let a process stand still: its callbacks wait until it is released."""
+        self.held.setdefault(process, [])
+
+    def release(self, process: int) -> None:
+        self._ready.extend(self.held.pop(process, ()))
+
+    def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
+        """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`.
+
+        Raises what an interrupt raises, such as KeyboardInterrupt, and what an actor died of.
+        """
+        before, interrupts = asyncio._get_running_loop(), self.interrupts
+        asyncio._set_running_loop(self)
+        try:
+            while not until():
+                if interrupts.pending is not None:
+                    interrupts.take()
+                if not self._ready:
+                    when = self.next_time
+                    if when is None or (deadline is not None and when > deadline):
+                        break
+                self.run_one()
+        finally:
+            asyncio._set_running_loop(before)
+        if self.failures:
+            raise self.failures.pop(0)

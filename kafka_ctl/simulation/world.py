@@ -1,0 +1,288 @@
+"""A world: the three ports (store, network, clock) and the brokers that live in it.
+
+`memory` is virtual time and a ZooKeeper in this process. Everything else is real time and a real ZooKeeper
+(`real.py`): one started for the lab (`embedded`) or anybody's (`host:port/chroot`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from array import array
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from kafka_ctl.brokers.broker import DOWN, Broker
+from kafka_ctl.brokers.fetcher import FETCH_BACKOFF
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.errors import BadInput, IdentityError, NotReached
+from kafka_ctl.generation import Generation
+from kafka_ctl.simulation.clock import LIMIT, Clock, Halted, VirtualClock
+from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.simulation.network import Network
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.zookeeper.memory.server import MemorySession, MemoryStore
+from kafka_ctl.zookeeper.store import Session, Store
+from kafka_ctl.zookeeper.znodes import ControllerZNode
+
+if TYPE_CHECKING:
+    from kafka_ctl.zookeeper.real.server import EmbeddedServer
+
+T = TypeVar("T")
+MEMORY, EMBEDDED = "memory", "embedded"
+CLUSTER_ID = "kafka-ctl-teaching-kit"
+
+
+def named_controller(data: bytes) -> int | None:
+    """The broker that the data of `/controller` names; None where something else is written there."""
+    with suppress(BadInput):
+        return ControllerZNode.decode(data)
+    return None
+
+
+class World:
+    """Everything the brokers of one lab share."""
+
+    clock: Clock
+    store: Store
+    costs: Costs
+    is_memory = False
+    server: EmbeddedServer | None = None
+    """A real ZooKeeper that was started for this world and is stopped with it."""
+    registration_retry = 0.5
+    """Seconds a broker waits before it tries again to register where an older session's znode still is."""
+
+    def __init__(
+        self,
+        generation: Generation,
+        config: Mapping[str, Any],
+        seed: int,
+        clock: Clock,
+        costs: Costs,
+        history: str,
+        recorder: type[Recorder] = Recorder,
+    ) -> None:
+        self.generation, self.config, self.cluster_id = generation, config, CLUSTER_ID
+        self.random = random.Random(seed)
+        self.clock, self.costs = clock, costs
+        self.trace = recorder(clock.now, history=history, generation=generation.name)
+        self.network = Network(clock, costs.request, config["controller.socket.timeout.ms"] / 1000)
+        self.brokers: dict[int, Broker] = self.network.brokers
+        self.awaited: set[int] = set()
+        """Brokers that must be there before any competes to be controller; none but in a described cluster."""
+        self._all_there = asyncio.Event()
+
+    async def arrived(self, broker: int) -> None:
+        """Told by a broker that has registered itself; returns when all that are awaited have."""
+        self.awaited.discard(broker)
+        if not self.awaited:
+            self._all_there.set()
+        await self._all_there.wait()
+
+    def add_broker(self, id: int, rack: str | None) -> Broker:
+        """A broker that is not started yet."""
+        broker = self.brokers[id] = self.clock.call(lambda: Broker(id, rack, self))
+        return broker
+
+    def rename(self, broker: Broker, id: int) -> None:
+        """A broker has found out that its id is another one; IdentityError when that is taken."""
+        if id in self.brokers:
+            raise IdentityError("NodeExists", f"broker {id} of this lab is {self.brokers[id].state}, and keeps its id")
+        del self.brokers[broker.id]
+        self.brokers[id] = broker
+
+    def make_controller(self, broker: Broker) -> Controller:
+        return Controller(
+            broker.id,
+            KafkaZkClient(broker.zk),
+            self.network,
+            self.clock,
+            self.trace,
+            self.generation,
+            self.config,
+            broker.register,
+        )
+
+    def record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
+        """Record that this fault begins or ends; returns the record's `seq`."""
+        return self.trace.add("fault", "fault", name, broker=broker, **columns)
+
+    def boot_delay(self) -> float:
+        """How long the next broker takes to start: the seed decides who is first."""
+        return self.costs.boot * (1 + self.random.random())
+
+    def acting(self) -> Controller | None:
+        """The controller that acts in a running process; the newest epoch if several do."""
+        active = [broker.controller for broker in self.brokers.values() if broker.acts]
+        return max(active, key=lambda c: c.context.epoch, default=None)
+
+    def hopeless(self) -> str:
+        """Why nobody can become controller: the znode on which the last election failed; empty when none did.
+
+        As in Kafka, the brokers go on trying without end.
+        """
+        up = [broker.controller for broker in self.brokers.values() if broker.state != DOWN]
+        _, why = max((controller.last_election for controller in up), default=(0, ""))
+        return f"nobody can become controller: {why}" if why else ""
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is broken but processes that are down."""
+        still = any(broker.paused_since != math.inf for broker in self.brokers.values())
+        return not still and not self.network.ways
+
+    def _somebody_is_late(self) -> bool:
+        """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
+        now = self.clock.now()
+        return any(broker.listening and broker.replication.late_followers(now) for broker in self.brokers.values())
+
+    def _somebody_will_fetch(self) -> bool:
+        """Whether a follower that waits for its next attempt will succeed then."""
+        return any(broker.listening and broker.replication.will_fetch() for broker in self.brokers.values())
+
+    # What the lab asks of a world.
+
+    @property
+    def turns(self) -> int | None:
+        """How many callbacks have run: what a point of a run is known by; None where no run comes to it again."""
+        return None
+
+    def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
+        """Look at the znodes, and at the actors while none of them moves."""
+
+        async def look() -> T:
+            return at(await self.dump())
+
+        return self.run(look())
+
+    @property
+    def address(self) -> str | None:
+        """Where the ZooKeeper is, as `host:port/chroot`; None where no other program can reach it."""
+        return None
+
+    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+        """Run one coroutine among the actors, to its end."""
+        return self.clock.run(coro)
+
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        """Every znode: path -> (data, version, ephemeral owner)."""
+        return await self.store.dump()
+
+    def expire(self, session: Session) -> None:
+        """Make ZooKeeper forget a session whose client is alive."""
+        raise NotImplementedError
+
+    def settle(self, limit: float | None = None) -> None:
+        """Let time pass until nothing is under way; NotReached after `limit` seconds."""
+        raise NotImplementedError
+
+    def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
+        """Let time pass until `holds()`; False when it did not come to that."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Stop every process and let go of ZooKeeper."""
+        try:
+            self.clock.run(self._end())
+        finally:
+            self.clock.close()
+
+    async def _end(self) -> None:
+        for broker in self.brokers.values():
+            broker._end()
+        await self.clock.end_tasks()
+        await self.store.close()
+
+    def dropped(self, waits: bool) -> None:
+        """The lab is gone without having closed this world: end it, in the background or, if told to wait, now."""
+        raise NotImplementedError
+
+
+class MemoryWorld(World):
+    """Virtual time and a ZooKeeper in this process: the same run for the same seed and commands."""
+
+    clock: VirtualClock
+    is_memory = True
+
+    def __init__(
+        self,
+        generation: Generation,
+        config: Mapping[str, Any],
+        seed: int,
+        costs: Costs | None,
+        history: str,
+        recorder: type[Recorder] = Recorder,
+    ) -> None:
+        super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history, recorder)
+        phase = random.Random(f"zookeeper {seed}").random()  # draws nothing from the stream that the actors share
+        self.store: MemoryStore = MemoryStore(
+            self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, phase
+        )
+        self.turn_of_record = array("Q")
+        """By record: how many callbacks had begun when it was made; those of one callback belong together."""
+        self.trace.listeners.append(lambda record: self.turn_of_record.append(self.clock.loop.turns))
+        self.at_rest: list[Callable[[], None]] = []
+        """Called whenever nothing is under way."""
+
+    @property
+    def healthy(self) -> bool:
+        return super().healthy and self.store.sound
+
+    @property
+    def turns(self) -> int:
+        return self.clock.loop.turns
+
+    def dropped(self, waits: bool) -> None:
+        """Nothing here runs by itself; whatever is under way is given up, without leaving another record."""
+        for task in asyncio.all_tasks(self.clock.loop):
+            with suppress(RuntimeError):  # it was in the middle of something that is always done in the end
+                task.get_coro().close()
+
+    def look(self, at: Callable[[dict[str, tuple[bytes, int, int]]], T]) -> T:
+        return at(dict(self.store.snapshot()))
+
+    def expire(self, session: Session) -> None:
+        assert isinstance(session, MemorySession)
+        self.store.expire(session)
+
+    def settle(self, limit: float | None = None) -> None:
+        limit = LIMIT if limit is None else limit
+        self._settle(limit)
+        patience = self.config["replica.lag.time.max.ms"] / 1000
+        for _ in range(4):  # leaders look every half of that time whether a follower is late
+            late = self._somebody_is_late()
+            if not late and not self._somebody_will_fetch():
+                break
+            self.clock.drive(lambda: False, self.clock.now() + (patience / 2 if late else FETCH_BACKOFF))
+            self._settle(limit)
+        for check in self.at_rest:
+            check()
+
+    def _settle(self, limit: float) -> None:
+        began = self.clock.now()
+        self.drive(lambda: self.clock.loop.idle, limit)
+        if (why := self.hopeless()) and not self.clock.loop.idle:
+            raise NotReached(why)
+        try:
+            self.clock.settle(limit, began)
+        except Halted:
+            raise
+        except NotReached as busy:
+            if self.store.up:
+                raise
+            raise NotReached(f"{busy}: ZooKeeper is down; start_zookeeper or heal lets it answer again") from None
+
+    def drive(self, until: Callable[[], bool], limit: float) -> None:
+        """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""
+        loop, end = self.clock.loop, self.clock.now() + limit
+        while not until() and (when := loop.next_time) is not None and when <= end:
+            self.clock.drive(until, min(end, when + 0.25))
+            if self.hopeless():
+                return
+
+    def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
+        self.drive(holds, LIMIT if limit is None else limit)
+        return holds()

@@ -1,0 +1,42 @@
+"""What stands beside a film of a lab's trace: the lines of Kafka's log, and for every step an answer to "why?"."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from kafka_ctl.generation import Generation
+from kafka_ctl.kafka_log.write import KafkaLines
+from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.executed_lines import Lines
+from kafka_ctl.views.frames import Film
+from kafka_ctl.views.payload import payload
+from kafka_ctl.views.why import whys
+
+
+def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
+    """The films as data, with the lines of `state-change.log` if it is known of which generation they are.
+
+    `options` are those the films were made with. In the answer `asks` says whether "why?" can be answered.
+    """
+    if not isinstance(records, Recorder) or "generation" not in options:
+        return payload(films)
+    start = options.get("start") or 0
+    lines = KafkaLines("state-change", options["generation"]).add(records)
+    return payload(films, [(seq, line) for seq, line in lines if seq >= start]) | {"asks": True}
+
+
+def answered(
+    films: Sequence[Film], records: Sequence[Record], options: dict[str, Any], lines: Lines | None = None
+) -> dict[str, Any]:
+    """The same with all answers in it, for a page that nobody stands behind: `whys` by frame, `sources` once each."""
+    told = with_log(films, records, options)
+    if not told.get("asks") or not isinstance(records, Recorder):
+        return told
+    sources: dict[str, int] = {}
+    steps = [frame.seqs for frame in films[0].frames]
+    answers = whys(records, steps, Generation(options["generation"]), lines)
+    for answer in filter(None, answers):
+        answer["sources"] = [sources.setdefault(json.dumps(one), len(sources)) for one in answer["sources"]]
+    return told | {"whys": answers, "sources": [json.loads(text) for text in sources]}

@@ -1,0 +1,117 @@
+"""Films of a trace that grows: what is new is told, not the whole, and only of the views that are looked at.
+
+All views keep step. A view whose drawing has no room for what is new (another topic, another moment on a time
+axis) is drawn again; the others only get further frames.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ctl.kafka_log.write import KafkaLines
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.views.captions import caption
+from kafka_ctl.views.cluster_model import Model
+from kafka_ctl.views.frames import MACHINES, VIEWS, Reel, place_movers, view_class
+from kafka_ctl.views.palette import GLYPHS
+from kafka_ctl.views.payload import Rows, by_frame, frame_data, view_data
+from kafka_ctl.views.status import words
+from kafka_ctl.views.steps import Step, newsworthy, steps
+from kafka_ctl.views.supergraph import Union
+
+AT_ONCE = 150
+"""The most steps that one command makes; more are joined."""
+KEPT = 600
+"""The most steps that are kept; when there are more, the older half is left to `lab.player()`."""
+
+
+class Growing:
+    """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data."""
+
+    def __init__(self, trace: Recorder, generation: str) -> None:
+        self.trace, self.generation = trace, generation
+        self.first = self.place = 0
+        self.union, self.model = Union(), Model()
+        self.log = KafkaLines("state-change", generation)
+        self.steps: list[Step] = []
+        self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
+        self.frame_of: dict[int, int] = {}
+        self.reels: dict[str, tuple[Reel, Rows, tuple[int, int]]] = {}
+        self.read(2 * AT_ONCE)
+
+    def whole(self, views: list[str]) -> dict[str, Any]:
+        """Everything so far, with these views."""
+        self.reels.clear()
+        titles = [[name, view_class(name).title] for name in VIEWS]
+        shown = [self.show(name) for name in views]
+        return {"frames": self.frames, "glyphs": GLYPHS, "tabs": titles, "views": shown, "asks": True}
+
+    def read(self, most: int = AT_ONCE) -> list[dict[str, Any]]:
+        """Take up what has happened since the last time; the new frames."""
+        before, new = len(self.frames), self.trace.records[self.place :]
+        self.union.add(new)
+        for step in steps(new, newsworthy, most):
+            self._add(step)
+        self.place += len(new)
+        lines = self.log.add(new)
+        seqs = [(), *(step.seqs for step in self.steps)]
+        for frame, told in zip(self.frames[before:], by_frame(seqs[before:], lines), strict=True):
+            frame["log"] = told
+        return self.frames[before:]
+
+    def _add(self, step: Step) -> None:
+        """Count a step of the new records into those of all records."""
+        records = self.trace.records
+        seq = step.records[0].cause
+        while seq is not None and seq not in self.frame_of:
+            seq = records[seq].cause
+        upto = self.place + step.upto
+        cause = None if seq is None else self.frame_of[seq]
+        self.model.apply_all(records[self.model.seq + 1 : upto])
+        self.frame_of.update(dict.fromkeys(step.seqs, len(self.frames)))
+        self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
+        told, said = caption(step.records), words(self.model)
+        self.frames.append(frame_data(step.kind, step.time_ms, told, said, cause, step.seqs))
+
+    def show(self, view: str) -> dict[str, Any]:
+        """The view as a whole, with all frames so far."""
+        kind, records = view_class(view), self.trace.records
+        options = {"generation": self.generation} if view in MACHINES else {}
+        reel = Reel(view, kind(self.union.model(), records, self.steps, **options), records, self.first)
+        reel.add(records, self.steps)
+        place_movers(reel.film.frames)
+        rows = Rows()
+        self.reels[view] = reel, rows, self.union.size
+        return view_data(reel.film, rows)
+
+    def grow(self, view: str) -> dict[str, Any] | None:
+        """The frames that a view does not have yet; None when it must be shown anew."""
+        reel, rows, size = self.reels[view]
+        if not self._fits(reel, size):
+            return None
+        have = len(reel.film)
+        reel.add(self.trace.records, self.steps[have - 1 :])
+        return rows.add(reel.film.frames[have:])
+
+    def _fits(self, reel: Reel, size: tuple[int, int]) -> bool:
+        """Whether a drawing has room for all there is now."""
+        view = reel.film.view
+        if view == "zookeeper":
+            now: Any = view_class(view)(self.union.model(), self.trace.records, self.steps)
+            return bool(now.dot() == reel.drawing.dot())  # type: ignore[attr-defined]
+        return view in MACHINES or (view == "cluster" and self.union.size[0] == size[0])
+
+    @property
+    def too_long(self) -> bool:
+        return len(self.steps) > KEPT
+
+    def forget(self) -> None:
+        """Leave out the older half of the steps; frames are counted anew."""
+        cut = len(self.steps) - KEPT // 2
+        self.first = self.steps[cut - 1].upto
+        later = [s._replace(cause=s.cause - cut if s.cause and s.cause >= cut else None) for s in self.steps[cut:]]
+        opening = self.frames[cut] | {"kind": "start", "caption": "This is how things stood before.", "cause": None}
+        self.steps, self.frames = later, [opening, *self.frames[cut + 1 :]]
+        for frame, step in zip(self.frames[1:], later, strict=True):
+            frame["cause"] = None if step.cause is None else step.cause + 1
+        self.frame_of = {seq: n for n, step in enumerate(later, 1) for seq in step.seqs}

@@ -1,0 +1,80 @@
+"""How brokers and replicas stand at one moment of a model: as a style of the palette, and in words."""
+
+from __future__ import annotations
+
+from kafka_ctl.views.cluster_model import Model, controller_of
+
+GLYPHS = {
+    "leader": "none",  # its star is a part of its own, which glides
+    "insync": "dot",
+    "lagging": "ring",
+    "offline": "cross",
+    "new": "plus",
+    "deleting": "minus",
+}
+"""How a replica stands -> the sign that says so without colour."""
+
+
+def broker_state(model: Model, number: int) -> tuple[str, str]:
+    """The style of a broker and what is written under its name."""
+    seen = model.brokers.get(number)
+    if seen is None or (not seen.alive and not seen.registered):
+        return "down", "down"
+    if not seen.alive:
+        return "doubtful", "dead, still registered"
+    if seen.note == "paused":
+        return "doubtful", "paused"
+    if number in model.cuts:
+        return "doubtful", f"cut off from {', '.join(dict.fromkeys(model.cuts[number]))}"
+    if not seen.registered:
+        return "doubtful", seen.note or "alive, not registered"
+    if model.controller == number:
+        epoch = f", epoch {model.controller_epoch}" if model.controller_epoch is not None else ""
+        return "active", f"controller{epoch}"
+    return "", "up"
+
+
+def replica_state(model: Model, key: tuple[str, int], broker: int) -> str:
+    """The style of a replica: how it stands to its partition, and whether it can answer."""
+    seen, own = model.partitions[key], model.replicas.get((*key, broker), "")
+    host = model.brokers.get(broker)
+    if own.startswith("ReplicaDeletion") and seen.leader is None:
+        return "deleting"
+    if (host is not None and not host.alive) or (own == "OfflineReplica" and seen.leader != broker):
+        return "offline"
+    if seen.leader is None:
+        return "new"
+    if broker == seen.leader:
+        return "leader"
+    return "insync" if broker in seen.isr else "lagging"
+
+
+def words(model: Model) -> str:
+    """The state of the cluster in words, for who cannot see the picture."""
+    up = [b.id for b in model.brokers.values() if b.alive]
+    down = [b.id for b in model.brokers.values() if not b.alive]
+    idle = idle_controller(model)
+    ruler = "No controller." if idle is None else f"No controller: {idle}."
+    if model.controller is not None:
+        ruler = f"Controller: broker {model.controller}, epoch {model.controller_epoch}."
+    running = f" Brokers up: {_ids(up)}; down: {_ids(down)}."
+    if not model.partitions:
+        return ruler + running
+    lost = [f"{topic}-{partition}" for topic, partition in model.leaderless()]
+    if not lost:
+        return f"{ruler}{running} Every partition has a leader."
+    more = f" and {len(lost) - 6} more" if len(lost) > 6 else ""
+    return f"{ruler}{running} Without a leader: {', '.join(lost[:6])}{more}."
+
+
+def idle_controller(model: Model) -> str | None:
+    """What is to be said where `/controller` names a broker that does not act; None where all is well."""
+    stored = model.znodes.get("/controller")
+    named = controller_of(stored.data) if stored else None
+    if named is None or (named == model.controller and model.broker(named).alive):
+        return None
+    return f"/controller names broker {named}, which does not act"
+
+
+def _ids(numbers: list[int]) -> str:
+    return ", ".join(map(str, sorted(numbers))) or "none"

@@ -1,0 +1,70 @@
+"""Everything that ever appears in some records: what a layout must have room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster_model import BrokerSeen, Model, ZNode
+
+
+class Union:
+    """Every broker, partition, replica and znode of the records so far, also those that are gone; it only grows."""
+
+    def __init__(self) -> None:
+        self.now = Model()
+        self.znodes: dict[str, ZNode] = {}
+        self.brokers: dict[int, None] = {}
+        self.members: dict[tuple[str, int], dict[int, None]] = {}
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """How many things a picture of brokers must have room for, and how many znodes: equal sizes, equal things."""
+        return len(self.brokers) + sum(1 + len(held) for held in self.members.values()), len(self.znodes)
+
+    def add(self, records: Iterable[Record]) -> Union:
+        """Make room for what appears in these records, the next ones of the same trace."""
+        for record in records:
+            self.now.apply(record)
+            self._see(record)
+        self.brokers.update(dict.fromkeys(self.now.brokers))
+        for key, seen in self.now.partitions.items():
+            self._held(key, seen.replicas)
+        return self
+
+    def _see(self, record: Record) -> None:
+        path = record.path or ""
+        key = (record.topic or "", record.partition if record.partition is not None else -1)
+        if record.kind == "zk" and path in self.now.znodes:
+            self.znodes.setdefault(path, self.now.znodes[path])
+            if path.startswith("/brokers/topics/") and path.count("/") == 3:
+                for found, seen in self.now.partitions.items():
+                    if found[0] == path.rpartition("/")[2]:
+                        self._held(found, seen.replicas)
+        if record.replicas and key in self.now.partitions:
+            self._held(key, record.replicas)
+        if record.kind == "replica" and record.broker is not None:
+            self.now.partition(*key)
+            self._held(key, (record.broker,))
+        if record.broker is not None and record.broker >= 0:
+            self.brokers[record.broker] = None
+
+    def _held(self, key: tuple[str, int], brokers: Iterable[int]) -> None:
+        self.members.setdefault(key, {}).update(dict.fromkeys(brokers))
+        self.brokers.update(dict.fromkeys(brokers))
+
+    def model(self) -> Model:
+        """A model that has it all: a partition's `replicas` are all that ever held it, a znode has its first data."""
+        now = self.now
+        return Model(
+            brokers={broker: now.brokers.get(broker, BrokerSeen(broker)) for broker in self.brokers},
+            partitions={key: replace(seen, replicas=tuple(self.members[key])) for key, seen in now.partitions.items()},
+            replicas={(*key, broker): "" for key, held in self.members.items() for broker in held},
+            znodes=dict(self.znodes),
+        )
+
+
+def union(records: Iterable[Record]) -> Model:
+    """The model of everything in these records: see `Union.model`."""
+    return Union().add(records).model()

@@ -1,0 +1,75 @@
+"""What travels between the things of the cluster picture, and along which line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka_ctl.trace.record import Record
+from kafka_ctl.views.cluster_model import number_of
+from kafka_ctl.views.frames import Token
+from kafka_ctl.views.scene import Scene, shorten
+
+GAP = 92
+"""How high the bend of an arc between brokers is aimed; the arc itself rises half of it."""
+ROOM = 60
+"""How far from the edge the middle of a label must stay."""
+
+
+def tokens(scene: Scene, records: Sequence[Record]) -> tuple[Token, ...]:
+    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line."""
+    found: dict[str, Token] = {}
+    for record in records:
+        line, label, styles = _token(scene, record, number_of(record.actor))
+        if line:
+            found.setdefault(line, Token(line, shorten(label, 26), styles))
+    return tuple(found.values())
+
+
+def _token(scene: Scene, record: Record, actor: int | None) -> tuple[str, str, str]:
+    if record.kind == "request" and record.broker is not None and actor is not None:
+        return arc(scene, f"broker:{actor}", f"broker:{record.broker}"), record.action, "parcel"
+    if record.kind == "response" and record.broker is not None:
+        line = straight(scene, f"broker:{record.broker}", "zookeeper")
+        return line, f"{record.action}: {record.error}", "parcel refused"
+    if record.kind == "zk" and record.path and actor is not None:
+        line = straight(scene, f"broker:{actor}", f"znode:{znode_of(record.path)}")
+        return line, record.error or record.action, "parcel refused" if record.error else "parcel write"
+    if record.kind == "watch" and record.path and actor is not None:
+        line = straight(scene, f"znode:{znode_of(record.path)}", f"broker:{actor}")
+        return line, record.target or "watch", "parcel watch"
+    return "", "", ""
+
+
+def znode_of(path: str | None) -> str:
+    """The drawn znode that stands for a path."""
+    path = path or ""
+    if path in ("/controller", "/controller_epoch"):
+        return path
+    if path.startswith("/brokers/ids"):
+        return "/brokers/ids"
+    return "state" if path.startswith("/brokers/topics/") else "other"
+
+
+def straight(scene: Scene, source: str, target: str) -> str:
+    """A straight line from a part down (or up) to another; empty when one of them is not drawn."""
+    if source not in scene.parts or target not in scene.parts:
+        return ""
+    a, b = scene.parts[source].box, scene.parts[target].box
+    down = a.y < b.y
+    start = a.y + a.height if down else a.y
+    end = b.y if down else b.y + b.height
+    return f"M{a.middle[0]:.1f},{start:.1f}L{b.middle[0]:.1f},{end:.1f}"
+
+
+def arc(scene: Scene, source: str, target: str) -> str:
+    """An arc over the brokers between two of them, a small loop from one to itself."""
+    if source not in scene.parts or target not in scene.parts:
+        return ""
+    a, b = scene.parts[source].box, scene.parts[target].box
+    (x0, _), (x1, _) = a.middle, b.middle
+    if source == target:
+        near, far, top = x0 - 8, x0 - 62, a.y - 52
+        if far < ROOM - scene.offset[0]:  # no room for the label at the left
+            near, far = x0 + 8, x0 + 62
+        return f"M{near:.1f},{a.y:.1f}C{near:.1f},{top:.1f} {far:.1f},{top:.1f} {far:.1f},{a.y:.1f}"
+    return f"M{x0:.1f},{a.y:.1f}Q{(x0 + x1) / 2:.1f},{min(a.y, b.y) - GAP:.1f} {x1:.1f},{b.y:.1f}"

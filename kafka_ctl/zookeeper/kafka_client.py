@@ -1,0 +1,182 @@
+"""What a controller asks of ZooKeeper and writes there, in Kafka's terms.
+
+Since 2.1 every write of a controller carries a fence: a transaction that first checks that `/controller_epoch` still
+has the version this controller left there. One that was deposed without noticing can then change nothing (KAFKA-6082).
+Kafka 2.0.1: zk/KafkaZkClient.scala, KafkaZkClient
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
+from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.json_fields import NotJson
+from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Multi, Result, Set
+
+Write = Create | Set | Delete
+
+
+class Updated(NamedTuple):
+    """What became of a pipelined update of `state` znodes."""
+
+    done: dict[TopicPartition, LeaderAndIsr]
+    """Written, with their new zk_version."""
+    retry: list[TopicPartition]
+    """Somebody else wrote meanwhile (BADVERSION)."""
+    failed: dict[TopicPartition, Exception]
+
+
+class KafkaZkClient:
+    """A controller's view of its broker's ZooKeeper client.
+
+    `fence` is the version of `/controller_epoch` that every write checks, None for writes without a check.
+    """
+
+    def __init__(self, client: ZooKeeperClient) -> None:
+        self.client = client
+        self.fence: int | None = None
+        self.handle_node, self.handle_children = client.handle_node, client.handle_children
+        self.forget_node, self.forget_children = client.forget_node, client.forget_children
+        self.handle_node_and_check, self.create_ephemeral = client.handle_node_and_check, client.create_ephemeral
+        self.read, self.read_children, self.read_all = client.read, client.read_children, client.read_all
+        self.controller_id, self.send = client.controller_id, client.send
+
+    async def write_all(self, ops: Sequence[Write]) -> list[Result]:
+        """Write behind the fence; ControllerMoved when another controller has been elected since."""
+        if self.fence is None:
+            return await self.client.send(ops)
+        check = Check(znodes.ControllerEpochZNode.path(), self.fence)
+        answers = await self.client.send([Multi((check, op)) for op in ops])
+        return [self._behind_fence(op, answer) for op, answer in zip(ops, answers, strict=True)]
+
+    def _behind_fence(self, op: Write, answer: Result) -> Result:
+        parts = answer.value if isinstance(answer.value, tuple) else ()
+        if answer.error is None:
+            return parts[1]._replace(op=op)
+        if parts and parts[0].error not in (None, "ROLLEDBACK", "OK"):
+            raise ControllerMoved(
+                f"Controller epoch zkVersion check fails. Expected zkVersion = {self.fence}, "
+                f"path = {op.path}, error = {parts[0].error}"
+            )
+        return Result(op, parts[1].error if len(parts) > 1 else answer.error)
+
+    async def write(self, op: Write) -> Result:
+        return (await self.write_all([op]))[0]
+
+    async def exists(self, path: str) -> bool:
+        """Whether a znode is there."""
+        return (await self.send([Exists(path)]))[0].error is None
+
+    async def broker_ids(self) -> list[int]:
+        """The ids of the registered brokers, ascending."""
+        return znodes.BrokerIdsZNode.ids(await self.read_children(znodes.BrokerIdsZNode.path()))
+
+    async def brokers(self, ids: Sequence[int]) -> dict[int, Broker]:
+        """What these brokers told of themselves; one that has vanished is left out."""
+        answers = await self.read_all(znodes.BrokerIdZNode.path(b) for b in ids)
+        return {
+            b: znodes.BrokerIdZNode.decode(a.value, b, a.stat.czxid)  # type: ignore[arg-type, union-attr]
+            for b, a in zip(ids, answers, strict=True)
+            if a.error is None
+        }
+
+    async def assignments(
+        self, topics: Iterable[str], ascending: bool = True
+    ) -> dict[str, dict[int, ReplicaAssignment]]:
+        """The replica assignment of each topic that exists; what is no JSON assigns nothing.
+
+        Partitions come by their numbers, or else in the order of the znode.
+        """
+        names = list(topics)
+        answers = await self.read_all(znodes.TopicZNode.path(t) for t in names)
+        found: dict[str, dict[int, ReplicaAssignment]] = {}
+        for topic, answer in zip(names, answers, strict=True):
+            if isinstance(answer.value, bytes):
+                found[topic] = {}
+                with suppress(NotJson):
+                    found[topic] = znodes.TopicZNode.decode(answer.value, topic, ascending)
+        return found
+
+    async def states(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr | Exception]:
+        """Leader and ISR of each partition as ZooKeeper has them; a NoNode or another error where it has none.
+
+        What is no JSON is as good as nothing.
+        """
+        wanted = list(partitions)
+        answers = await self.read_all(map(znodes.TopicPartitionStateZNode.path, wanted))
+        found: dict[TopicPartition, LeaderAndIsr | Exception] = {}
+        for tp, answer in zip(wanted, answers, strict=True):
+            try:
+                answer.checked()
+                found[tp] = znodes.TopicPartitionStateZNode.decode(answer.value, answer.stat.version, tp)  # type: ignore
+            except NotJson:
+                found[tp] = NoNode(answer.op.path)
+            except (ZooKeeperError, BadInput) as error:
+                found[tp] = error
+        return found
+
+    async def update_states(self, states: Mapping[TopicPartition, LeaderAndIsr], accepts_own: bool = False) -> Updated:
+        """Write each state on condition of the zk_version it carries.
+
+        With `accepts_own`, a conflict with the very content that was to be written is no conflict: an earlier
+        attempt succeeded and only its answer was lost.
+        """
+        path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode
+        answers = await self.write_all([Set(path(tp), encode(state), state.zk_version) for tp, state in states.items()])
+        updated = Updated({}, [], {})
+        for (tp, state), answer in zip(states.items(), answers, strict=True):
+            if answer.error is None:
+                assert answer.stat is not None
+                updated.done[tp] = state._replace(zk_version=answer.stat.version)
+            elif answer.error == "BADVERSION":
+                there = await self.state(tp) if accepts_own else None
+                if there is not None and there._replace(zk_version=state.zk_version) == state:
+                    updated.done[tp] = there
+                else:
+                    updated.retry.append(tp)
+            else:
+                updated.failed[tp] = _error(answer)
+        return updated
+
+    async def create_states(self, states: Mapping[TopicPartition, LeaderAndIsr]) -> dict[TopicPartition, Exception]:
+        """Create the `state` znodes and the znodes above them; returns the errors of those that failed."""
+        parents = [znodes.TopicPartitionsZNode.path(t) for t in dict.fromkeys(tp.topic for tp in states)]
+        await self.write_all([Create(p) for p in parents])
+        await self.write_all([Create(znodes.TopicPartitionZNode.path(tp)) for tp in states])
+        path, encode = znodes.TopicPartitionStateZNode.path, znodes.TopicPartitionStateZNode.encode
+        answers = await self.write_all([Create(path(tp), encode(state)) for tp, state in states.items()])
+        return {tp: _error(a) for tp, a in zip(states, answers, strict=True) if a.error is not None}
+
+    async def state(self, partition: TopicPartition) -> LeaderAndIsr | None:
+        """Leader and ISR of one partition, None if it has none yet."""
+        found = (await self.states((partition,)))[partition]
+        return found if isinstance(found, LeaderAndIsr) else None
+
+    async def delete_tree(self, path: str) -> None:
+        """Delete a znode and everything below it, deepest first."""
+        answer = (await self.client.send([Children(path)]))[0]
+        for name in answer.value if isinstance(answer.value, list) else ():
+            await self.delete_tree(f"{path}/{name}")
+        await self.write(Delete(path))
+
+    async def set_or_create(self, path: str, data: bytes) -> None:
+        """Write a znode, making it first if it is missing; raises ZooKeeper's error."""
+        if (answer := await self.write(Set(path, data))).error == "NONODE":
+            answer = await self.write(Create(path, data))
+        answer.checked()
+
+    async def delete_children(self, path: str, names: Iterable[str]) -> None:
+        await self.write_all([Delete(f"{path}/{name}") for name in names])
+
+
+def _error(answer: Result) -> Exception:
+    try:
+        answer.checked()
+    except ZooKeeperError as error:
+        return error
+    raise AssertionError("the answer has no error")

@@ -1,0 +1,1 @@
+"""A ZooKeeper in this process, on virtual time."""

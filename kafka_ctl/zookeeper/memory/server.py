@@ -1,0 +1,289 @@
+"""A ZooKeeper in this process: znodes, sessions, ephemerals, one-shot watches, multi and zxids.
+
+It answers as a ZooKeeper 3.9 server does (`tests/test_store.py` runs on both) but lives on the lab's clock:
+an operation reaches the server half a round trip after it was sent and its answer takes the other half.
+A fired watch travels with the answers, so a client always sees the event before the newer data.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from kafka_ctl.errors import SessionExpired
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper import store
+from kafka_ctl.zookeeper.memory.session import MemorySession
+from kafka_ctl.zookeeper.memory.tree import Change, Tree, parent_of
+from kafka_ctl.zookeeper.store import (
+    Check,
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Op,
+    Result,
+    Set,
+    StateListener,
+    Store,
+    WatchedEvent,
+    Watcher,
+)
+
+Write = Create | Set | Delete
+
+
+class MemoryStore(Store):
+    """The znode tree and its sessions, on the lab's clock.
+
+    `round_trip` and `tick` are in seconds; `tick_phase` is the part of a tick that passes before the first one. With a
+    tick of 0, a session ends exactly at its timeout after its client fell silent. Every operation and every fired watch
+    is recorded in `trace`.
+    """
+
+    def __init__(
+        self, clock: Any, trace: Recorder, round_trip: float = 0.0002, tick: float = 0.0, tick_phase: float = 0.0
+    ) -> None:
+        self.clock, self.trace, self.half_trip = clock, trace, round_trip / 2
+        self.tick, self.tick_phase = tick, tick_phase
+        self.tree = Tree()
+        self.sessions: dict[int, MemorySession] = {}
+        self._unaware: dict[int, MemorySession] = {}
+        """Sessions that expired while their clients had no connection."""
+        self.up = True
+        """The server answers."""
+        self.cut: dict[str, tuple[bool, bool]] = {}
+        """Actors that cannot reach the server, or that it cannot reach: whether they can send, and hear."""
+        self.slow: dict[tuple[str, str], float] = {}
+        """By actor and way: how much longer messages take, in seconds; 0 afterwards, for they never overtake."""
+        self._changed = asyncio.Event()
+        self._next_session = 0x1000
+        self._data_watches: dict[str, dict[int, None]] = {}
+        self._child_watches: dict[str, dict[int, None]] = {}
+        self._handlers: dict[type, Any] = {
+            Get: self._get,
+            Exists: self._exists,
+            Children: self._children,
+            Create: self._write_one,
+            Set: self._write_one,
+            Delete: self._write_one,
+            Multi: self._multi,
+        }
+
+    async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> MemorySession:
+        await self.clock.sleep(2 * self.half_trip)
+        while not self.up or actor in self.cut:
+            await self._changed.wait()
+        session = MemorySession(self, self._next_session, actor, timeout, watcher, listener)
+        self._next_session += 1
+        self.sessions[session.id] = session
+        self.trace.add(actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s")
+        return session
+
+    def expire(self, session: MemorySession) -> None:
+        """The server forgets a session whose client is alive: its ephemerals go and the client is told."""
+        self.end(session, "expired")
+
+    def end(self, session: MemorySession, how: str, cause: int | None = None) -> None:
+        """Remove a session and its ephemeral znodes; `how` is `closed` or `expired`."""
+        if not session.alive:
+            return
+        session.alive = False
+        del self.sessions[session.id]
+        for watches in (self._data_watches, self._child_watches):
+            for path in [p for p, holders in watches.items() if session.id in holders]:
+                del watches[path][session.id]
+        seq = self.trace.add("zookeeper", "zk", how, cause=cause, detail=f"session={session.id:#x} of {session.actor}")
+        for path in list(self.tree.ephemerals.pop(session.id, ())):
+            self._write("zookeeper", session, Delete(path), seq)
+        if how == "expired":
+            session.lose(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
+            session.state_changed(store.EXPIRED, seq)
+            self._unaware[session.id] = session
+
+    # What can go wrong
+
+    def cut_off(self, actor: str, sends: bool, hears: bool) -> None:
+        """From now on an actor can or cannot send to the server, and hear from it."""
+        if sends and hears:
+            self.cut.pop(actor, None)
+        else:
+            self.cut[actor] = sends, hears
+        for session in self._clients():
+            if session.actor == actor:
+                session.cut(sends, hears)
+        self._notify()
+
+    @property
+    def sound(self) -> bool:
+        """Whether the server answers, and everybody at the usual speed."""
+        return self.up and not self.cut and not any(self.slow.values())
+
+    def heal(self) -> None:
+        """Nothing is wrong any more, nor about to be."""
+        for actor in list(self.cut):
+            self.cut_off(actor, True, True)
+        self.slow = dict.fromkeys(self.slow, 0.0)
+        for session in self._clients():
+            session.breaks = None
+        self.start()
+
+    def _clients(self) -> list[MemorySession]:
+        """Every session that somebody still believes to have."""
+        self._unaware = {id: s for id, s in self._unaware.items() if s.listening}
+        return [*self.sessions.values(), *self._unaware.values()]
+
+    def stop(self) -> None:
+        """The server goes down; its znodes and sessions are on its disk."""
+        self.up = False
+        for session in list(self.sessions.values()):
+            session.disconnect()
+
+    def start(self) -> None:
+        """The server is up again: whoever still exists connects, and has a whole session timeout for that."""
+        was_up, self.up = self.up, True
+        for session in self._clients():
+            session.reconnect()
+        if not was_up:
+            for session in self.sessions.values():
+                session.server_restarted()
+        self._notify()
+
+    def _notify(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def apply(self, session: MemorySession, op: Op, cause: int | None) -> Result:
+        return self._handlers[type(op)](session, op, cause)
+
+    # Reads. Each may arm a watch, and is recorded under the name of ZooKeeper's command.
+
+    def _get(self, session: MemorySession, op: Get, cause: int | None) -> Result:
+        node = self.tree.nodes.get(op.path)
+        if node is None:
+            return self._read(session, "get", op, Result(op, "NONODE"), cause)
+        if op.watch:
+            self._data_watches.setdefault(op.path, {})[session.id] = None
+        return self._read(session, "get", op, Result(op, None, node.data, node.stat()), cause)
+
+    def _exists(self, session: MemorySession, op: Exists, cause: int | None) -> Result:
+        if op.watch:
+            self._data_watches.setdefault(op.path, {})[session.id] = None
+        node = self.tree.nodes.get(op.path)
+        answer = Result(op, "NONODE") if node is None else Result(op, None, None, node.stat())
+        return self._read(session, "exists", op, answer, cause)
+
+    def _children(self, session: MemorySession, op: Children, cause: int | None) -> Result:
+        node = self.tree.nodes.get(op.path)
+        if node is None:
+            return self._read(session, "children", op, Result(op, "NONODE"), cause)
+        if op.watch:
+            self._child_watches.setdefault(op.path, {})[session.id] = None
+        return self._read(session, "children", op, Result(op, None, sorted(node.children), node.stat()), cause)
+
+    def _read(self, session: MemorySession, action: str, op: Op, answer: Result, cause: int | None) -> Result:
+        version = answer.stat.version if answer.stat else None
+        self.trace.add(session.actor, "zk", action, path=op.path, zk_version=version, error=answer.error, cause=cause)
+        return answer
+
+    # Writes. Each is checked first and changes the tree only when nothing is wrong.
+
+    def _write_one(self, session: MemorySession, op: Write, cause: int | None) -> Result:
+        return self._write(session.actor, session, op, cause)
+
+    def _multi(self, session: MemorySession, op: Multi, cause: int | None) -> Result:
+        zxid, changes, parts = self.tree.zxid, list[tuple[Write, Change]](), list[Result]()
+        for part in op.ops:
+            error = self.tree.problem(part)
+            if error:
+                return self._refused(session, op, [*parts, Result(part, error)], changes, zxid, cause)
+            if isinstance(part, Check):
+                parts.append(Result(part))
+                continue
+            self.tree.zxid = zxid  # all parts of a transaction share one zxid
+            changes.append((part, self.tree.change(part, session.id)))
+            parts.append(_done(*changes[-1]))
+        for part, change in changes:
+            self._written(session.actor, part, change, cause)
+        return Result(op, None, tuple(parts))
+
+    def _refused(
+        self,
+        session: MemorySession,
+        op: Multi,
+        parts: list[Result],
+        changes: list[tuple[Write, Change]],
+        zxid: int,
+        cause: int | None,
+    ) -> Result:
+        """Take back what a transaction did before the part that failed, the last of `parts`."""
+        for _, change in reversed(changes):
+            change.undo()
+        self.tree.zxid = zxid
+        failed = parts[-1]
+        self.trace.add(session.actor, "zk", "multi", path=failed.op.path, error=failed.error, cause=cause)
+        before = [Result(part.op, "ROLLEDBACK") for part in parts[:-1]]
+        after = [Result(part, "RUNTIMEINCONSISTENCY") for part in op.ops[len(parts) :]]
+        return Result(op, failed.error, (*before, failed, *after))
+
+    def _write(self, actor: str, session: MemorySession, op: Write, cause: int | None) -> Result:
+        error = self.tree.problem(op)
+        if error:
+            self.trace.add(actor, "zk", type(op).__name__.lower(), path=op.path, error=error, cause=cause)
+            return Result(op, error)
+        change = self.tree.change(op, session.id)
+        self._written(actor, op, change, cause)
+        return _done(op, change)
+
+    def _written(self, actor: str, op: Write, change: Change, cause: int | None) -> None:
+        """Record a write that succeeded and fire the watches it touches."""
+        path, kind = change.path, None
+        if isinstance(op, Create):
+            kind = "ephemeral" if op.ephemeral else "persistent"
+        seq = self.trace.add(
+            actor,
+            "zk",
+            type(op).__name__.lower(),
+            path=path,
+            target=kind,
+            zk_version=change.version,
+            cause=cause,
+            detail=None if isinstance(op, Delete) else op.data.decode("utf-8", "backslashreplace") or None,
+        )
+        if isinstance(op, Set):
+            self._fire(self._data_watches, path, store.DATA_CHANGED, seq, ())
+            return
+        deleted = isinstance(op, Delete)
+        told = self._fire(self._data_watches, path, store.DELETED if deleted else store.CREATED, seq, ())
+        if deleted:
+            self._fire(self._child_watches, path, store.DELETED, seq, told)
+        self._fire(self._child_watches, parent_of(path), store.CHILDREN_CHANGED, seq, ())
+
+    def _fire(self, watches: dict[str, dict[int, None]], path: str, event: str, seq: int, told: Any) -> dict[int, None]:
+        """Fire the one-shot watches on a path; each session hears of one event once."""
+        holders = watches.pop(path, None) or {}
+        for number in holders:
+            session = self.sessions.get(number)
+            if session is not None and number not in told:
+                fired = self.trace.add(session.actor, "watch", "fired", path=path, target=event, cause=seq)
+                session.hear(WatchedEvent(event, path), fired)
+        return holders
+
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        return dict(self.snapshot())
+
+    def snapshot(self) -> Iterator[tuple[str, tuple[bytes, int, int]]]:
+        for path in sorted(self.tree.nodes):
+            node = self.tree.nodes[path]
+            if path != "/":
+                yield path, (node.data, node.version, node.owner)
+
+    async def close(self) -> None:
+        """Nothing outlives the lab."""
+
+
+def _done(op: Write, change: Change) -> Result:
+    return Result(op, None, change.path if isinstance(op, Create) else None, change.stat)

@@ -1,0 +1,226 @@
+"""The chroot of a lab: one lab at a time (`lock.py`), and only where nothing is but what labs have made.
+
+A znode that a lab makes has an ACL of its own (`protocol.LABS`), so what a lab left that was killed is told, znode by
+znode, from what anybody else has made. A lab reads everything below its chroot before it writes anything there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import NamedTuple
+
+from kafka_ctl.errors import BadInput, ConnectionLoss, SessionExpired, Unavailable, ZooKeeperError
+from kafka_ctl.ports import RealTime
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper import znodes
+from kafka_ctl.zookeeper.real.lock import LOCK, LOOK, OWN, Lock, outlived, outliving
+from kafka_ctl.zookeeper.real.protocol import LABS
+from kafka_ctl.zookeeper.real.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.session import RemoteSession
+from kafka_ctl.zookeeper.real.store import WINDOW, RemoteStore
+from kafka_ctl.zookeeper.store import (
+    EXPIRED,
+    Children,
+    Made,
+    Stat,
+    StateListener,
+    Watcher,
+)
+
+_log = logging.getLogger(__name__)
+
+NAMED = 5
+"""How many znodes of others a refusal names."""
+Dump = Mapping[str, tuple[bytes, int, int]]
+
+
+class Found(NamedTuple):
+    """A znode below the chroot: whether a lab made it, and the session it belongs to (0: none)."""
+
+    path: str
+    labs: bool
+    owner: int
+
+
+class LabStore(RemoteStore):
+    """The store of a lab in anybody's ZooKeeper; `claim` comes before the first session.
+
+    `session_seconds` is the longest timeout of a session; the lock outlives them all. With `join`, what others have
+    made may be there, and goes on being theirs: what they have written to since stays when the lab is closed.
+    """
+
+    acl = LABS
+
+    def __init__(
+        self,
+        address: str,
+        clock: RealTime,
+        trace: Recorder,
+        server: EmbeddedServer | None = None,
+        session_seconds: float = 6.0,
+        join: bool = False,
+    ) -> None:
+        super().__init__(address, clock, trace, server)
+        self.join, self.session_seconds = join, session_seconds
+        self.housekeeping = outliving(session_seconds)
+        self.lock = Lock(self.inside(LOCK), self.address)
+        self.lost = ""
+        """Why this lab has lost its chroot to another one; empty while it has not."""
+
+    @property
+    def address(self) -> str:
+        return self.servers + self.chroot
+
+    async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> RemoteSession:
+        """A session that does not outlive the lock: who has one has the chroot."""
+        session = await super().connect(actor, min(timeout, self.session_seconds), watcher, listener)
+        try:
+            await self._make_sure_of_lock()
+        except BaseException:
+            session.abandon()
+            raise
+        return session
+
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        """Every znode below the root but ZooKeeper's own `/zookeeper` and our lock."""
+        found = await super().dump()
+        found.pop(LOCK, None)
+        return found
+
+    async def close(self, remove: bool = True) -> None:
+        self.lock.release()
+        await super().close(remove)
+
+    # Taking the chroot
+
+    async def claim(self, check: Callable[[Dump], None]) -> None:
+        """Take the chroot for this lab, which makes it if it is missing; `check` may refuse what is there.
+
+        Raises BadInput where others have made something (unless we join them), where sessions of others live, and
+        where another lab lives or is just being opened. Nothing has been written then.
+        """
+        tools = await self._housekeeper()
+        if tools.granted > self.housekeeping:  # the server grants nothing shorter, to no session
+            self.housekeeping = outliving(tools.granted)
+            await tools.close()
+            tools = await self._housekeeper()
+        self.session_seconds = min(self.session_seconds, outlived(tools.granted))
+        await self._look(check, lambda found: not found.labs)
+        await self._lock(tools)
+        await self._look(check, lambda found: True)  # others may have come before the lock, but no lab
+
+    async def _look(self, check: Callable[[Dump], None], outlives_us: Callable[[Found], bool]) -> None:
+        """Read everything; ephemeral znodes for which `outlives_us` holds must vanish as their sessions end."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + self.session_seconds + 1
+        while True:
+            found = await self._survey()
+            if not self.join and (others := [there.path for there in found if not there.labs]):
+                raise BadInput(await self._refusal(others))
+            living = [there.path for there in found if there.owner and outlives_us(there)]
+            if not living:
+                return check(await self.dump())
+            if loop.time() > end:
+                raise BadInput(
+                    f"somebody's Kafka lives at ZooKeeper {self.address}: {_listed(living)} belong to live sessions, "
+                    f"and a lab's brokers cannot talk to those of others; stop them first, or {OWN}"
+                )
+            await asyncio.sleep(LOOK)
+
+    async def _survey(self) -> list[Found]:
+        """What is below the chroot but the lock; no deeper than where others have made something, unless we join."""
+        tools = await self._housekeeper()
+        found: list[Found] = []
+        level = [self.chroot or "/"]
+        while level and (self.join or all(there.labs for there in found)):
+            level = await self._below(level)
+            for answer in await tools.send([Made(path) for path in level], WINDOW):
+                owner = answer.stat.ephemeral_owner if answer.stat else 0
+                if answer.error != "NONODE" and not (answer.op.path == self.lock.path and owner):
+                    found.append(Found(self.outside(answer.op.path), answer.value is True, owner))
+        return found
+
+    async def _refusal(self, others: list[str]) -> str:
+        """Says what others have made here: what tells of a Kafka first."""
+        tools = await self._housekeeper()
+        telling = [znodes.ClusterIdZNode.path(), znodes.ControllerEpochZNode.path(), znodes.ControllerZNode.path()]
+        folders = [znodes.TopicsZNode.path(), znodes.BrokerIdsZNode.path(), znodes.DeleteTopicsZNode.path()]
+        for answer in await tools.send([Children(self.inside(path)) for path in folders]):
+            names = answer.value if isinstance(answer.value, list) else []
+            telling += [f"{self.outside(answer.op.path)}/{name}" for name in names[:NAMED]]
+        answers = await tools.send([Made(self.inside(path)) for path in telling])
+        named = [self.outside(a.op.path) for a in answers if a.error is None and not a.value]
+        named += [path for path in others if not any(f"{name}/".startswith(f"{path}/") for name in named)]
+        return (
+            f"ZooKeeper {self.address} holds what no lab has made: {_listed(named)}. Somebody's Kafka may only be "
+            f"switched off, and a lab would become its controller and change what it has; {OWN}. To have the lab join "
+            "what is there, and change it, say so: join=True (on the command line: --join)"
+        )
+
+    # The lock
+
+    async def _lock(self, tools: RemoteSession) -> None:
+        self._made_roots += await self.lock.take(tools, self._missing_roots)
+
+    async def _prepare(self, tools: RemoteSession) -> None:
+        """A new session of the store: if we had the lock, it went with the old one, and must be had before all else."""
+        if self.lock.taken and not self.lost:
+            try:
+                await self._lock(tools)
+            except BadInput as taken:
+                self.lost = f"this lab had lost its session, and meanwhile {taken}"
+                for session in list(self.sessions):
+                    session.abandon()
+        if self.lost:
+            raise BadInput(self.lost)
+
+    def _housekeeping_state(self, state: str) -> None:
+        if state == EXPIRED and self.lock.taken and self.clock is not None:
+            self.clock.spawn(self._lock_again())
+
+    async def _make_sure_of_lock(self) -> None:
+        while True:
+            tools = await self._housekeeper()
+            try:
+                if not await self.lock.is_held(tools):
+                    await self._prepare(tools)
+                return
+            except SessionExpired:
+                continue
+            except ConnectionLoss as lost:
+                raise Unavailable(f"ZooKeeper at {self.address} does not answer") from lost
+
+    async def _lock_again(self) -> None:
+        with suppress(Unavailable, ZooKeeperError):  # the next need tries once more
+            await self._housekeeper()
+
+    # The end
+
+    async def _remove(self) -> None:
+        """Remove what this lab made, unless brokers of others have come to live with it."""
+        tools = self._tools
+        if not self.lock.taken or self.lost or tools is None:
+            return
+        if brokers := await self._other_brokers(tools):
+            _log.warning("at ZooKeeper %s %s live now: what the lab made is left", self.address, _listed(brokers))
+            return
+        await self._remove_made(tools)
+        await self.lock.remove(tools, self._made_roots[::-1])
+
+    async def _other_brokers(self, tools: RemoteSession) -> list[str]:
+        registered = await self._below([self.inside(znodes.BrokerIdsZNode.path())])
+        answers = await tools.send([Made(path) for path in registered])
+        return [self.outside(answer.op.path) for answer in answers if answer.error is None and not answer.value]
+
+    def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
+        """With others around, what somebody else has written to since is theirs."""
+        ours = stat.mzxid in (stat.czxid, self.written.get(path)) or not self.join
+        return ours and super()._is_ours(path, mark, stat)
+
+
+def _listed(paths: Iterable[str]) -> str:
+    first = list(paths)
+    return ", ".join(first[:NAMED]) + (f" and {len(first) - NAMED} more" if len(first) > NAMED else "")

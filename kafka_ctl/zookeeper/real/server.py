@@ -1,0 +1,284 @@
+"""A real ZooKeeper 3.9 on this machine, from the jars that PySpark brings: no download, no installation.
+
+`EmbeddedServer` listens on 127.0.0.1 only and keeps its data in a temporary folder. `supervisor.py`, a
+process of its own, ends the server and removes the folder with the lab, even if that was killed with kill -9.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import weakref
+from contextlib import suppress
+from pathlib import Path
+
+from kafka_ctl.errors import Unavailable
+from kafka_ctl.setup.java import java_executable
+
+START_SECONDS = 30.0
+"""How long a server may take to answer before we give up; it takes about half a second."""
+
+JARS = (
+    "zookeeper-3*",
+    "zookeeper-jute-*",
+    "metrics-core-*",
+    "snappy-java-*",
+    "slf4j-api-*",
+    "log4j-slf4j2-impl-*",
+    "log4j-api-*",
+    "log4j-core-*",
+    "netty-common-*",
+    "netty-buffer-*",
+    "netty-transport-4*",
+    "netty-handler-4*",
+)
+"""The jars a standalone server needs, out of the 300 and more in `pyspark/jars`."""
+
+JAVA_OPTIONS = (
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-Dlog4j2.disableJmx=true",
+    "-Dzookeeper.jmx.log4j.disable=true",
+    "-Dzookeeper.forceSync=no",
+    "-Dzookeeper.preAllocSize=1024",
+)
+"""Small and quick to start. Without forceSync a write survives the server's death, though not a power cut."""
+
+CONFIG = """\
+clientPortAddress=127.0.0.1
+clientPort={port}
+dataDir={data}
+tickTime=200
+minSessionTimeout=400
+maxSessionTimeout=86400000
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=srvr,ruok,mntr
+"""
+
+LOGGING = """\
+rootLogger.level=info
+rootLogger.appenderRef.out.ref=out
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=%d{ISO8601} %-5p %c{1} %m%n
+"""
+
+
+class EmbeddedServer:
+    """One standalone ZooKeeper server.
+
+    `port` defaults to a free one and stays the same over `kill` and `restart`. `data` is a folder to keep the
+    znodes in; without it they live in the temporary folder and go with the server.
+    Raises Unavailable, with the cure, when Java or PySpark's jars are missing or the server does not come up.
+    """
+
+    def __init__(self, port: int | None = None, data: Path | str | None = None) -> None:
+        self.port = port or 0
+        self._any_port = not port
+        self._data = Path(data).absolute() if data is not None else None
+        self._folder: Path | None = None
+        self._supervisor: subprocess.Popen[str] | None = None
+        self._finalizer: weakref.finalize | None = None
+        self._ordering = threading.Lock()
+        self.wanted = False
+        """Whether it was last told to run; it may have died since."""
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def folder(self) -> Path | None:
+        """Where log, configuration and (unless given) data are; None while nothing runs."""
+        return self._folder
+
+    @property
+    def running(self) -> bool:
+        return self._supervisor is not None and self._order("state") == "running"
+
+    def start(self) -> EmbeddedServer:
+        """Start and wait until the server answers; does nothing if it already runs."""
+        if self.running:
+            return self
+        self.wanted = True
+        if self._supervisor is None:
+            self._prepare()
+        try:
+            for _ in range(3):
+                if problem := self._try_port():
+                    if self._any_port and "Address already in use" in problem:
+                        continue  # somebody was quicker to take the free port
+                    raise Unavailable(f"ZooKeeper did not start on {self.address}: {problem}")
+                return self
+            raise Unavailable("ZooKeeper did not start: no free port on 127.0.0.1 stayed free")
+        except BaseException:
+            self.stop()
+            raise
+
+    def kill(self) -> None:
+        """End the server as kill -9 does. Its data stays, and `restart` brings it back on the same port."""
+        self.wanted = False
+        if self._supervisor is not None:
+            self._order("kill")
+
+    def restart(self) -> None:
+        """Kill the server if it runs and start it again: same port, same data, same sessions."""
+        self.kill()
+        self._any_port = False
+        self.start()
+
+    def stop(self) -> None:
+        """End the server for good and remove its temporary folder."""
+        self.wanted = False
+        if self._finalizer is not None:
+            self._finalizer()
+        self._supervisor = self._folder = self._finalizer = None
+
+    def __enter__(self) -> EmbeddedServer:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def log_tail(self, lines: int = 15) -> str:
+        """The last lines of the server's log."""
+        if self._folder is None:
+            return ""
+        text = (self._folder / "zookeeper.log").read_text(encoding="utf-8", errors="replace")
+        told = [line for line in text.splitlines() if not line.startswith("\tat ")]  # no Java stack frames
+        return "\n".join(told[-lines:])
+
+    def _prepare(self) -> None:
+        """Make the temporary folder and start the supervisor, which does not start the server yet."""
+        java, jars = java_executable(), zookeeper_jars()
+        folder = self._folder = Path(tempfile.mkdtemp(prefix="kafka-ctl-zookeeper-"))
+        log, logging = folder / "zookeeper.log", folder / "log4j2.properties"
+        logging.write_text(LOGGING, encoding="ascii")
+        server = [
+            str(java),
+            *JAVA_OPTIONS,
+            f"-Dlog4j2.configurationFile={logging.as_uri()}",
+            "-cp",
+            os.pathsep.join(map(str, jars)),
+            "org.apache.zookeeper.server.ZooKeeperServerMain",
+            str(folder / "zoo.cfg"),
+        ]
+        # A session of its own, so that an interrupt meant for a notebook cell does not end the server.
+        new_group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
+        supervisor = [sys.executable, "-I", str(Path(__file__).with_name("supervisor.py"))]
+        with log.open("ab") as errors:
+            self._supervisor = subprocess.Popen(
+                [*supervisor, str(folder), str(log), *server],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+                creationflags=new_group,
+            )
+        self._finalizer = weakref.finalize(self, _dismiss, self._supervisor)
+
+    def _try_port(self) -> str:
+        """Start the server once and wait for it; returns what went wrong, or an empty text."""
+        assert self._folder is not None
+        try:
+            self.port = _bindable(0 if self._any_port else self.port)
+        except OSError as error:
+            return f"the port cannot be had: {error.strerror}"
+        data = self._data or self._folder / "data"
+        config = CONFIG.format(port=self.port, data=data.as_posix())
+        (self._folder / "zoo.cfg").write_text(config, encoding="utf-8")
+        state, deadline = self._order("start"), time.monotonic() + START_SECONDS
+        while state == "running":
+            if "Mode: standalone" in four_letter_word(self.port, "srvr"):
+                return ""
+            if time.monotonic() > deadline:
+                self._order("kill")
+                return f"no answer within {START_SECONDS:g} s; the end of its log:\n{self.log_tail()}"
+            time.sleep(0.02)
+            state = self._order("state")
+        return f"its process {state}; the end of its log:\n{self.log_tail()}"
+
+    def _order(self, order: str) -> str:
+        """Give the supervisor an order and return its answer; one order at a time, from any thread."""
+        assert self._supervisor is not None and self._supervisor.stdin and self._supervisor.stdout
+        with self._ordering:
+            try:
+                self._supervisor.stdin.write(order + "\n")
+                self._supervisor.stdin.flush()
+                answer = self._supervisor.stdout.readline().strip()
+            except OSError:
+                answer = ""
+        if not answer:
+            raise Unavailable(f"the process that looks after ZooKeeper at {self.address} has gone; start anew")
+        return answer
+
+
+def _dismiss(supervisor: subprocess.Popen[str]) -> None:
+    """Close the pipe, which ends the server, and wait until everything is cleared away."""
+    assert supervisor.stdin and supervisor.stdout
+    with suppress(OSError):
+        supervisor.stdin.close()
+    try:
+        supervisor.wait(10)
+    except subprocess.TimeoutExpired:
+        supervisor.kill()
+        supervisor.wait()
+    supervisor.stdout.close()
+
+
+def _bindable(port: int) -> int:
+    """The port (a free one for 0) if a server can listen on it now; OSError when another one does."""
+    with socket.socket() as probe:
+        if os.name != "nt":  # there it would let two servers share the port
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", port))
+        return int(probe.getsockname()[1])
+
+
+def four_letter_word(port: int, word: str) -> str:
+    """ZooKeeper's answer to `srvr`, `ruok` or `mntr` on 127.0.0.1; an empty text when nobody answers."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.sendall(word.encode("ascii"))
+            return b"".join(iter(lambda: connection.recv(4096), b"")).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def zookeeper_jars() -> list[Path]:
+    """The jars of `JARS` inside the installed PySpark; Unavailable when PySpark or one of them is missing."""
+    cure = "`pip install 'pyspark>=4'` brings ZooKeeper's jars"
+    found = importlib.util.find_spec("pyspark")
+    if found is None or not found.submodule_search_locations:
+        raise Unavailable(f"the embedded ZooKeeper needs PySpark, which is not installed; {cure}")
+    folder = Path(found.submodule_search_locations[0], "jars")
+    jars = [next(iter(sorted(folder.glob(f"{name}.jar"))), None) for name in JARS]
+    missing = [name for name, jar in zip(JARS, jars, strict=True) if jar is None]
+    if missing:
+        raise Unavailable(f"the embedded ZooKeeper misses {', '.join(missing)} in {folder}; {cure}")
+    return [jar for jar in jars if jar is not None]
+
+
+def serve(port: int | None = None, data: Path | str | None = None) -> None:
+    """Run a server in the foreground until Ctrl-C or SIGTERM; Unavailable when it cannot start or dies by itself."""
+    stopped = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):  # asked for by name: whoever started us may have it ignored
+        signal.signal(number, lambda *_: stopped.set())
+    with EmbeddedServer(port, data) as server:
+        kept = f"znodes are kept in {data}" if data is not None else "its znodes go with it"
+        print(f"ZooKeeper listens on {server.address}; {kept}; Ctrl-C stops it", flush=True)
+        while server.running:
+            if stopped.wait(0.3):
+                return
+        raise Unavailable(f"ZooKeeper at {server.address} ended by itself; its log:\n{server.log_tail()}")

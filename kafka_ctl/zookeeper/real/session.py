@@ -1,0 +1,309 @@
+"""A session on a real ZooKeeper.
+
+Every session has a kazoo connection with a thread of its own (`wire.py`). What that thread hears crosses over
+to the event loop through `_post` and nowhere else; all other code here runs on the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Protocol
+
+from kafka_ctl.errors import ConnectionLoss, SessionExpired, Unavailable
+from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.zookeeper.real import kazoo_connection, protocol
+from kafka_ctl.zookeeper.real.inbox import Inbox, Owner
+from kafka_ctl.zookeeper.store import (
+    CONNECTED,
+    EXPIRED,
+    Delete,
+    Exists,
+    Multi,
+    Op,
+    Result,
+    Session,
+    StateListener,
+    WatchedEvent,
+    Watcher,
+)
+
+_log = logging.getLogger(__name__)
+
+PATIENCE = 1.0
+"""Seconds an operation waits, at most, for a lost connection to come back before it fails."""
+CLOSE_SECONDS = 10.0
+"""Seconds to wait for a server's farewell."""
+
+
+class _Call:
+    """An operation that is on its way."""
+
+    __slots__ = ("cause", "future", "op")
+
+    def __init__(self, op: Op, future: asyncio.Future[Result]) -> None:
+        self.op, self.future, self.cause = op, future, CAUSE.get()
+
+
+class SessionOwner(Owner, Protocol):
+    """What a session needs of the store that opened it: where the server is, and the books it keeps."""
+
+    servers: str
+    connect_seconds: float
+    acl: list[Any]
+    sessions: set[RemoteSession]
+    ephemerals: dict[str, int]
+    orphans: dict[str, int]
+
+    def inside(self, path: str) -> str:
+        """A path of the lab as the server's."""
+
+    def outside(self, path: str) -> str:
+        """A path of the server as the lab's."""
+
+    def foreground(self, change: int) -> None:
+        """Count the operations that somebody waits for."""
+
+    def sent(self, session: RemoteSession, op: Op) -> None:
+        """An operation is on its way."""
+
+    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
+        """An operation has its answer, or will have none."""
+
+    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
+        """Record the end of a session and its ephemeral znodes; returns the record's `seq`."""
+
+
+class RemoteSession(Session):
+    """A session on a real server. Use timeouts of one second and more: kazoo pings no faster."""
+
+    def __init__(
+        self, store: SessionOwner, actor: str, timeout: float, watcher: Watcher, listener: StateListener
+    ) -> None:
+        self.store, self.actor, self.timeout = store, actor, timeout
+        self.watcher, self.listener = watcher, listener
+        self.id = 0
+        self.state = ""
+        self.ended = False
+        """Closed or abandoned by its owner."""
+        self.private = False
+        """The store's own session: its paths are the server's, chroot and all, and it leaves no records."""
+        self._loop = asyncio.get_running_loop()
+        self._up = asyncio.Event()
+        self._calls: set[_Call] = set()
+        self.inbox = Inbox(store)
+        self._connection = kazoo_connection.Connection(
+            store.servers,
+            timeout,
+            partial(self._post, self._event),
+            partial(self._post, self._state_changed),
+            store.acl,
+        )
+
+    async def open(self) -> None:
+        """Connect; Unavailable when no server answers in time."""
+        self._connection.start_async()
+        try:
+            await asyncio.wait_for(self._up.wait(), self.store.connect_seconds)
+        except BaseException as error:
+            self.abandon()
+            if not isinstance(error, TimeoutError):
+                raise
+            raise Unavailable(
+                f"ZooKeeper at {self.store.servers} does not answer; start one with `kafka-ctl zookeeper`, "
+                'or let the lab start its own with zookeeper="embedded"'
+            ) from None
+
+    @property
+    def granted(self) -> float:
+        """The timeout, in seconds, that the server has agreed to."""
+        return self._connection.granted
+
+    async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
+        if not self._up.is_set() and not self.over:
+            await self._reconnected()
+        flying: deque[asyncio.Future[Result]] = deque()
+        answers: list[Result] = []
+        self.store.foreground(+1)
+        try:
+            for op in ops:
+                if len(flying) >= window:
+                    answers.append(await flying.popleft())
+                flying.append(self._submit(op))
+            while flying:
+                answers.append(await flying.popleft())
+        except (ConnectionLoss, SessionExpired) as lost:
+            lost.answers = tuple(answers)
+            raise
+        finally:
+            self.store.foreground(-1)
+            for future in flying:
+                if not future.cancel() and not future.cancelled():
+                    future.exception()  # the first one is raised; asyncio need not complain of the others
+        return answers
+
+    async def caught_up(self) -> None:
+        """Return when the session has heard all that the server had to tell it by now; leaves no record."""
+        heard = asyncio.Event()
+        # Answers and fired watches come in the order in which the server sent them, so any answer will do.
+        self._connection.submit(Exists("/"), self.store.inside, lambda *_: self._post(heard.set))
+        await heard.wait()
+
+    async def close(self) -> None:
+        if self.over:
+            self.ended = True
+            return
+        # To whoever watches our ephemerals, closing is one transaction that deletes them.
+        gone = Multi(tuple(Delete(path) for path, owner in self.store.ephemerals.items() if owner == self.id))
+        reached = self._up.is_set()
+        self.ended = True
+        self.store.sent(self, gone)
+        await asyncio.wait([self._blocking(self._connection.shut)], timeout=CLOSE_SECONDS)
+        self.store.answered(self, gone, None, 0, None)
+        if reached and self._connection.final_zxid:
+            self.store.session_ended(self, "closed", gone, self._connection.final_zxid)
+        self._leave()
+
+    def abandon(self) -> None:
+        if not self.over:
+            self.ended = True
+            self.store.orphans |= {path: owner for path, owner in self.store.ephemerals.items() if owner == self.id}
+            self._connection.sever()
+            self._leave()
+            self._blocking(self._connection.shut)
+
+    def expire(self) -> None:
+        """Have the server end this session while the client lives. Returns at once."""
+        self._blocking(self._connection.steal)
+
+    @property
+    def over(self) -> bool:
+        return self.ended or self.state == EXPIRED
+
+    def _leave(self) -> None:
+        """Drop out of the store's books."""
+        self.store.sessions.discard(self)
+        for path in [path for path, owner in self.store.ephemerals.items() if owner == self.id]:
+            del self.store.ephemerals[path]
+        self.store.deliver()
+
+    def _blocking(self, work: Callable[[], Any]) -> asyncio.Future[None]:
+        """Run something that blocks in a thread; the future is done when it is, whatever came of it."""
+        future: asyncio.Future[None] = self._loop.create_future()
+
+        def finish() -> None:
+            if not future.done():
+                future.set_result(None)
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:
+                _log.debug("leaving ZooKeeper: %r", error)
+            self._post(finish)
+
+        try:
+            threading.Thread(target=run, name=f"zookeeper-{self.actor}", daemon=True).start()
+        except RuntimeError:  # a program that ends starts no threads (since Python 3.12)
+            run()
+        return future
+
+    def _post(self, callback: Callable[..., None], *args: Any) -> None:
+        """Cross over to the event loop, from any thread; a loop that has ended needs to hear nothing."""
+        if not self._loop.is_closed():
+            with suppress(RuntimeError):  # it closed just now
+                self._loop.call_soon_threadsafe(callback, *args)
+
+    # Sending.
+
+    async def _reconnected(self) -> None:
+        """Give a lost connection a moment to come back, as ZooKeeper's own client does."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._up.wait(), min(PATIENCE, self.timeout / 3))
+
+    def _submit(self, op: Op) -> asyncio.Future[Result]:
+        if self.over:
+            raise SessionExpired(op.path, f"the ZooKeeper session of {self.actor} has expired")
+        if not self._up.is_set():
+            raise ConnectionLoss(op.path)
+        call = _Call(op, self._loop.create_future())
+        self._calls.add(call)
+        self.store.sent(self, op)
+        inside = str if self.private else self.store.inside
+        self._connection.submit(op, inside, partial(self._post, self._answer, call))
+        return call.future
+
+    # Hearing. Each of these runs on the loop, in the order in which the server spoke.
+
+    def _answer(self, call: _Call, error: Exception | None, response: Any, zxid: int) -> None:
+        if call not in self._calls:
+            return
+        self._calls.remove(call)
+        lost = error is not None and protocol.code_name(error) in ("CONNECTIONLOSS", "SESSIONEXPIRED")
+        outside = str if self.private else self.store.outside
+        result = None if lost else protocol.result(call.op, error, response, outside)
+        self.store.answered(self, call.op, result, zxid, call.cause)
+        self.inbox.arm(call.op, result, zxid)
+        self.inbox.put(partial(self._settle, call, result))
+
+    def _settle(self, call: _Call, result: Result | None) -> None:
+        if call.future.done():
+            pass
+        elif result is not None:
+            call.future.set_result(result)
+        elif self.over:
+            call.future.set_exception(SessionExpired(call.op.path))
+        else:
+            call.future.set_exception(ConnectionLoss(call.op.path))
+
+    def _event(self, kind: str, path: str) -> None:
+        event = WatchedEvent(kind, self.store.outside(path))
+        after = self.inbox.fired(event)
+        self.inbox.put(partial(self._hear, event, after), event, after)
+
+    def _hear(self, event: WatchedEvent, armed: int) -> None:
+        if self.over:
+            return
+        recorder = self.store.recorder
+        token = CAUSE.set(recorder.fired(self.actor, event, recorder.cause(event, armed)))
+        try:
+            self.watcher(event)
+        finally:
+            CAUSE.reset(token)
+
+    def _state_changed(self, state: str) -> None:
+        if self.over:
+            return
+        first, self.state = not self.state, state
+        cause = None
+        if state == CONNECTED:
+            if first:
+                assert self._connection.client_id is not None
+                self.id = self._connection.client_id[0]
+            self._up.set()
+        else:
+            self._up.clear()
+            for call in self._calls:  # sent while the connection was breaking
+                self._settle(call, None)
+        if state == EXPIRED:
+            self._up.set()  # whoever waits for the connection must wake up
+            cause = self.store.session_ended(self, "expired", Multi(()), 0)
+            self._leave()
+            self._blocking(self._connection.shut)
+        if not first:
+            # One turn later: who is about to learn of the loss must not learn of the return first.
+            self._loop.call_soon(self.inbox.put, partial(self._tell, state, cause))
+
+    def _tell(self, state: str, cause: int | None) -> None:
+        if self.ended:
+            return
+        token = CAUSE.set(cause)
+        try:
+            self.listener(state)
+        finally:
+            CAUSE.reset(token)

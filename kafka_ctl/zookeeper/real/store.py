@@ -1,0 +1,296 @@
+"""A real ZooKeeper behind the store port: the embedded server, or any `host:port,host:port/chroot`.
+
+Nothing outside the chroot is ever touched, and what the store made is removed with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+from kafka_ctl.errors import BadInput, ZooKeeperError
+from kafka_ctl.ports import RealTime
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper.real.causes import OperationRecorder, parent
+from kafka_ctl.zookeeper.real.protocol import EVERYBODYS
+from kafka_ctl.zookeeper.real.server import EmbeddedServer
+from kafka_ctl.zookeeper.real.session import RemoteSession
+from kafka_ctl.zookeeper.store import (
+    Children,
+    Create,
+    Delete,
+    Exists,
+    Get,
+    Multi,
+    Op,
+    Result,
+    Set,
+    Stat,
+    StateListener,
+    Store,
+    Watcher,
+)
+
+_log = logging.getLogger(__name__)
+
+CONNECT_SECONDS = 10.0
+"""How long `connect` waits for a server, unless the store was told otherwise."""
+WINDOW = 100
+"""Operations in flight when the store reads or clears a whole tree."""
+
+
+class RemoteStore(Store):
+    """Any ZooKeeper from 3.4 on.
+
+    `address` is `host:port`, several of them with commas, and a chroot if everything is to be below one:
+    `127.0.0.1:2181/kit`. The chroot is made when it is missing. With a `trace`, what every session does is
+    recorded. `server` is an embedded server that was started for this store and is stopped with it.
+    Raises BadInput for an address that cannot be read.
+    """
+
+    acl = EVERYBODYS
+    """Of the znodes that this store makes."""
+    housekeeping = 10.0
+    """The timeout of its own session, in seconds."""
+
+    def __init__(
+        self,
+        address: str,
+        clock: RealTime | None = None,
+        trace: Recorder | None = None,
+        server: EmbeddedServer | None = None,
+        connect_seconds: float | None = None,
+    ) -> None:
+        self.servers, self.chroot = parse_address(address)
+        self.server, self.connect_seconds = server, CONNECT_SECONDS if connect_seconds is None else connect_seconds
+        self.clock = clock
+        self.recorder = OperationRecorder(trace)
+        self.sessions: set[RemoteSession] = set()
+        self.created: dict[str, int] = {}
+        """The persistent znodes that sessions of this store made: path -> czxid."""
+        self.doubtful: set[str] = set()
+        """Those whose creation was under way when a connection broke: they may be ours, so they are left."""
+        self.written: dict[str, int] = {}
+        """What sessions of this store wrote last: path -> mzxid."""
+        self.ephemerals: dict[str, int] = {}
+        """Their ephemeral ones: path -> session id."""
+        self.orphans: dict[str, int] = {}
+        """Those of abandoned sessions: the server keeps them until it finds out."""
+        self._made_roots: list[str] = []
+        self._tools: RemoteSession | None = None
+        self._opening = asyncio.Lock()
+
+    async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> RemoteSession:
+        await self._housekeeper()
+        session = RemoteSession(self, actor, timeout, watcher, listener)
+        await session.open()
+        self.sessions.add(session)
+        if self.recorder.trace is not None:
+            self.recorder.trace.add(actor, "zk", "connect", detail=f"session={session.id:#x} timeout={timeout:g}s")
+        return session
+
+    def expire(self, session: RemoteSession) -> None:
+        """Have the server end a session whose client is alive; its listener hears of it soon."""
+        session.expire()
+
+    async def dump(self) -> dict[str, tuple[bytes, int, int]]:
+        """Every znode below the root but ZooKeeper's own `/zookeeper`.
+
+        The znodes are read one by one: while somebody writes, this is not the picture of one moment.
+        """
+        tools = await self._housekeeper()
+        root = self.chroot or "/"
+        paths = [path for path in await self._tree(root) if path != root]
+        answers = await tools.send([Get(path) for path in paths], WINDOW)
+        found = {}
+        for answer in answers:
+            if isinstance(answer.value, bytes) and answer.stat is not None:  # else it has gone meanwhile
+                stat = answer.stat
+                found[self.outside(answer.op.path)] = answer.value, stat.version, stat.ephemeral_owner
+        return dict(sorted(found.items()))
+
+    async def close(self, remove: bool = True) -> None:
+        """Close all sessions, remove what this store made (unless told not to), and stop a server of its own.
+
+        The znodes that its sessions made go if they are still the same ones and nobody put others below them; then
+        the chroot, if this store made it and it is empty.
+        """
+        await asyncio.gather(*(session.close() for session in list(self.sessions)))
+        if self._tools is not None:
+            if remove and self.server is None:
+                try:
+                    await self._remove()
+                except ZooKeeperError as error:
+                    _log.warning("znodes may be left on ZooKeeper at %s%s: %s", self.servers, self.chroot, error)
+            await self._tools.close()
+            self._tools = None
+        if self.server is not None:
+            self.server.stop()
+
+    # Paths.
+
+    def inside(self, path: str) -> str:
+        """The server's path for one of ours. A malformed path stays malformed, and below the chroot."""
+        if not path.startswith("/"):
+            return f"{self.chroot}//{path}"
+        return self.chroot + path if path != "/" else self.chroot or "/"
+
+    def outside(self, path: str) -> str:
+        """Our path for one of the server's."""
+        return path.removeprefix(self.chroot) or "/"
+
+    # What the sessions of this store report.
+
+    def sent(self, session: RemoteSession, op: Op) -> None:
+        """An operation is on its way."""
+        if not session.private:
+            self.recorder.sent(op)
+
+    def answered(self, session: RemoteSession, op: Op, result: Result | None, zxid: int, cause: int | None) -> None:
+        """Book and record an answer; None means that the connection broke first."""
+        if session.private:
+            return
+        self.recorder.answered(session.actor, op, result, zxid, cause)
+        if result is None:
+            self.doubtful.update(part.path for part in _creations(op))
+        if result is None or result.error is not None:
+            return
+        parts = result.value if isinstance(op, Multi) and isinstance(result.value, tuple) else (result,)
+        for part in parts:
+            made = part.op
+            if isinstance(made, Create):
+                if made.ephemeral:
+                    self.ephemerals[str(part.value)] = session.id
+                else:
+                    self.created[str(part.value)] = zxid
+            elif isinstance(made, Set) and part.stat:
+                self.written[made.path] = part.stat.mzxid
+            elif isinstance(made, Delete):
+                self.created.pop(made.path, None)
+                self.ephemerals.pop(made.path, None)
+
+    def session_ended(self, session: RemoteSession, how: str, gone: Multi, zxid: int) -> int | None:
+        """Record that a session was `closed` or has `expired`, and the ephemerals that went with it."""
+        return None if session.private else self.recorder.ended(session.actor, session.id, how, gone, zxid)
+
+    def failed(self, error: Exception) -> None:
+        """A watcher or listener failed: whoever drives the clock is told, or else the event loop."""
+        if self.clock is not None:
+            self.clock.failed(error)
+        else:
+            asyncio.get_running_loop().call_exception_handler({"message": str(error), "exception": error})
+
+    def deliver(self) -> None:
+        """An answer came in: sessions whose watches waited for it may go on."""
+        for session in list(self.sessions):
+            session.inbox.deliver()
+
+    def foreground(self, change: int) -> None:
+        """Let the clock know of operations on their way."""
+        if self.clock is not None:
+            self.clock.pending += change
+
+    # The store's own session: the chroot, dumps, removal. Its paths are the server's; it leaves no records.
+
+    async def _housekeeper(self) -> RemoteSession:
+        async with self._opening:
+            if self._tools is None or self._tools.over:
+                self._tools = None
+                tools = RemoteSession(self, "store", self.housekeeping, _ignore, self._housekeeping_state)
+                tools.private = True
+                await tools.open()
+                try:
+                    await self._prepare(tools)
+                except BaseException:
+                    tools.abandon()
+                    raise
+                self._tools = tools
+            return self._tools
+
+    async def _prepare(self, tools: RemoteSession) -> None:
+        """What comes before anything else that a new session of the store is used for."""
+        for path in await self._missing_roots(tools):
+            if (await tools.send([Create(path)]))[0].error is None:
+                self._made_roots.append(path)
+
+    def _housekeeping_state(self, state: str) -> None:
+        """The store's own session is Connected, Disconnected or Expired: the next need opens another one."""
+
+    async def _missing_roots(self, tools: RemoteSession) -> list[str]:
+        """The chroot and its parents, as far as they are missing, parents first."""
+        missing = []
+        path = self.chroot or "/"
+        while await tools.exists(path) is None:
+            missing.append(path)
+            path = parent(path)
+        return missing[::-1]
+
+    async def _tree(self, root: str) -> list[str]:
+        """All paths from `root` down, parents before their children, without ZooKeeper's own."""
+        paths, level = [], [root]
+        while level:
+            paths += level
+            level = await self._below(level)
+        return paths
+
+    async def _below(self, paths: list[str]) -> list[str]:
+        """The paths of the children of these znodes, but for ZooKeeper's own."""
+        assert self._tools is not None
+        answers = await self._tools.send([Children(path) for path in paths], WINDOW)
+        children = [
+            f"{answer.op.path.rstrip('/')}/{name}"
+            for answer in answers
+            if isinstance(answer.value, list)
+            for name in answer.value
+        ]
+        return [path for path in children if path != "/zookeeper"]
+
+    async def _remove(self) -> None:
+        assert self._tools is not None
+        await self._remove_made(self._tools)
+        for answer in await self._tools.send([Delete(path) for path in reversed(self._made_roots)], WINDOW):
+            if answer.error not in (None, "NONODE", "NOTEMPTY"):
+                answer.checked()
+
+    async def _remove_made(self, tools: RemoteSession) -> None:
+        """Remove what our sessions made, children before their parents."""
+        if left := sorted(self.doubtful - set(self.created)):
+            _log.warning("znodes that may be left on ZooKeeper at %s: %s", self.servers, ", ".join(left))
+        made = [*self.created.items(), *self.ephemerals.items(), *self.orphans.items()]
+        answers = await tools.send([Exists(self.inside(path)) for path, _ in made], WINDOW)
+        ours = [
+            Delete(answer.op.path, answer.stat.version)
+            for answer, (path, mark) in zip(answers, made, strict=True)
+            if answer.stat and self._is_ours(path, mark, answer.stat)
+        ]
+        ours.sort(key=lambda delete: delete.path.count("/"), reverse=True)
+        for answer in await tools.send(ours, WINDOW):
+            if answer.error not in (None, "NONODE", "NOTEMPTY", "BADVERSION"):
+                answer.checked()
+
+    def _is_ours(self, path: str, mark: int, stat: Stat) -> bool:
+        """Whether this is still the znode that one of our sessions made; `mark` is its czxid or its session."""
+        return mark in (stat.czxid, stat.ephemeral_owner or None)
+
+
+def _creations(op: Op) -> list[Create]:
+    """The persistent znodes an operation was to create."""
+    parts = op.ops if isinstance(op, Multi) else (op,)
+    return [part for part in parts if isinstance(part, Create) and not part.ephemeral]
+
+
+def parse_address(address: str) -> tuple[str, str]:
+    """`host:port,host:port/chroot` as (`host:port,host:port`, `/chroot` or an empty text)."""
+    servers, slash, rest = address.partition("/")
+    chroot = (slash + rest).rstrip("/")
+    for server in servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        plain = port.isascii() and port.isdigit() and len(port) < 6
+        if not host or not plain or not 0 < int(port) < 65536 or "//" in chroot:
+            allowed = "write host:port, host:port,host:port or host:port/chroot"
+            raise BadInput(f"ZooKeeper address {address!r} cannot be read; {allowed}")
+    return servers, chroot
+
+
+def _ignore(_: object) -> None:
+    """The store's own session sets no watches and has nobody to tell."""
