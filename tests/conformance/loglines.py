@@ -160,6 +160,12 @@ def form(text: str) -> str:
 THINGS = re.compile(r"\[Topic=[^\]]*\]|[A-Za-z][\w.-]*-\d+|\[[\w.-]+,\d+\]|(?:broker|replica) \d+")
 
 
+@functools.cache
+def things(text: str) -> tuple[str, ...]:
+    """The partitions, brokers and replicas that a line is about."""
+    return tuple(THINGS.findall(text))
+
+
 def settled(lines: Sequence[str], longest: int = 8) -> list[str]:
     """Lines of one form in a row sorted, then groups of lines of the same forms about different things."""
     done = [line for _, run in itertools.groupby(lines, form) for line in sorted(run)]
@@ -172,11 +178,11 @@ def _sorted_groups(lines: list[str], size: int) -> list[str]:
     done: list[str] = []
     forms, place = [form(line) for line in lines], 0
     while place < len(lines):
-        groups: dict[tuple[str, ...], list[str]] = {}
+        groups: dict[tuple[tuple[str, ...], ...], list[str]] = {}
         end = place
         while end + size <= len(lines) and forms[end : end + size] == forms[place : place + size]:
             group = lines[end : end + size]
-            if (about := tuple(THINGS.findall(" ".join(group)))) in groups:
+            if (about := tuple(map(things, group))) in groups:
                 break
             groups[about] = group
             end += size
