@@ -65,11 +65,11 @@ class Generation:
     pipelined: bool = _field("KAFKA-5642", False, True, True,
         doc="ZooKeeper operations go out in a window, and partitions change in batches; before, one at a time")
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
-        doc="what waits for ZooKeeper fails when the session expires; before, it was done in the next session")
+        doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
     registers_first: bool = _field("KAFKA-5473", False, True, True,
         doc="a broker registers itself before it competes to be controller, and again after a lost session")
     remembers_cluster: bool = _field("KAFKA-7335", False, False, True,
-        doc="a broker's disks remember its cluster, too, and it does not start in another one")
+        doc="`meta.properties` stores the cluster id; a broker refuses to start in another cluster")
     watches_endpoints: bool = _field("KAFKA-6246", False, True, True,
         doc="the controller notices when a broker's address changes")
     marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
@@ -163,7 +163,7 @@ class Generation:
     clears_batches: bool = _field("KAFKA-2300", True, True, True, fixed="0.9.0.0",
         doc="a controller that cannot go on empties its request batches and resigns")
     reads_brokers_once: bool = _field("KAFKA-3085", True, True, True, fixed="0.10.0.0",
-        doc="who is new, dead and alive is told from one look at the brokers, not from two")
+        doc="new and dead brokers are computed from one read of `/brokers/ids`, not from two")
     shutdown_prefers_order: bool = _field("KAFKA-3670", True, True, True, fixed="0.10.0.0",
         doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
     waits_for_dead_targets: bool = _field("KAFKA-4214", True, True, True, fixed="0.10.1.0",

@@ -1,8 +1,8 @@
-"""Deleting topics: a wish in ZooKeeper, replicas stopped and deleted one by one, then the znodes.
+"""Topic deletion: a request under `/admin/delete_topics`; replicas are stopped and deleted, then the znodes.
 
 Deletion waits while a replica is on a dead broker or could not be deleted (the topic is *ineligible*), and goes on when
-that is over, also under the next controller. It should wait for a reassignment, too, but that is looked up before the
-topic is queued, when nothing can be halted yet: so only a new controller that finds both lets it wait.
+that is over, also under the next controller. It should also wait for a reassignment, but Kafka checks for one before it
+queues the topic, so the check has no effect; only a new controller that finds both postpones the deletion.
 Kafka 2.0.1: controller/TopicDeletionManager.scala, TopicDeletionManager
 """
 

@@ -1,4 +1,4 @@
-"""Kafka's words for what a state machine could not do."""
+"""Kafka's error messages for failed state changes."""
 
 from __future__ import annotations
 

@@ -33,8 +33,8 @@ async def controller_change(c: Environment) -> None:
 
 
 async def noticed_change(c: Environment) -> None:
-    """The watch on `/controller` tells of a change. In 0.10 the ZooKeeper client reads it first, and tells of a
-    deletion where nothing is there any more; since then, nobody competes until the next change (KAFKA-13407)."""
+    """The watch on `/controller` has fired. In 0.10 the ZooKeeper client reads the znode again and reports a deletion
+    if it is gone; since then, a missed deletion triggers no election until the next change (KAFKA-13407)."""
     await controller_change(c)
     if c.active_id == -1 and not c.generation.single_threaded:
         await elect(c)

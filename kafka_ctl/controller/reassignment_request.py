@@ -1,4 +1,4 @@
-"""The wish for a reassignment as it stands in `/admin/reassign_partitions`: read, shortened, and at last deleted.
+"""The request in `/admin/reassign_partitions`: read it, remove finished partitions, delete it when it is empty.
 
 The administrator's tool writes it; the controller takes out what is done or cannot be. While it is there, no other
 reassignment can be asked for.

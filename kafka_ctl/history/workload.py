@@ -43,7 +43,7 @@ class Workload:
     rate: float = 1.0
     """Multiplies all rates."""
     spread: float = 1.0
-    """How much luckier or unluckier a cluster may be: 3 stands for a third to three times as many troubles."""
+    """Spread of incident rates between clusters: with 3, a cluster has between a third and three times as many."""
     per_day: Mapping[str, float] = field(default_factory=dict)
     """Rates that differ from those of `TROUBLES`; 0 switches a trouble off."""
 

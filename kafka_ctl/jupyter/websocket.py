@@ -1,4 +1,4 @@
-"""What JupyterLab's server sends to the browser leaves at once.
+"""Disables Nagle's algorithm (TCP_NODELAY) on the websockets of JupyterLab's kernels.
 
 The kernel answers a click with several small messages. TCP holds the second back until the browser has acknowledged the
 first, which it may put off for 40 ms (RFC 896 with RFC 1122, 4.2.3.2): half of the time that a click would take.

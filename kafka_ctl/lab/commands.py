@@ -83,7 +83,7 @@ class Commands(Looking):
         return {id: broker.rack for id, broker in self._world.brokers.items()}
 
     def _stopped(self) -> None:
-        """Remember that what was asked last has not come to its end, and how far it has come (in memory)."""
+        """Record that the last command was interrupted, and after which record (in memory)."""
         if self._world.turns is not None:
             here = max(0, len(self.trace) - 1), self._world.turns
             self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))

@@ -1,4 +1,4 @@
-"""Time travel: a run is its story, so any moment of it is reached by telling the story again up to there.
+"""Time travel: any moment of a run is reached by replaying its story up to that record.
 
 A story that stops in the middle of a command says so in a line of its own, which `Lab.story` writes and `Lab.replay`
 understands:

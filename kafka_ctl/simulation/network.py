@@ -69,7 +69,7 @@ class Network:
         return await broker.receive(request, CAUSE.get())
 
     def _carried(self, delay: float, source: int, target: int, request: Request) -> asyncio.Future:
-        """What is slow arrives all the same when its sender has died or no longer waits for the answer meanwhile."""
+        """A delayed request is delivered even if its sender has died or timed out."""
         answered = self.clock.loop.create_future()
 
         async def carry() -> None:
@@ -115,7 +115,7 @@ class Network:
                 _finish(passed, True)
 
     def silence(self, follower: int, leader: int) -> float:
-        """Since when nothing has come from one broker to another and back, in seconds; infinity if it does."""
+        """Time in seconds since which the two brokers cannot reach each other; infinity if they can."""
         other = self.brokers[follower]
         if not self.ways and other.listening:  # asked so often that it must be quick
             return other.paused_since

@@ -76,7 +76,7 @@ class World:
         self._all_there = asyncio.Event()
 
     async def arrived(self, broker: int) -> None:
-        """Told by a broker that has registered itself; returns when all that are awaited have."""
+        """Wait until every broker of the described cluster has registered; `broker` now has."""
         self.awaited.discard(broker)
         if not self.awaited:
             self._all_there.set()
@@ -135,7 +135,7 @@ class World:
         return not still and not self.network.ways
 
     def _somebody_is_late(self) -> bool:
-        """Whether a leader counts a follower as in sync that is not, and so will change an ISR by and by."""
+        """Whether an ISR still contains a lagging follower that its leader will remove."""
         now = self.clock.now()
         return any(broker.listening and broker.replication.late_followers(now) for broker in self.brokers.values())
 

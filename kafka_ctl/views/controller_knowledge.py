@@ -1,4 +1,4 @@
-"""What a controller went by at a moment: assignment, ISR, who is live and who is leaving, from its own records."""
+"""What a controller knew at a record: assignment, ISR, live and shutting-down brokers, from its own records."""
 
 from __future__ import annotations
 

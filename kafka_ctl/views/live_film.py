@@ -1,4 +1,4 @@
-"""Films of a trace that grows: what is new is told, not the whole, and only of the views that are looked at.
+"""Incremental films of a trace that grows: only new frames are sent, and only for visible views.
 
 All views keep step. A view whose drawing has no room for what is new (another topic, another moment on a time
 axis) is drawn again; the others only get further frames.

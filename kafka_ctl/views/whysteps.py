@@ -1,7 +1,7 @@
-"""Why did the controller go on like that? The rules behind its notes on deletion, reassignment, leaving, electing.
+"""Explanations of the controller's log messages on deletion, reassignment, shutdown and election.
 
-Each note is a decision at one point of `controller/`; the row says the rule, what was decided and what would have come
-of other inputs. `{partition}` and the like are filled in from the note's own words.
+Each message is a decision at one point of `controller/`; its row has the rule, the outcome and the alternative.
+`{partition}` and the like are filled in from the fields of the message.
 """
 
 from __future__ import annotations

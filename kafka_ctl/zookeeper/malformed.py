@@ -1,4 +1,4 @@
-"""Znodes with which no controller could work, left by somebody in the part of ZooKeeper that a lab shall live in.
+"""Finds malformed znodes under the lab's chroot that would make every controller fail.
 
 Where Kafka reads something malformed it mostly fails, and its brokers elect one controller after the other. What is
 no JSON at all it often takes for empty: such a znode is none of these.
