@@ -69,8 +69,8 @@ def test_a_legal_move(dying: Lab) -> None:
         "self._moved(tp, target, action)",
     ]
     assert marked(answer.sources[1]) == [
-        'c.say("partition_creation", partitions=[str(tp) for tp in partitions])',
-        "await c.partition_machine.handle(partitions, NEW)",
+        'env.log("partition_creation", partitions=[str(tp) for tp in partitions])',
+        "await env.partition_machine.handle(partitions, NEW)",
     ]
     answer = dying.why(first(dying.trace, kind="replica", action="join").seq)
     assert marked(answer.sources[0]) == [
@@ -90,7 +90,7 @@ def test_an_illegal_move(dying: Lab) -> None:
         "if move is None:",
         "raise InvalidTransition(subject, source, target, self.previous(target))",
     ]
-    assert marked(answer.sources[1])[-1] == "await c.replica_machine.handle(dead, INELIGIBLE)"
+    assert marked(answer.sources[1])[-1] == "await env.replica_machine.handle(dead, INELIGIBLE)"
     assert dict(answer.inputs)["Live"] == "[1, 3, 4]"
 
 
@@ -126,7 +126,7 @@ def test_a_preferred_election_that_is_refused(dying: Lab) -> None:
         "return None if leader is None else Election(leader, in_sync)",
     ]
     assert "return replica" not in marked(answer.sources[1])
-    assert "await c.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)" in marked(answer.sources[2])
+    assert "await env.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)" in marked(answer.sources[2])
 
 
 def test_a_deletion_that_must_wait(dying: Lab) -> None:
@@ -136,10 +136,10 @@ def test_a_deletion_that_must_wait(dying: Lab) -> None:
     assert marked(answer.sources[0])[-4:] == [
         "if topic not in context.topics_to_be_deleted:",
         "if topic in context.topics_ineligible:",
-        "if not c.generation.partitions_leave_first:",
-        'c.say("deletion_ineligible", topic=topic)',
+        "if not env.generation.partitions_leave_first:",
+        'env.log("deletion_ineligible", topic=topic)',
     ]
-    assert "await _begin(c, topic)" not in marked(answer.sources[0])
+    assert "await _begin(env, topic)" not in marked(answer.sources[0])
     assert answer.rule.startswith("A deletion waits")
     assert answer.otherwise
     halted = dying.why(first(dying.trace, action="deletion_halted").seq)
@@ -149,10 +149,10 @@ def test_a_deletion_that_must_wait(dying: Lab) -> None:
 def test_a_step_of_a_reassignment(dying: Lab) -> None:
     answer = dying.why(first(dying.trace, action="reassignment_progress").seq)
     assert marked(answer.sources[0]) == [
-        "state = await c.zk.state(tp)",
+        "state = await env.zk.state(tp)",
         "if state is None:",
         "missing = [r for r in target if r not in state.isr]",
-        "c.say(",
+        "env.log(",
         '"reassignment_progress",',
         "partition=str(tp),",
         "caught_up=len(target) - len(missing),",
@@ -170,11 +170,11 @@ def test_a_controlled_shutdown() -> None:
         lab.shutdown(1)
         begun = lab.why(first(lab.trace, action="shutting_down_broker").seq)
         assert marked(begun.sources[0]) == [
-            "context = c.context",
+            "context = env.context",
             "known = context.brokers.get(broker)",
             "if broker_epoch != UNKNOWN_EPOCH and known is None:",
             "if known is not None and UNKNOWN_EPOCH != broker_epoch < known.epoch:",
-            'c.say("shutting_down_broker", broker=broker)',
+            'env.log("shutting_down_broker", broker=broker)',
         ]
         stopped = lab.why(first(lab.trace, kind="replica", action="stop").seq)
         assert dict(stopped.inputs)["Shutting down"] == "[1]"

@@ -77,18 +77,18 @@ class RequestBatch:
         """Tell these brokers how the partitions are led."""
         for broker in brokers:
             self._metadata_to[broker] = None
-        context, doomed = self.context, self.context.partitions_to_be_deleted
+        context, to_be_deleted = self.context, self.context.partitions_to_be_deleted
         knows_offline = self.process.generation.marks_new_replicas
         if self.process.generation.announces_all_deletions:
-            partitions = [*(tp for tp in partitions if tp not in doomed), *sorted(doomed)]
+            partitions = [*(tp for tp in partitions if tp not in to_be_deleted), *sorted(to_be_deleted)]
         for tp in partitions:
             state = context.leadership.get(tp)
             if state is None:
-                self.process.say("leader_not_assigned", partition=str(tp))
+                self.process.log("leader_not_assigned", partition=str(tp))
                 continue
             replicas = context.assigned(tp)
             offline = tuple(r for r in replicas if not context.online(r, tp)) if knows_offline else ()
-            if tp in doomed:
+            if tp in to_be_deleted:
                 state = LeaderAndIsr(LEADER_DURING_DELETE, state.isr, controller_epoch=state.controller_epoch)
             self._metadata[tp] = PartitionState(state, replicas, offline=offline)
 

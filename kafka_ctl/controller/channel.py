@@ -113,7 +113,7 @@ class Channels:
         channel = self._by_broker.get(broker)
         if channel is None:
             words = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
-            self.process.say(
+            self.process.log(
                 "not_sending",
                 request=request.name,
                 broker=broker,

@@ -102,7 +102,7 @@ class Controller(Environment):
         except KafkaCtlError as problem:
             error = type(problem).__name__
             moved = isinstance(problem, ControllerMoved) and self.generation.fences_writes
-            self.say("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
+            self.log("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
             if moved:
                 await leadership.controller_change(self)
         if self.generation.single_threaded:

@@ -27,213 +27,215 @@ ELECTING = "preferred replica election in progress"
 """Why a deletion is halted."""
 
 
-def enabled(c: Environment) -> bool:
-    return bool(c.config["delete.topic.enable"])
+def enabled(env: Environment) -> bool:
+    return bool(env.config["delete.topic.enable"])
 
 
-async def initialize(c: Environment) -> None:
+async def initialize(env: Environment) -> None:
     """At failover: take over the deletions that are under way."""
-    context = c.context
-    wanted = await c.zk.read_children(DeleteTopicsZNode.path())
+    context = env.context
+    wanted = await env.zk.read_children(DeleteTopicsZNode.path())
     online = context.online
     blocked = {
         r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
     }
     blocked |= {tp.topic for tp in context.reassigning}
-    if c.generation.halts_deletions_for_elections:
+    if env.generation.halts_deletions_for_elections:
         blocked |= {tp.topic for tp in context.preferred_elections}
-    c.say("topics_to_be_deleted", topics=wanted)
-    c.say("topics_ineligible", topics=sorted(blocked))
-    c.say("initializing_deletion", topics=wanted, ineligible=sorted(blocked))
-    if enabled(c):
-        _queue(c, wanted)
+    env.log("topics_to_be_deleted", topics=wanted)
+    env.log("topics_ineligible", topics=sorted(blocked))
+    env.log("initializing_deletion", topics=wanted, ineligible=sorted(blocked))
+    if enabled(env):
+        _queue(env, wanted)
         context.topics_ineligible = blocked & context.topics_to_be_deleted.keys()
     else:
-        c.say("deletion_disabled", topics=wanted)
-        await _forget_wishes(c, wanted)
+        env.log("deletion_disabled", topics=wanted)
+        await _forget_wishes(env, wanted)
 
 
-async def topic_deletion(c: Environment) -> None:
+async def topic_deletion(env: Environment) -> None:
     """The children of `/admin/delete_topics` changed."""
-    wanted = await c.zk.read_children(DeleteTopicsZNode.path())
-    async with c.locked():
-        await _wished(c, wanted)
+    wanted = await env.zk.read_children(DeleteTopicsZNode.path())
+    async with env.locked():
+        await _wished(env, wanted)
 
 
-async def _wished(c: Environment, wanted: list[str]) -> None:
-    unknown = [t for t in wanted if t not in c.context.topics]
+async def _wished(env: Environment, wanted: list[str]) -> None:
+    unknown = [t for t in wanted if t not in env.context.topics]
     if unknown:
-        c.say("deleting_unknown_topics", topics=unknown)
-        await _forget_wishes(c, unknown)
-    topics = [t for t in wanted if t in c.context.topics]
-    if not enabled(c):
-        c.say("deletion_disabled", topics=topics)
-        await _forget_wishes(c, topics)
+        env.log("deleting_unknown_topics", topics=unknown)
+        await _forget_wishes(env, unknown)
+    topics = [t for t in wanted if t in env.context.topics]
+    if not enabled(env):
+        env.log("deletion_disabled", topics=topics)
+        await _forget_wishes(env, topics)
     elif topics:
-        c.say("starting_deletion", topics=topics)
-        busy = {tp.topic for tp in (*c.context.reassigning, *c.context.preferred_elections)}
-        halt(c, [t for t in topics if t in busy], REASSIGNING)  # before it is queued, so that a new wish is not halted
-        _queue(c, topics)
-        await resume_deletions(c)
+        env.log("starting_deletion", topics=topics)
+        busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
+        halt(
+            env, [t for t in topics if t in busy], REASSIGNING
+        )  # before it is queued, so that a new wish is not halted
+        _queue(env, topics)
+        await resume_deletions(env)
 
 
-def _queue(c: Environment, topics: Iterable[str]) -> None:
+def _queue(env: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
-        c.context.topics_to_be_deleted[topic] = None
-        c.context.partitions_to_be_deleted |= set(c.context.partitions_of(topic))
+        env.context.topics_to_be_deleted[topic] = None
+        env.context.partitions_to_be_deleted |= set(env.context.partitions_of(topic))
 
 
-async def _forget_wishes(c: Environment, topics: Iterable[str]) -> None:
+async def _forget_wishes(env: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
-        await c.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
+        await env.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
 
 
-def halt(c: Environment, topics: Iterable[str], reason: str) -> None:
+def halt(env: Environment, topics: Iterable[str], reason: str) -> None:
     """Mark those of the topics that are to be deleted as ineligible."""
-    halted = sorted(set(topics) & c.context.topics_to_be_deleted.keys())
-    c.context.topics_ineligible |= set(halted)
-    if enabled(c) and halted:
-        c.say("deletion_halted", topics=halted, reason=reason)
+    halted = sorted(set(topics) & env.context.topics_to_be_deleted.keys())
+    env.context.topics_ineligible |= set(halted)
+    if enabled(env) and halted:
+        env.log("deletion_halted", topics=halted, reason=reason)
 
 
-async def resume(c: Environment, topics: Iterable[str]) -> None:
+async def resume(env: Environment, topics: Iterable[str]) -> None:
     """What halted these topics is over."""
-    again = set(topics) & c.context.topics_to_be_deleted.keys()
+    again = set(topics) & env.context.topics_to_be_deleted.keys()
     if again:
-        c.context.topics_ineligible -= again
-        await resume_deletions(c)
+        env.context.topics_ineligible -= again
+        await resume_deletions(env)
 
 
-async def resume_deletions(c: Environment) -> None:
+async def resume_deletions(env: Environment) -> None:
     """Look at the queued topics now, or, where a thread does that, wake it."""
-    if not enabled(c):
+    if not enabled(env):
         return
-    if c.generation.single_threaded:
-        await look(c)
+    if env.generation.single_threaded:
+        await look(env)
     else:
-        c.deletion_wanted.set()
+        env.deletion_wanted.set()
 
 
-def start_thread(c: Environment) -> None:
+def start_thread(env: Environment) -> None:
     """0.10's delete-topics thread: looks whenever it is woken, under the lock.
 
     Kafka 0.10.2.2: controller/TopicDeletionManager.scala, DeleteTopicsThread
     """
 
     async def wait() -> None:
-        await c.deletion_wanted.wait()
-        c.deletion_wanted.clear()
+        await env.deletion_wanted.wait()
+        env.deletion_wanted.clear()
 
     async def work() -> None:
-        async with c.locked():
-            await look(c)
+        async with env.locked():
+            await look(env)
 
-    c.deletion_wanted.clear()
-    if enabled(c):
-        c.threads.append(Thread(c, wait, work))
-        if c.context.topics_to_be_deleted:
-            c.deletion_wanted.set()
+    env.deletion_wanted.clear()
+    if enabled(env):
+        env.threads.append(Thread(env, wait, work))
+        if env.context.topics_to_be_deleted:
+            env.deletion_wanted.set()
 
 
-async def look(c: Environment) -> None:
+async def look(env: Environment) -> None:
     """See for every queued topic whether it is done, under way, or can be started (again)."""
-    context = c.context
+    context = env.context
     queued = list(context.topics_to_be_deleted)
     if queued:
-        c.say("handling_deletion", topics=queued)
+        env.log("handling_deletion", topics=queued)
     for topic in queued:
         replicas = context.replicas_of(context.partitions_of(topic))
         started = context.replicas_in(topic, STARTED)
         if all(context.replicas.get(r) is SUCCESSFUL for r in replicas):
-            await _complete(c, topic)
-            c.say("deletion_completed", topic=topic)
+            await _complete(env, topic)
+            env.log("deletion_completed", topic=topic)
         elif started:
-            if not c.generation.partitions_leave_first:
-                c.say(
+            if not env.generation.partitions_leave_first:
+                env.log(
                     "deletion_in_progress",
                     topic=topic,
                     replicas=sorted({r.broker for r in started}),
                     partitions=sorted({str(r.topic_partition) for r in started}),
                 )
         elif failed := context.replicas_in(topic, INELIGIBLE):
-            c.say("retrying_deletion", topic=topic, replicas=[list(r) for r in failed])
-            await c.replica_machine.handle(failed, OFFLINE_REPLICA)
+            env.log("retrying_deletion", topic=topic, replicas=[list(r) for r in failed])
+            await env.replica_machine.handle(failed, OFFLINE_REPLICA)
         if topic not in context.topics_to_be_deleted:
             continue
         if topic in context.topics_ineligible:
-            if not c.generation.partitions_leave_first:
-                c.say("deletion_ineligible", topic=topic)
+            if not env.generation.partitions_leave_first:
+                env.log("deletion_ineligible", topic=topic)
         elif not context.replicas_in(topic, STARTED):
-            c.say("deletion_started", topic=topic)
-            await _begin(c, topic)
+            env.log("deletion_started", topic=topic)
+            await _begin(env, topic)
 
 
-async def _begin(c: Environment, topic: str) -> None:
+async def _begin(env: Environment, topic: str) -> None:
     """Make brokers forget the topic, then stop and delete the replicas that are online."""
-    context, partitions = c.context, c.context.partitions_of(topic)
-    c.say("topic_deletion", topics=[topic])
-    if c.generation.partitions_leave_first and topic not in context.deletion_started:
-        await c.partition_machine.handle(partitions, OFFLINE)
-        await c.partition_machine.handle(partitions, NON_EXISTENT)
+    context, partitions = env.context, env.context.partitions_of(topic)
+    env.log("topic_deletion", topics=[topic])
+    if env.generation.partitions_leave_first and topic not in context.deletion_started:
+        await env.partition_machine.handle(partitions, OFFLINE)
+        await env.partition_machine.handle(partitions, NON_EXISTENT)
         context.deletion_started.add(topic)
-    await c.send_update_metadata(partitions)
-    c.say("partition_deletion", partitions=[str(tp) for tp in partitions])
+    await env.send_update_metadata(partitions)
+    env.log("partition_deletion", partitions=[str(tp) for tp in partitions])
     replicas = context.replicas_of(partitions)
     alive = context.online_replicas(topic)
     dead = [r for r in replicas if r not in set(alive)]
     retry = [r for r in alive if context.replicas.get(r) is not SUCCESSFUL]
-    await c.replica_machine.handle(dead, INELIGIBLE)
-    await c.replica_machine.handle(retry, OFFLINE_REPLICA)
-    await c.replica_machine.handle(retry, STARTED, lambda broker, answer: _answered(c, broker, answer))
+    await env.replica_machine.handle(dead, INELIGIBLE)
+    await env.replica_machine.handle(retry, OFFLINE_REPLICA)
+    await env.replica_machine.handle(retry, STARTED, lambda broker, answer: _answered(env, broker, answer))
     if dead:
-        halt(c, [topic], DEAD)
+        halt(env, [topic], DEAD)
 
 
-def _answered(c: Environment, broker: int, answer: Response) -> None:
-    c.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
+def _answered(env: Environment, broker: int, answer: Response) -> None:
+    env.hand_over(events.TopicDeletionStopReplicaResponseReceived(broker, answer.error, dict(answer.errors)))
 
 
 async def stop_replica_response(
-    c: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
+    env: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """A broker has deleted its copies, or could not."""
-    async with c.locked():
-        await _stopped(c, broker, error, errors)
+    async with env.locked():
+        await _stopped(env, broker, error, errors)
 
 
-async def _stopped(c: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
-    if c.generation.partitions_leave_first:
-        errors = {tp: e for tp, e in errors.items() if tp.topic in c.context.deletion_started}
+async def _stopped(env: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
+    if env.generation.partitions_leave_first:
+        errors = {tp: e for tp, e in errors.items() if tp.topic in env.context.deletion_started}
     failed = [tp for tp, e in errors.items() if error is not None or e is not None]
-    await fail(c, [Replica(tp.topic, tp.partition, broker) for tp in failed])
+    await fail(env, [Replica(tp.topic, tp.partition, broker) for tp in failed])
     done = [Replica(tp.topic, tp.partition, broker) for tp in errors if tp not in failed]
     if done:
-        await c.replica_machine.handle([r for r in done if r.topic in c.context.topics_to_be_deleted], SUCCESSFUL)
-        await resume_deletions(c)
+        await env.replica_machine.handle([r for r in done if r.topic in env.context.topics_to_be_deleted], SUCCESSFUL)
+        await resume_deletions(env)
 
 
-async def fail(c: Environment, replicas: Iterable[Replica]) -> None:
+async def fail(env: Environment, replicas: Iterable[Replica]) -> None:
     """These replicas cannot be deleted now: their topics must wait."""
-    failed = [r for r in replicas if r.topic in c.context.topics_to_be_deleted]
-    if enabled(c) and failed:
-        await c.replica_machine.handle(failed, INELIGIBLE)
-        halt(c, {r.topic for r in failed}, FAILED)
-        await resume_deletions(c)
+    failed = [r for r in replicas if r.topic in env.context.topics_to_be_deleted]
+    if enabled(env) and failed:
+        await env.replica_machine.handle(failed, INELIGIBLE)
+        halt(env, {r.topic for r in failed}, FAILED)
+        await resume_deletions(env)
 
 
-async def _complete(c: Environment, topic: str) -> None:
+async def _complete(env: Environment, topic: str) -> None:
     """Every replica is gone: forget the topic and delete its znodes."""
-    context = c.context
-    listeners.forget_topics(c, [topic])
+    context = env.context
+    listeners.forget_topics(env, [topic])
     partitions = context.partitions_of(topic)
-    await c.replica_machine.handle(context.replicas_in(topic, SUCCESSFUL), NON_EXISTENT_REPLICA)
-    if not c.generation.partitions_leave_first:
-        await c.partition_machine.handle(partitions, OFFLINE)
-        await c.partition_machine.handle(partitions, NON_EXISTENT)
+    await env.replica_machine.handle(context.replicas_in(topic, SUCCESSFUL), NON_EXISTENT_REPLICA)
+    if not env.generation.partitions_leave_first:
+        await env.partition_machine.handle(partitions, OFFLINE)
+        await env.partition_machine.handle(partitions, NON_EXISTENT)
     del context.topics_to_be_deleted[topic]
     context.deletion_started.discard(topic)
     context.partitions_to_be_deleted -= set(partitions)
-    await c.zk.delete_tree(TopicZNode.path(topic))
-    await c.zk.write(Delete(ConfigEntityZNode.path("topics", topic)))
-    await c.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
+    await env.zk.delete_tree(TopicZNode.path(topic))
+    await env.zk.write(Delete(ConfigEntityZNode.path("topics", topic)))
+    await env.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
     context.remove_topic(topic)

@@ -30,42 +30,42 @@ UNAVAILABLE = {
 
 
 async def elect_leaders(
-    c: Environment, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
+    env: Environment, kind: ElectionType, partitions: Sequence[TopicPartition], reply: asyncio.Future
 ) -> None:
     """Elect where it is needed; `reply` gets the new leader of each partition, or why there is none.
 
     It gets ControllerMoved where this controller does not act. When one of the partitions has never had a leader the
     event fails, as in Kafka, and nothing is answered.
     """
-    if not c.is_active:
+    if not env.is_active:
         reply.set_exception(ControllerMoved("This is not the correct controller for this cluster."))
         return
     answers: dict[TopicPartition, ApiError | int] = {}
     for tp in partitions:
-        if not c.context.assigned(tp):
-            c.say("election_unknown", partition=str(tp), type=kind)
+        if not env.context.assigned(tp):
+            env.log("election_unknown", partition=str(tp), type=kind)
             answers[tp] = UNKNOWN
-        elif tp.topic in c.context.topics_to_be_deleted:
+        elif tp.topic in env.context.topics_to_be_deleted:
             answers[tp] = DELETING
     if deleting := [str(tp) for tp, answer in answers.items() if answer is DELETING]:
-        c.say("election_deleting", partitions=deleting, type=kind)
+        env.log("election_deleting", partitions=deleting, type=kind)
     wanted = [tp for tp in partitions if tp not in answers]
-    electable = [tp for tp in wanted if _needs_election(c, kind, tp)]
+    electable = [tp for tp in wanted if _needs_election(env, kind, tp)]
     answers |= dict.fromkeys((tp for tp in wanted if tp not in electable), NOT_NEEDED)
-    c.say("election_starting", partitions=[str(tp) for tp in electable], type=kind)
-    failures = await c.partition_machine.handle(electable, ONLINE, STRATEGIES[kind])
+    env.log("election_starting", partitions=[str(tp) for tp in electable], type=kind)
+    failures = await env.partition_machine.handle(electable, ONLINE, STRATEGIES[kind])
     for tp in electable:
-        answers[tp] = _refusal(kind, failures[tp]) if tp in failures else c.context.leader_of(tp)
+        answers[tp] = _refusal(kind, failures[tp]) if tp in failures else env.context.leader_of(tp)
     if not reply.done():
         reply.set_result(answers)
 
 
-def _needs_election(c: Environment, kind: ElectionType, tp: TopicPartition) -> bool:
+def _needs_election(env: Environment, kind: ElectionType, tp: TopicPartition) -> bool:
     """Whether the leader is not the one that is wanted; StateChangeFailed if there has never been one."""
-    leader = c.context.leader_of(tp)
+    leader = env.context.leader_of(tp)
     if kind is ElectionType.PREFERRED:
-        return leader != c.context.assigned(tp)[0]
-    return leader == NO_LEADER or leader not in c.context.live
+        return leader != env.context.assigned(tp)[0]
+    return leader == NO_LEADER or leader not in env.context.live
 
 
 def _refusal(kind: ElectionType, error: Exception) -> ApiError:

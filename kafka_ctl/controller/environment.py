@@ -107,8 +107,8 @@ class Environment(ControllerProcess):
         try:
             self.batch.open()
             wanted = self.context.leadership if partitions is None else partitions
-            told = self.context.live_or_shutting_down if brokers is None else brokers
-            self.batch.update_metadata(told, list(wanted))
+            receivers = self.context.live_or_shutting_down if brokers is None else brokers
+            self.batch.update_metadata(receivers, list(wanted))
             self.batch.send()
         except BatchNotEmpty as error:
             await self.illegal_state(error)
@@ -121,7 +121,7 @@ class Environment(ControllerProcess):
         """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
         if not self.generation.clears_batches:
             raise error
-        self.say("forcing_resignation")
+        self.log("forcing_resignation")
         self.batch.clear()
         await self.move()
         raise ControllerMoved(str(error)) from error

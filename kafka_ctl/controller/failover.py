@@ -26,130 +26,130 @@ from kafka_ctl.scala_order import HashMap, case_hash, map_order
 from kafka_ctl.zookeeper import znodes
 
 
-async def become_controller(c: Environment) -> None:
+async def become_controller(env: Environment) -> None:
     """Everything between winning the race and acting as controller; an error here ends in resignation."""
-    if not c.generation.fences_writes:
-        c.say("reading_epoch")
-        await leadership.read_epoch(c)
-        c.say("incrementing_epoch")
-        await leadership.increment_epoch(c)
-    c.say("registering_handlers")
-    await listeners.register(c)
-    if c.generation.clears_isr_notifications:
-        c.say("deleting_log_dir_notifications")
-        await _clear(c, znodes.LogDirEventNotificationZNode.path())
-        c.say("deleting_isr_change_notifications")
-        await _clear(c, znodes.IsrChangeNotificationZNode.path())
-    c.say("initializing_context")
-    await initialize_context(c)
-    if c.generation.introduces_brokers_first:
-        c.say("sending_update_metadata")
-        await c.announce_brokers()
-    await c.replica_machine.startup()
-    await c.partition_machine.startup()
-    if not c.generation.single_threaded:
-        await listeners.subscribe_topics(c, c.context.topics)
-    c.say("ready", epoch=c.context.epoch)
-    await _resume(c)
-    if not c.generation.introduces_brokers_first:
-        await c.announce_brokers()
+    if not env.generation.fences_writes:
+        env.log("reading_epoch")
+        await leadership.read_epoch(env)
+        env.log("incrementing_epoch")
+        await leadership.increment_epoch(env)
+    env.log("registering_handlers")
+    await listeners.register(env)
+    if env.generation.clears_isr_notifications:
+        env.log("deleting_log_dir_notifications")
+        await _clear(env, znodes.LogDirEventNotificationZNode.path())
+        env.log("deleting_isr_change_notifications")
+        await _clear(env, znodes.IsrChangeNotificationZNode.path())
+    env.log("initializing_context")
+    await initialize_context(env)
+    if env.generation.introduces_brokers_first:
+        env.log("sending_update_metadata")
+        await env.announce_brokers()
+    await env.replica_machine.startup()
+    await env.partition_machine.startup()
+    if not env.generation.single_threaded:
+        await listeners.subscribe_topics(env, env.context.topics)
+    env.log("ready", epoch=env.context.epoch)
+    await _resume(env)
+    if not env.generation.introduces_brokers_first:
+        await env.announce_brokers()
 
 
-async def _resume(c: Environment) -> None:
+async def _resume(env: Environment) -> None:
     """Go on with what the last controller left unfinished, then look after the balance."""
-    if c.generation.incremental_reassignment:
-        await reassignment_incremental.initialize(c)
+    if env.generation.incremental_reassignment:
+        await reassignment_incremental.initialize(env)
     else:
-        await reassignment.resume(c)
-    if c.generation.single_threaded:
-        await deletion.resume_deletions(c)
-        await rebalance.elect(c, await rebalance.pending(c), rebalance.MANUAL)
-        c.say("starting_scheduler")
-        rebalance.schedule(c, rebalance.FIRST_CHECK)
+        await reassignment.resume(env)
+    if env.generation.single_threaded:
+        await deletion.resume_deletions(env)
+        await rebalance.elect(env, await rebalance.pending(env), rebalance.MANUAL)
+        env.log("starting_scheduler")
+        rebalance.schedule(env, rebalance.FIRST_CHECK)
     else:
-        await rebalance.elect(c, c.context.preferred_elections, rebalance.MANUAL)
-        rebalance.start_thread(c)
-        deletion.start_thread(c)
+        await rebalance.elect(env, env.context.preferred_elections, rebalance.MANUAL)
+        rebalance.start_thread(env)
+        deletion.start_thread(env)
 
 
-async def _clear(c: Environment, path: str) -> None:
-    await c.zk.delete_children(path, await c.zk.read_children(path))
+async def _clear(env: Environment, path: str) -> None:
+    await env.zk.delete_children(path, await env.zk.read_children(path))
 
 
-async def initialize_context(c: Environment) -> None:
+async def initialize_context(env: Environment) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
-    context = c.context
-    context.brokers = await c.zk.brokers(await c.zk.broker_ids())
-    if c.generation.broker_epochs:
-        c.say("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
-    names = topics.topic_names(c, await c.zk.read_children(znodes.TopicsZNode.path()))
-    if c.generation.single_threaded:
-        listeners.watch_topics(c, names)
+    context = env.context
+    context.brokers = await env.zk.brokers(await env.zk.broker_ids())
+    if env.generation.broker_epochs:
+        env.log("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
+    names = topics.topic_names(env, await env.zk.read_children(znodes.TopicsZNode.path()))
+    if env.generation.single_threaded:
+        listeners.watch_topics(env, names)
     context.topics, context.table = {name: {} for name in names}, HashMap(case_hash)
-    context.topics |= await topics.read_assignments(c, names)
+    context.topics |= await topics.read_assignments(env, names)
     if context.in_tables:
         read = (TopicPartition(topic, number) for topic, numbers in context.topics.items() for number in numbers)
         context.table, context.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
     context.leadership.clear()
     context.shutting_down.clear()
-    if c.generation.watches_endpoints:
-        await listeners.watch_brokers(c, context.brokers)
-    await refresh_leadership(c, context.all_partitions())
-    c.channels.start(context.brokers)
-    if not c.generation.single_threaded:
-        context.preferred_elections |= dict.fromkeys(await rebalance.pending(c))
-    if c.generation.incremental_reassignment:
+    if env.generation.watches_endpoints:
+        await listeners.watch_brokers(env, context.brokers)
+    await refresh_leadership(env, context.all_partitions())
+    env.channels.start(context.brokers)
+    if not env.generation.single_threaded:
+        context.preferred_elections |= dict.fromkeys(await rebalance.pending(env))
+    if env.generation.incremental_reassignment:
         moving = ((tp, context.assignment(tp)) for tp in context.all_partitions())
         context.reassigning = {tp: a.target for tp, a in moving if a.is_being_reassigned}
     else:
-        await reassignment.initialize(c)
-    if not c.generation.single_threaded:
-        await deletion.initialize(c)
-    c.say("active_brokers", brokers=sorted(context.brokers))
-    c.say("shutting_brokers", brokers=sorted(context.shutting_down))
-    c.say("topics", topics=sorted(context.topics))
-    if c.generation.single_threaded:
-        c.say("fetching_deletions")
-        await deletion.initialize(c)
+        await reassignment.initialize(env)
+    if not env.generation.single_threaded:
+        await deletion.initialize(env)
+    env.log("active_brokers", brokers=sorted(context.brokers))
+    env.log("shutting_brokers", brokers=sorted(context.shutting_down))
+    env.log("topics", topics=sorted(context.topics))
+    if env.generation.single_threaded:
+        env.log("fetching_deletions")
+        await deletion.initialize(env)
 
 
-async def refresh_leadership(c: Environment, partitions: Iterable[TopicPartition]) -> None:
+async def refresh_leadership(env: Environment, partitions: Iterable[TopicPartition]) -> None:
     """Read the `state` znodes of these partitions into the cache."""
-    found = await c.zk.states(partitions)
-    for tp in map_order(found, case_hash) if c.context.in_tables else list(found):
+    found = await env.zk.states(partitions)
+    for tp in map_order(found, case_hash) if env.context.in_tables else list(found):
         state = found[tp]
         if isinstance(state, LeaderAndIsr):
-            c.context.leadership[tp] = state
+            env.context.leadership[tp] = state
         elif isinstance(state, BadInput):
             raise state
 
 
-async def resign(c: Environment) -> None:
+async def resign(env: Environment) -> None:
     """Stop listening, stop sending, forget everything.
 
     In 0.10 only after its threads have finished what they are at, and what it was told to do is not forgotten: when
     it is elected again, it does that too, whatever has happened meanwhile (KAFKA-5310).
     """
-    listeners.unregister_wishes(c)
-    while c.threads:
-        await c.threads.pop().end()
-    c.gauges.reset()
-    async with c.locked():
-        listeners.unregister(c)
-        c.channels.close()
-        c.zk.fence = None
-        if c.generation.clears_batches:
-            for batch in (c.batch, c.partition_machine.batch, c.replica_machine.batch):
+    listeners.unregister_wishes(env)
+    while env.threads:
+        await env.threads.pop().end()
+    env.gauges.reset()
+    async with env.locked():
+        listeners.unregister(env)
+        env.channels.close()
+        env.zk.fence = None
+        if env.generation.clears_batches:
+            for batch in (env.batch, env.partition_machine.batch, env.replica_machine.batch):
                 batch.clear()
-        fresh = vars(Context(c.context.in_tables))
-        kept = () if c.generation.forgets_on_resignation else SURVIVORS
-        if c.context.in_tables:
-            c.context.partitions.clear()
-            c.context.replicas.clear()
+        fresh = vars(Context(env.context.in_tables))
+        kept = () if env.generation.forgets_on_resignation else SURVIVORS
+        if env.context.in_tables:
+            env.context.partitions.clear()
+            env.context.replicas.clear()
             kept = (*kept, "partitions", "replicas")
         for name in fresh.keys() - set(kept):
-            setattr(c.context, name, fresh[name])
-        c.say("resigned")
+            setattr(env.context, name, fresh[name])
+        env.log("resigned")
 
 
 SURVIVORS = ("reassigning", "preferred_elections")

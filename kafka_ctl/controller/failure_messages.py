@@ -9,41 +9,41 @@ from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import NoReplicaOnline, StateChangeFailed
 
 
-def no_live_replica(c: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
+def no_live_replica(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
-    told = f"Controller {c.id} epoch {c.context.epoch} encountered error during state change of partition {tp}", ""
-    if not c.generation.single_threaded:
-        assigned = ",".join(map(str, c.context.assigned(tp)))
+    told = f"Controller {env.id} epoch {env.context.epoch} encountered error during state change of partition {tp}", ""
+    if not env.generation.single_threaded:
+        assigned = ",".join(map(str, env.context.assigned(tp)))
         told = f"encountered error during state change of partition [{tp.topic},{tp.partition}]", assigned
-    live = ", ".join(map(str, sorted(c.context.live)))
+    live = ", ".join(map(str, sorted(env.context.live)))
     return StateChangeFailed(
         f"{told[0]} from New to Online, assigned replicas are [{told[1]}], live brokers are [Set({live})]. "
         "No assigned replica is alive."
     )
 
 
-def no_state(c: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
+def no_state(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """An election where no leader was ever written."""
-    state = c.context.partitions[tp]
+    state = env.context.partitions[tp]
     return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {tp} in {state} state")
 
 
 def no_leader(
-    c: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
+    env: ControllerProcess, tp: TopicPartition, strategy: str, state: LeaderAndIsr, unclean: Mapping[str, bool]
 ) -> StateChangeFailed:
     """An election that nobody may win; before KAFKA-5642 each selector had words of its own.
 
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """
-    if c.generation.pipelined:
+    if env.generation.pipelined:
         words = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(strategy, strategy.title().replace("-", ""))
         name = f"{words}PartitionLeaderElectionStrategy"
-        if c.generation.elects_on_request and words == "Offline":
+        if env.generation.elects_on_request and words == "Offline":
             name += f"({str(strategy == 'unclean').lower()})"
         return StateChangeFailed(f"Failed to elect leader for partition {tp} under strategy {name}")
-    assigned, pair, isr = c.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))
+    assigned, pair, isr = env.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))
     now = f'[{{"leader":{state.leader},"leader_epoch":{state.leader_epoch},"isr":[{isr}]}}]'
-    live = f"Live brokers are: [Set({', '.join(map(str, sorted(c.context.live)))})]"
+    live = f"Live brokers are: [Set({', '.join(map(str, sorted(env.context.live)))})]"
     if strategy == "offline":
         if not unclean.get(tp.topic):
             return NoReplicaOnline(f"No broker in ISR for partition {pair} is alive. {live}, ISR brokers are: [{isr}]")
@@ -61,25 +61,25 @@ def no_leader(
         f"Current leader and ISR: {now}"
     )
     if strategy == "controlled-shutdown":
-        leaving = ",".join(map(str, sorted(c.context.shutting_down)))
+        leaving = ",".join(map(str, sorted(env.context.shutting_down)))
         why = f"No other replicas in ISR {isr} for {pair} besides shutting down brokers {leaving}"
     return StateChangeFailed(f"encountered error while electing leader for partition {pair} due to: {why}.")
 
 
-def newer_controller_elected(c: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
+def newer_controller_elected(env: ControllerProcess, tp: TopicPartition, state: LeaderAndIsr) -> StateChangeFailed:
     """An election where a newer controller has already elected."""
     return StateChangeFailed(
         f"aborted leader election for partition {tp} since the LeaderAndIsr path was already written by another "
-        f"controller. This probably means that the current controller {c.id} went through a soft failure and another "
+        f"controller. This probably means that the current controller {env.id} went through a soft failure and another "
         f"controller was elected with epoch {state.controller_epoch}."
     )
 
 
-def newer_controller_wrote(c: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
+def newer_controller_wrote(env: ControllerProcess, state: LeaderAndIsr) -> StateChangeFailed:
     """A change of what a newer controller has already written."""
     return StateChangeFailed(
         "Leader and isr path written by another controller. This probably means the current controller with epoch "
-        f"{c.context.epoch} went through a soft failure and another controller was elected with epoch "
+        f"{env.context.epoch} went through a soft failure and another controller was elected with epoch "
         f"{state.controller_epoch}. Aborting state change by this controller"
     )
 

@@ -18,136 +18,136 @@ FIRST_EPOCH_ZK_VERSION = 1
 """What the first controller takes for the version of the znode it has just created (it is 0: Kafka's quirk)."""
 
 
-async def startup(c: Environment) -> None:
-    await listeners.watch_controller(c)
-    await elect(c)
+async def startup(env: Environment) -> None:
+    await listeners.watch_controller(env)
+    await elect(env)
 
 
-async def controller_change(c: Environment) -> None:
+async def controller_change(env: Environment) -> None:
     """`/controller` appeared or changed: note who it is, and resign if it is somebody else now."""
-    was_elected = c.active_id == c.id
-    await listeners.watch_controller(c)
-    c.active_id = await c.zk.controller_id()
-    if was_elected and c.active_id != c.id:
-        await c.resign()
+    was_elected = env.active_id == env.id
+    await listeners.watch_controller(env)
+    env.active_id = await env.zk.controller_id()
+    if was_elected and env.active_id != env.id:
+        await env.resign()
 
 
-async def noticed_change(c: Environment) -> None:
+async def noticed_change(env: Environment) -> None:
     """The watch on `/controller` has fired. In 0.10 the ZooKeeper client reads the znode again and reports a deletion
     if it is gone; since then, a missed deletion triggers no election until the next change (KAFKA-13407)."""
-    await controller_change(c)
-    if c.active_id == -1 and not c.generation.single_threaded:
-        await elect(c)
+    await controller_change(env)
+    if env.active_id == -1 and not env.generation.single_threaded:
+        await elect(env)
 
 
-async def reelect(c: Environment) -> None:
+async def reelect(env: Environment) -> None:
     """`/controller` vanished, or our session is new: compete."""
-    await controller_change(c)
-    await elect(c)
+    await controller_change(env)
+    await elect(env)
 
 
-async def new_session(c: Environment) -> None:
+async def new_session(env: Environment) -> None:
     """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
-    if c.generation.single_threaded:
-        await reelect(c)
-    elif c.generation.skips_own_reelection and await c.zk.controller_id() == c.id:
-        c.say("reelection_skipped")
+    if env.generation.single_threaded:
+        await reelect(env)
+    elif env.generation.skips_own_reelection and await env.zk.controller_id() == env.id:
+        env.log("reelection_skipped")
     else:
-        await listeners.watch_controller(c)
-        c.active_id = -1
-        await c.resign()
-        await elect(c)
+        await listeners.watch_controller(env)
+        env.active_id = -1
+        await env.resign()
+        await elect(env)
 
 
-async def elect(c: Environment) -> None:
+async def elect(env: Environment) -> None:
     """Try to become controller; whoever finds one elected already stops."""
-    async with c.locked():
-        await _elect(c)
+    async with env.locked():
+        await _elect(env)
 
 
-async def _elect(c: Environment) -> None:
-    c.active_id = await c.zk.controller_id()
-    if c.active_id != -1:
-        c.say("already_elected", elected=c.active_id)
+async def _elect(env: Environment) -> None:
+    env.active_id = await env.zk.controller_id()
+    if env.active_id != -1:
+        env.log("already_elected", elected=env.active_id)
         return
     try:
-        data = ControllerZNode.encode(c.id, int(c.clock.now() * 1000))
-        if c.generation.fences_writes:
-            c.context.epoch, c.context.epoch_zk_version = await _register_with_epoch(c, data)
-            c.zk.fence, c.context.elected = c.context.epoch_zk_version, True
-            c.active_id = c.id
-            c.say("elected", epoch=c.context.epoch, zk_version=c.context.epoch_zk_version)
+        data = ControllerZNode.encode(env.id, int(env.clock.now() * 1000))
+        if env.generation.fences_writes:
+            env.context.epoch, env.context.epoch_zk_version = await _register_with_epoch(env, data)
+            env.zk.fence, env.context.elected = env.context.epoch_zk_version, True
+            env.active_id = env.id
+            env.log("elected", epoch=env.context.epoch, zk_version=env.context.epoch_zk_version)
         else:
-            await c.zk.create_ephemeral(ControllerZNode.path(), data)
-            c.say("elected")
-            c.active_id = c.id
-        await c.take_over()
+            await env.zk.create_ephemeral(ControllerZNode.path(), data)
+            env.log("elected")
+            env.active_id = env.id
+        await env.take_over()
     except ControllerMoved as error:
-        if not c.generation.fences_writes:
-            c.say("election_failed", error=str(error))
-            await trigger_move(c)
+        if not env.generation.fences_writes:
+            env.log("election_failed", error=str(error))
+            await trigger_move(env)
             return
-        await controller_change(c)
-        c.say("other_elected" if c.active_id != -1 else "elected_and_resigned", elected=c.active_id)
+        await controller_change(env)
+        env.log("other_elected" if env.active_id != -1 else "elected_and_resigned", elected=env.active_id)
     except NodeExists:
-        c.active_id = await c.zk.controller_id()
-        if c.active_id != -1:
-            c.say("other_elected", elected=c.active_id)
+        env.active_id = await env.zk.controller_id()
+        if env.active_id != -1:
+            env.log("other_elected", elected=env.active_id)
         else:
-            c.say("elected_and_resigned")
+            env.log("elected_and_resigned")
     except KafkaCtlError as error:
-        c.say("election_failed", error=str(error))
+        env.log("election_failed", error=str(error))
         if isinstance(error, BadInput):
-            c.last_election = (len(c.trace), str(error))
-        await trigger_move(c)
+            env.last_election = (len(env.trace), str(error))
+        await trigger_move(env)
 
 
-async def trigger_move(c: Environment) -> None:
+async def trigger_move(env: Environment) -> None:
     """Resign and delete `/controller`; since writes are fenced, only after looking whether it still is ours.
 
     In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
     """
-    if not c.generation.fences_writes:
-        if c.generation.single_threaded:
-            await c.resign()
-        c.active_id = -1
-        await c.zk.write(Delete(ControllerZNode.path()))
+    if not env.generation.fences_writes:
+        if env.generation.single_threaded:
+            await env.resign()
+        env.active_id = -1
+        await env.zk.write(Delete(ControllerZNode.path()))
         return
-    c.active_id = await c.zk.controller_id()
-    if not c.is_active:
-        c.say("already_moved")
+    env.active_id = await env.zk.controller_id()
+    if not env.is_active:
+        env.log("already_moved")
         return
-    fence = c.zk.fence
-    c.active_id = -1
-    await c.resign()
-    c.zk.fence = fence
+    fence = env.zk.fence
+    env.active_id = -1
+    await env.resign()
+    env.zk.fence = fence
     try:
-        await c.zk.write(Delete(ControllerZNode.path()))
+        await env.zk.write(Delete(ControllerZNode.path()))
     except ControllerMoved:
-        c.say("already_moved")
+        env.log("already_moved")
     finally:
-        c.zk.fence = None
+        env.zk.fence = None
 
 
-async def _register_with_epoch(c: Environment, data: bytes) -> tuple[int, int]:
+async def _register_with_epoch(env: Environment, data: bytes) -> tuple[int, int]:
     """Create `/controller` and raise the epoch in one transaction; the new epoch and its zk_version.
 
     Raises ControllerMoved when somebody else did one of the two first.
     Kafka 2.4.1: zk/KafkaZkClient.scala, registerControllerAndIncrementControllerEpoch
     """
     path = ControllerEpochZNode.path()
-    await c.zk.send([Create(path, ControllerEpochZNode.encode(0))])
-    answer = (await c.zk.read(path)).checked()
+    await env.zk.send([Create(path, ControllerEpochZNode.encode(0))])
+    answer = (await env.zk.read(path)).checked()
     assert isinstance(answer.value, bytes) and answer.stat is not None
     epoch, version = ControllerEpochZNode.decode(answer.value) + 1, answer.stat.version
     both = Multi(
         (Create(ControllerZNode.path(), data, ephemeral=True), Set(path, ControllerEpochZNode.encode(epoch), version))
     )
-    done = (await c.zk.send([both]))[0]
+    done = (await env.zk.send([both]))[0]
     if done.error in ("NODEEXISTS", "BADVERSION"):
-        now = await c.zk.read(path)
+        now = await env.zk.read(path)
         written = ControllerEpochZNode.decode(now.value) if isinstance(now.value, bytes) else -1
-        if await c.zk.controller_id() != c.id or written != epoch:
+        if await env.zk.controller_id() != env.id or written != epoch:
             raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
         assert now.stat is not None  # it was our own transaction whose answer was lost
         return epoch, now.stat.version
@@ -155,32 +155,32 @@ async def _register_with_epoch(c: Environment, data: bytes) -> tuple[int, int]:
     return epoch, version + 1
 
 
-async def read_epoch(c: Environment) -> None:
+async def read_epoch(env: Environment) -> None:
     """Take over the epoch of the last controller, if there was one."""
-    if not c.generation.single_threaded and not await c.zk.exists(ControllerEpochZNode.path()):
+    if not env.generation.single_threaded and not await env.zk.exists(ControllerEpochZNode.path()):
         return
-    answer = await c.zk.read(ControllerEpochZNode.path())
+    answer = await env.zk.read(ControllerEpochZNode.path())
     if answer.error is None:
         assert isinstance(answer.value, bytes) and answer.stat is not None
-        c.context.epoch = ControllerEpochZNode.decode(answer.value)
-        c.context.epoch_zk_version = answer.stat.version
-        c.say("initialized_epoch", epoch=c.context.epoch, zk_version=c.context.epoch_zk_version)
+        env.context.epoch = ControllerEpochZNode.decode(answer.value)
+        env.context.epoch_zk_version = answer.stat.version
+        env.log("initialized_epoch", epoch=env.context.epoch, zk_version=env.context.epoch_zk_version)
 
 
-async def increment_epoch(c: Environment) -> None:
+async def increment_epoch(env: Environment) -> None:
     """Write the next epoch on condition that nobody wrote since we read; ControllerMoved if somebody did."""
-    epoch, path = c.context.epoch + 1, ControllerEpochZNode.path()
-    answer = await c.zk.write(Set(path, ControllerEpochZNode.encode(epoch), c.context.epoch_zk_version))
+    epoch, path = env.context.epoch + 1, ControllerEpochZNode.path()
+    answer = await env.zk.write(Set(path, ControllerEpochZNode.encode(epoch), env.context.epoch_zk_version))
     if answer.error is None:
         assert answer.stat is not None
-        c.context.epoch, c.context.epoch_zk_version = epoch, answer.stat.version
+        env.context.epoch, env.context.epoch_zk_version = epoch, answer.stat.version
     elif answer.error == "NONODE":
-        created = await c.zk.write(Create(path, ControllerEpochZNode.encode(FIRST_EPOCH)))
+        created = await env.zk.write(Create(path, ControllerEpochZNode.encode(FIRST_EPOCH)))
         if created.error == "NODEEXISTS":
             raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
         created.checked()
-        c.context.epoch, c.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
+        env.context.epoch, env.context.epoch_zk_version = FIRST_EPOCH, FIRST_EPOCH_ZK_VERSION
     else:
         raise ControllerMoved("Controller moved to another broker. Aborting controller startup procedure")
-    c.context.elected = True
-    c.say("epoch_incremented", epoch=c.context.epoch)
+    env.context.elected = True
+    env.log("epoch_incremented", epoch=env.context.epoch)

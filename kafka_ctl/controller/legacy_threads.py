@@ -63,7 +63,7 @@ class Thread:
             try:
                 await self.work()
             except KafkaCtlError as error:
-                self.process.say("thread_died", error=str(error))
+                self.process.log("thread_died", error=str(error))
                 return
             finally:
                 self.busy = False

@@ -25,121 +25,123 @@ CHILDREN: tuple[tuple[str, Callable[[], events.Event]], ...] = (
 EVENTS = dict(CHILDREN)
 
 
-async def watch_controller(c: Environment) -> None:
+async def watch_controller(env: Environment) -> None:
     """Watch `/controller`: its deletion starts a new race, anything else is a change of controller."""
 
     def changed(kind: str) -> None:
-        c.queue.put(events.Reelect() if kind == DELETED else events.ControllerChange())
+        env.queue.put(events.Reelect() if kind == DELETED else events.ControllerChange())
 
-    await c.zk.handle_node_and_check(znodes.ControllerZNode.path(), changed)
+    await env.zk.handle_node_and_check(znodes.ControllerZNode.path(), changed)
 
 
-async def register(c: Environment) -> None:
+async def register(env: Environment) -> None:
     """What a new controller listens to; a watch on children is armed by the first read of them."""
-    if not c.generation.single_threaded:
-        await _subscribe(c)
+    if not env.generation.single_threaded:
+        await _subscribe(env)
         return
     for path, event in CHILDREN:
-        c.zk.handle_children(path, _enqueue(c, event))
-    await watch_preferred(c)
-    await watch_reassignment(c)
+        env.zk.handle_children(path, _enqueue(env, event))
+    await watch_preferred(env)
+    await watch_reassignment(env)
 
 
-async def _subscribe(c: Environment) -> None:
+async def _subscribe(env: Environment) -> None:
     """The same in 0.10: there a listener is armed when it is registered, and none listens for log directories."""
-    await watch_reassignment(c)
-    await _subscribe_children(c, znodes.IsrChangeNotificationZNode.path())
-    await watch_preferred(c)
-    await _subscribe_children(c, znodes.TopicsZNode.path())
-    await _subscribe_children(c, znodes.DeleteTopicsZNode.path())
-    await _subscribe_children(c, znodes.BrokerIdsZNode.path())
+    await watch_reassignment(env)
+    await _subscribe_children(env, znodes.IsrChangeNotificationZNode.path())
+    await watch_preferred(env)
+    await _subscribe_children(env, znodes.TopicsZNode.path())
+    await _subscribe_children(env, znodes.DeleteTopicsZNode.path())
+    await _subscribe_children(env, znodes.BrokerIdsZNode.path())
 
 
-async def _subscribe_children(c: Environment, path: str) -> None:
-    c.zk.handle_children(path, _enqueue(c, EVENTS[path]))
-    await c.zk.read_children(path)
+async def _subscribe_children(env: Environment, path: str) -> None:
+    env.zk.handle_children(path, _enqueue(env, EVENTS[path]))
+    await env.zk.read_children(path)
 
 
-def unregister_wishes(c: Environment) -> None:
+def unregister_wishes(env: Environment) -> None:
     """What a controller that resigns stops listening to first: followers' news and administrators' wishes."""
-    c.zk.forget_children(znodes.IsrChangeNotificationZNode.path())
-    c.zk.forget_node(znodes.ReassignPartitionsZNode.path())
-    c.zk.forget_node(znodes.PreferredReplicaElectionZNode.path())
+    env.zk.forget_children(znodes.IsrChangeNotificationZNode.path())
+    env.zk.forget_node(znodes.ReassignPartitionsZNode.path())
+    env.zk.forget_node(znodes.PreferredReplicaElectionZNode.path())
 
 
-def unregister(c: Environment) -> None:
+def unregister(env: Environment) -> None:
     """Everything else it listened to."""
     for path, _ in CHILDREN:
-        c.zk.forget_children(path)
-    for tp in c.context.reassigning:
-        forget_state(c, tp)
-    forget_brokers(c, c.context.brokers)
-    forget_topics(c, c.context.topics)
+        env.zk.forget_children(path)
+    for tp in env.context.reassigning:
+        forget_state(env, tp)
+    forget_brokers(env, env.context.brokers)
+    forget_topics(env, env.context.topics)
 
 
-async def watch_reassignment(c: Environment) -> bool:
+async def watch_reassignment(env: Environment) -> bool:
     """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
-    return await _watch_wish(c, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
+    return await _watch_wish(env, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
 
 
-async def watch_preferred(c: Environment) -> bool:
+async def watch_preferred(env: Environment) -> bool:
     """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
-    return await _watch_wish(c, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection())
+    return await _watch_wish(env, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection())
 
 
-async def _watch_wish(c: Environment, path: str, event: events.Event) -> bool:
+async def _watch_wish(env: Environment, path: str, event: events.Event) -> bool:
     """A wish is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
-    kinds = (CREATED,) if c.generation.wishes_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
-    return await c.zk.handle_node_and_check(path, _on(c, kinds, event))
+    kinds = (CREATED,) if env.generation.wishes_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
+    return await env.zk.handle_node_and_check(path, _on(env, kinds, event))
 
 
-def watch_state(c: Environment, tp: TopicPartition) -> None:
+def watch_state(env: Environment, tp: TopicPartition) -> None:
     """Listen to the ISR of a partition on the move; the next read of its state arms the watch."""
     event = events.PartitionReassignmentIsrChange(tp)
-    c.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(c, (DATA_CHANGED,), event))
+    env.zk.handle_node(znodes.TopicPartitionStateZNode.path(tp), _on(env, (DATA_CHANGED,), event))
 
 
-def forget_state(c: Environment, tp: TopicPartition) -> None:
-    c.zk.forget_node(znodes.TopicPartitionStateZNode.path(tp))
+def forget_state(env: Environment, tp: TopicPartition) -> None:
+    env.zk.forget_node(znodes.TopicPartitionStateZNode.path(tp))
 
 
-def watch_topics(c: Environment, topics: Iterable[str]) -> None:
+def watch_topics(env: Environment, topics: Iterable[str]) -> None:
     """Listen to the assignments of these topics; the next read of each arms its watch."""
     for topic in topics:
-        c.zk.handle_node(znodes.TopicZNode.path(topic), _on(c, (DATA_CHANGED,), events.PartitionModifications(topic)))
+        env.zk.handle_node(
+            znodes.TopicZNode.path(topic), _on(env, (DATA_CHANGED,), events.PartitionModifications(topic))
+        )
 
 
-async def subscribe_topics(c: Environment, topics: Iterable[str]) -> None:
+async def subscribe_topics(env: Environment, topics: Iterable[str]) -> None:
     """The same in 0.10, where the watch is armed at once."""
     for topic in topics:
         event = events.PartitionModifications(topic)
-        await c.zk.handle_node_and_check(znodes.TopicZNode.path(topic), _on(c, (DATA_CHANGED,), event))
+        await env.zk.handle_node_and_check(znodes.TopicZNode.path(topic), _on(env, (DATA_CHANGED,), event))
 
 
-def forget_topics(c: Environment, topics: Iterable[str]) -> None:
+def forget_topics(env: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
-        c.zk.forget_node(znodes.TopicZNode.path(topic))
+        env.zk.forget_node(znodes.TopicZNode.path(topic))
 
 
-async def watch_brokers(c: Environment, brokers: Iterable[int]) -> None:
+async def watch_brokers(env: Environment, brokers: Iterable[int]) -> None:
     """Listen to changes of the endpoints of these brokers."""
     for broker in brokers:
         path = znodes.BrokerIdZNode.path(broker)
-        await c.zk.handle_node_and_check(path, _on(c, (DATA_CHANGED,), events.BrokerModifications(broker)))
+        await env.zk.handle_node_and_check(path, _on(env, (DATA_CHANGED,), events.BrokerModifications(broker)))
 
 
-def forget_brokers(c: Environment, brokers: Iterable[int]) -> None:
+def forget_brokers(env: Environment, brokers: Iterable[int]) -> None:
     for broker in brokers:
-        c.zk.forget_node(znodes.BrokerIdZNode.path(broker))
+        env.zk.forget_node(znodes.BrokerIdZNode.path(broker))
 
 
-def _enqueue(c: Environment, event: Callable[[], events.Event]) -> Handler:
-    return lambda kind: c.queue.put(event())
+def _enqueue(env: Environment, event: Callable[[], events.Event]) -> Handler:
+    return lambda kind: env.queue.put(event())
 
 
-def _on(c: Environment, kinds: Collection[str], event: events.Event) -> Handler:
+def _on(env: Environment, kinds: Collection[str], event: events.Event) -> Handler:
     def changed(kind: str) -> None:
         if kind in kinds:
-            c.queue.put(event)
+            env.queue.put(event)
 
     return changed

@@ -23,52 +23,52 @@ from kafka_ctl.zookeeper.znodes import (
 STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 
 
-async def isr_change_notification(c: Environment) -> None:
+async def isr_change_notification(env: Environment) -> None:
     """Read the partitions named by the notifications again, tell all brokers, delete the notifications."""
     parent = IsrChangeNotificationZNode.path()
-    names = await c.zk.read_children(parent)
-    async with c.locked():
+    names = await env.zk.read_children(parent)
+    async with env.locked():
         try:
             partitions: dict[TopicPartition, None] = {}
-            for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+            for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
                 if answer.error is None and isinstance(answer.value, bytes):
                     with suppress(NotJson):
                         decoded = IsrChangeNotificationSequenceZNode.decode(answer.value, sequence_number(name))
                         partitions |= dict.fromkeys(decoded)
             if partitions:
-                await failover.refresh_leadership(c, partitions)
-                await c.send_update_metadata(partitions)
+                await failover.refresh_leadership(env, partitions)
+                await env.send_update_metadata(partitions)
         finally:
-            await c.zk.delete_children(parent, names)
+            await env.zk.delete_children(parent, names)
 
 
-async def log_dir_event_notification(c: Environment) -> None:
+async def log_dir_event_notification(env: Environment) -> None:
     """Brokers lost a log directory: ask them for all their replicas; their answers tell which are gone."""
     parent = LogDirEventNotificationZNode.path()
-    names = await c.zk.read_children(parent)
+    names = await env.zk.read_children(parent)
     try:
         brokers = []
-        for name, answer in zip(names, await c.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
+        for name, answer in zip(names, await env.zk.read_all(f"{parent}/{n}" for n in names), strict=True):
             if answer.error is None and isinstance(answer.value, bytes):
                 with suppress(NotJson):
                     brokers.append(LogDirEventNotificationSequenceZNode.decode(answer.value, sequence_number(name)))
-        await c.replica_machine.handle(c.context.replicas_on(brokers), ONLINE)
+        await env.replica_machine.handle(env.context.replicas_on(brokers), ONLINE)
     finally:
-        await c.zk.delete_children(parent, names)
+        await env.zk.delete_children(parent, names)
 
 
 async def leader_and_isr_response(
-    c: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
+    env: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]
 ) -> None:
     """Partitions answered with a storage error have lost their log directory on that broker."""
     if error is not None:
-        c.say("leader_and_isr_error", error=error, broker=broker)
+        env.log("leader_and_isr_error", error=error, broker=broker)
         return
-    before = c.context.offline_dirs.get(broker, set())
+    before = env.context.offline_dirs.get(broker, set())
     failed = {tp for tp, e in errors.items() if e == STORAGE_ERROR}
     now = (before - {tp for tp, e in errors.items() if e is None}) | failed
     if now or before:
-        c.context.offline_dirs[broker] = now
+        env.context.offline_dirs[broker] = now
     if new := sorted(now - before):
-        c.say("replicas_offline", partitions=[str(tp) for tp in new], broker=broker)
-        await membership.on_replicas_offline(c, [Replica(tp.topic, tp.partition, broker) for tp in new])
+        env.log("replicas_offline", partitions=[str(tp) for tp in new], broker=broker)
+        await membership.on_replicas_offline(env, [Replica(tp.topic, tp.partition, broker) for tp in new])

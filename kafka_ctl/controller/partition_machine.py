@@ -41,21 +41,23 @@ class PartitionStateMachine:
 
     async def startup(self) -> None:
         """Guess every partition's state from its leader, then look for leaders where there are none."""
-        self.process.say("initializing_partition_state")
+        self.process.log("initializing_partition_state")
         for tp in self.context.all_partitions():
             state = self.context.leadership.get(tp)
             if state is None:
                 self._set(tp, NEW)
             else:
                 self._set(tp, ONLINE if self.context.online(state.leader, tp) else OFFLINE)
-        self.process.say("triggering_online_partitions")
+        self.process.log("triggering_online_partitions")
         await self.trigger_online()
 
     async def trigger_online(self) -> None:
         """Try to bring every New and Offline partition online, except those of topics to be deleted."""
-        doomed = self.context.topics_to_be_deleted
+        to_be_deleted = self.context.topics_to_be_deleted
         waiting = [
-            tp for tp, state in self.context.partitions.items() if state in (OFFLINE, NEW) and tp.topic not in doomed
+            tp
+            for tp, state in self.context.partitions.items()
+            if state in (OFFLINE, NEW) and tp.topic not in to_be_deleted
         ]
         await self._together(waiting, ONLINE, Strategy.OFFLINE)
 
@@ -65,7 +67,7 @@ class PartitionStateMachine:
         """Move these partitions to `target` and send what follows from it, in one batch; those that failed, and why."""
         wanted = list(partitions)
         if not self.process.generation.single_threaded:
-            self.process.say("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
+            self.process.log("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
         await self._together(wanted, target, strategy)
         return self._failures
 
@@ -79,7 +81,7 @@ class PartitionStateMachine:
                 await self._move(together, target, strategy)
             self.batch.send()
         except BatchNotEmpty as error:
-            self.process.say("error_moving_partitions", target=str(target), error=str(error))
+            self.process.log("error_moving_partitions", target=str(target), error=str(error))
             self._failures = dict.fromkeys(wanted, error)
 
     async def _move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:

@@ -43,7 +43,7 @@ class ControllerProcess:
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
         return task
 
-    def say(self, message: str, **words: Any) -> None:
+    def log(self, message: str, **words: Any) -> None:
         """Write a line into the controller's own log; `kafka_log/write.py` knows the texts."""
         self.trace.add(
             self.actor,

@@ -23,120 +23,120 @@ from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
 
-async def initialize(c: Environment) -> None:
+async def initialize(env: Environment) -> None:
     """At failover: remember the reassignments that are under way; in 0.10 also take out those that are none."""
-    wished = await reassignment_request.read(c)
-    c.say("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wished.items()})
-    if not c.generation.single_threaded:
-        assigned = c.context.assigned
+    wished = await reassignment_request.read(env)
+    env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wished.items()})
+    if not env.generation.single_threaded:
+        assigned = env.context.assigned
         done = [tp for tp, target in wished.items() if not assigned(tp) or assigned(tp) == target]
-        await reassignment_request.forget(c, done)
+        await reassignment_request.forget(env, done)
         wished = {tp: target for tp, target in wished.items() if tp not in done}
-        c.say("partitions_already_reassigned", partitions=[str(tp) for tp in done])
-        c.say("reassignment_resuming", partitions={str(tp): list(r) for tp, r in wished.items()})
-    if c.context.in_tables:
+        env.log("partitions_already_reassigned", partitions=[str(tp) for tp in done])
+        env.log("reassignment_resuming", partitions={str(tp): list(r) for tp, r in wished.items()})
+    if env.context.in_tables:
         wished = {tp: wished[tp] for tp in map_order(set_order_by(wished, case_hash), case_hash)}
-    c.context.reassigning |= wished
+    env.context.reassigning |= wished
 
 
-async def resume(c: Environment) -> None:
+async def resume(env: Environment) -> None:
     """At failover, once ready: go on with them."""
-    if c.generation.drops_wishes_together:
-        await trigger(c, map_order(c.context.reassigning, java_hash))
+    if env.generation.drops_wishes_together:
+        await trigger(env, map_order(env.context.reassigning, java_hash))
     else:
-        for tp in list(c.context.reassigning):
-            await initiate(c, tp, c.context.reassigning[tp])
+        for tp in list(env.context.reassigning):
+            await initiate(env, tp, env.context.reassigning[tp])
 
 
-async def partition_reassignment(c: Environment) -> None:
+async def partition_reassignment(env: Environment) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
-    if not await listeners.watch_reassignment(c):
+    if not await listeners.watch_reassignment(env):
         return
-    wished = await reassignment_request.read(c)
+    wished = await reassignment_request.read(env)
     fresh = wished
-    if not c.generation.wishes_begin_when_created:  # our own changes are noticed, too
-        fresh = {tp: target for tp, target in wished.items() if tp not in c.context.reassigning}
-    if c.generation.drops_wishes_together:
-        c.context.reassigning |= fresh
+    if not env.generation.wishes_begin_when_created:  # our own changes are noticed, too
+        fresh = {tp: target for tp, target in wished.items() if tp not in env.context.reassigning}
+    if env.generation.drops_wishes_together:
+        env.context.reassigning |= fresh
         if fresh:
-            await trigger(c, set_order_by(fresh, java_hash))
+            await trigger(env, set_order_by(fresh, java_hash))
         return
     for tp in set_order_by(fresh, case_hash):
-        async with c.locked():
-            if tp.topic in c.context.topics_to_be_deleted:
-                c.say("reassignment_skipped", partition=str(tp))
-                await reassignment_request.forget(c, [tp])
+        async with env.locked():
+            if tp.topic in env.context.topics_to_be_deleted:
+                env.log("reassignment_skipped", partition=str(tp))
+                await reassignment_request.forget(env, [tp])
             else:
-                await initiate(c, tp, wished[tp])
+                await initiate(env, tp, wished[tp])
 
 
-async def trigger(c: Environment, partitions: Iterable[TopicPartition]) -> None:
+async def trigger(env: Environment, partitions: Iterable[TopicPartition]) -> None:
     """Start these reassignments; those that cannot be are taken out of the znode together."""
     dropped: list[TopicPartition] = []
     for tp in partitions:
-        target, assigned = c.context.reassigning[tp], c.context.assigned(tp)
-        if tp.topic in c.context.topics_to_be_deleted:
-            c.say("reassignment_skipped", partition=str(tp))
+        target, assigned = env.context.reassigning[tp], env.context.assigned(tp)
+        if tp.topic in env.context.topics_to_be_deleted:
+            env.log("reassignment_skipped", partition=str(tp))
         elif not assigned:
-            c.say("reassignment_unknown", partition=str(tp))
+            env.log("reassignment_unknown", partition=str(tp))
         elif assigned == target:
-            c.say("reassignment_not_needed", partition=str(tp), replicas=list(target))
+            env.log("reassignment_not_needed", partition=str(tp), replicas=list(target))
         else:
             try:
-                await _start(c, tp, target)
+                await _start(env, tp, target)
                 continue
             except ControllerMoved:
                 raise
             except KafkaCtlError as error:
-                c.say("reassignment_failed", partition=str(tp), error=str(error))
+                env.log("reassignment_failed", partition=str(tp), error=str(error))
         dropped.append(tp)
-    await reassignment_request.forget(c, dropped)
+    await reassignment_request.forget(env, dropped)
 
 
-async def initiate(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def initiate(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """0.10: start one reassignment, and take it out of the znode if anything goes wrong.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, initiateReassignReplicasForTopicPartition
     """
     try:
-        if tp.partition not in c.context.topics.get(tp.topic, {}):
+        if tp.partition not in env.context.topics.get(tp.topic, {}):
             raise StateChangeFailed(f"Attempt to reassign partition [{tp.topic},{tp.partition}] that doesn't exist")
-        if c.context.assigned(tp) == target:
+        if env.context.assigned(tp) == target:
             raise StateChangeFailed(
                 f"Partition [{tp.topic},{tp.partition}] to be reassigned is already assigned to replicas "
                 f"{','.join(map(str, target))}. Ignoring request for partition reassignment"
             )
-        await _start(c, tp, target)
+        await _start(env, tp, target)
     except KafkaCtlError as error:
-        c.say("reassignment_failed", partition=str(tp), error=str(error))
-        await reassignment_request.forget(c, [tp])
+        env.log("reassignment_failed", partition=str(tp), error=str(error))
+        await reassignment_request.forget(env, [tp])
 
 
-async def _start(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    alive = [r for r in target if r in c.context.live]
-    if len(alive) < len(target) and not c.generation.waits_for_dead_targets:
+async def _start(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    alive = [r for r in target if r in env.context.live]
+    if len(alive) < len(target) and not env.generation.waits_for_dead_targets:
         raise failure_messages.dead_targets(tp, target, alive)
-    c.say("handling_reassignment", partition=str(tp), replicas=list(target))
-    listeners.watch_state(c, tp)
-    c.context.reassigning[tp] = target
-    deletion.halt(c, [tp.topic], deletion.REASSIGNING)
-    await on_reassignment(c, tp, target)
+    env.log("handling_reassignment", partition=str(tp), replicas=list(target))
+    listeners.watch_state(env, tp)
+    env.context.reassigning[tp] = target
+    deletion.halt(env, [tp.topic], deletion.REASSIGNING)
+    await on_reassignment(env, tp, target)
 
 
-async def isr_change(c: Environment, tp: TopicPartition) -> None:
+async def isr_change(env: Environment, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the new replicas have caught up."""
-    async with c.locked():
-        if (target := c.context.reassigning.get(tp)) is not None:
-            await _isr_changed(c, tp, target)
+    async with env.locked():
+        if (target := env.context.reassigning.get(tp)) is not None:
+            await _isr_changed(env, tp, target)
 
 
-async def _isr_changed(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    state = await c.zk.state(tp)
+async def _isr_changed(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    state = await env.zk.state(tp)
     if state is None:
-        c.say("reassignment_never_created", partition=str(tp), replicas=list(target))
+        env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
         return
     missing = [r for r in target if r not in state.isr]
-    c.say(
+    env.log(
         "reassignment_progress",
         partition=str(tp),
         caught_up=len(target) - len(missing),
@@ -144,109 +144,109 @@ async def _isr_changed(c: Environment, tp: TopicPartition, target: tuple[int, ..
         missing=missing,
     )
     if not missing:
-        await on_reassignment(c, tp, target)
+        await on_reassignment(env, tp, target)
 
 
-async def on_reassignment(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def on_reassignment(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Do as many of the twelve steps as can be done now."""
-    state = await c.zk.state(tp)
+    state = await env.zk.state(tp)
     if state is not None and set(target) <= set(state.isr):
-        await _finish(c, tp, target)
+        await _finish(env, tp, target)
     else:
-        await _begin(c, tp, target)
+        await _begin(env, tp, target)
 
 
-async def _begin(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _begin(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 1 to 3: grow AR, tell everybody, start the new replicas; step 4 is to wait."""
-    c.say("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
-    before = c.context.assigned(tp)
+    env.log("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
+    before = env.context.assigned(tp)
     both = set_order((*target, *before))
-    await _assign(c, tp, both)
-    await bump_leader_epoch(c, tp, both, both)
+    await _assign(env, tp, both)
+    await bump_leader_epoch(env, tp, both, both)
     for broker in [r for r in set_order(target) if r not in before]:
-        await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
-    c.say("reassignment_waiting", partition=str(tp), replicas=list(target))
+        await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
+    env.log("reassignment_waiting", partition=str(tp), replicas=list(target))
 
 
-async def _finish(c: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 5 to 12: all of RAR are in sync, so OAR - RAR can go."""
-    old = [r for r in c.context.assigned(tp) if r not in target]
+    old = [r for r in env.context.assigned(tp) if r not in target]
     for broker in target:
-        await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
-    before = c.context.assigned(tp)
-    c.context.assign(tp, target)
-    await move_leader(c, tp, before, target)
-    await stop_replicas(c, tp, set_order(old))
-    await _assign(c, tp, target)
-    await reassignment_request.forget(c, [tp])
-    if not c.generation.drops_wishes_together:
-        c.say("reassignment_removed", partitions=[str(tp)])
-    await c.send_update_metadata([tp])
-    await deletion.resume(c, [tp.topic])
+        await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
+    before = env.context.assigned(tp)
+    env.context.assign(tp, target)
+    await move_leader(env, tp, before, target)
+    await stop_replicas(env, tp, set_order(old))
+    await _assign(env, tp, target)
+    await reassignment_request.forget(env, [tp])
+    if not env.generation.drops_wishes_together:
+        env.log("reassignment_removed", partitions=[str(tp)])
+    await env.send_update_metadata([tp])
+    await deletion.resume(env, [tp.topic])
 
 
-async def move_leader(c: Environment, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
+async def move_leader(env: Environment, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
     """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
-    leader = c.context.leader_of(tp)
+    leader = env.context.leader_of(tp)
     words = {"partition": str(tp), "leader": leader, "replicas": list(target)}
     if leader not in target:
-        c.say("reassignment_leader_outside", **words)
-    elif c.context.online(leader, tp):
-        c.say("reassignment_leader_stays", **words)
-        await bump_leader_epoch(c, tp, told, target)
+        env.log("reassignment_leader_outside", **words)
+    elif env.context.online(leader, tp):
+        env.log("reassignment_leader_stays", **words)
+        await bump_leader_epoch(env, tp, told, target)
         return
     else:
-        c.say("reassignment_leader_dead", **words)
-    await c.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
+        env.log("reassignment_leader_dead", **words)
+    await env.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
 
 
-async def stop_replicas(c: Environment, tp: TopicPartition, brokers: Iterable[int]) -> None:
+async def stop_replicas(env: Environment, tp: TopicPartition, brokers: Iterable[int]) -> None:
     """Steps 8 and 9: out of the ISR, stopped, deleted, forgotten, without waiting for an answer."""
     replicas = [Replica(tp.topic, tp.partition, broker) for broker in brokers]
     for state in (OFFLINE, STARTED, SUCCESSFUL, NON_EXISTENT):
-        await c.replica_machine.handle(replicas, state)
+        await env.replica_machine.handle(replicas, state)
 
 
 async def bump_leader_epoch(
-    c: Environment, tp: TopicPartition, told: tuple[int, ...], assignment: tuple[int, ...]
+    env: Environment, tp: TopicPartition, told: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
     while True:
-        state = await c.zk.state(tp)
+        state = await env.zk.state(tp)
         if state is None:
             raise StateChangeFailed(
                 f"Cannot update leader epoch for partition {tp} as leaderAndIsr path is empty. This could mean we "
                 "somehow tried to reassign a partition that doesn't exist"
             )
-        if state.controller_epoch > c.context.epoch:
-            raise failure_messages.newer_controller_wrote(c, state)
-        new = state.led_by(state.leader, state.isr)._replace(controller_epoch=c.context.epoch)
-        updated = await c.zk.update_states({tp: new}, c.generation.accepts_own_lost_write)
+        if state.controller_epoch > env.context.epoch:
+            raise failure_messages.newer_controller_wrote(env, state)
+        new = state.led_by(state.leader, state.isr)._replace(controller_epoch=env.context.epoch)
+        updated = await env.zk.update_states({tp: new}, env.generation.accepts_own_lost_write)
         for error in updated.failed.values():
             raise error
         if tp in updated.done:
             break
     new = updated.done[tp]
-    if c.generation.caches_bumped_epoch:
-        c.context.leadership[tp] = new
-    c.say("leader_epoch_updated", partition=str(tp), leader_epoch=new.leader_epoch)
-    await _tell(c, tp, new, told, assignment)
+    if env.generation.caches_bumped_epoch:
+        env.context.leadership[tp] = new
+    env.log("leader_epoch_updated", partition=str(tp), leader_epoch=new.leader_epoch)
+    await _tell(env, tp, new, told, assignment)
 
 
 async def _tell(
-    c: Environment, tp: TopicPartition, state: LeaderAndIsr, told: tuple[int, ...], assignment: tuple[int, ...]
+    env: Environment, tp: TopicPartition, state: LeaderAndIsr, told: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     try:
-        c.batch.open()
-        new = c.context.assignment(tp).adding if c.generation.announces_new_replicas else ()
-        c.batch.leader_and_isr([r for r in told if r not in new], tp, state, assignment, is_new=False)
+        env.batch.open()
+        new = env.context.assignment(tp).adding if env.generation.announces_new_replicas else ()
+        env.batch.leader_and_isr([r for r in told if r not in new], tp, state, assignment, is_new=False)
         if new:
-            c.batch.leader_and_isr(new, tp, state, assignment, is_new=True)
-        c.batch.send()
+            env.batch.leader_and_isr(new, tp, state, assignment, is_new=True)
+        env.batch.send()
     except BatchNotEmpty as error:
-        await c.illegal_state(error)
-    full = c.context.assignment(tp)
-    c.say(
+        await env.illegal_state(error)
+    full = env.context.assignment(tp)
+    env.log(
         "reassignment_told",
         partition=str(tp),
         leader=state.leader,
@@ -259,18 +259,18 @@ async def _tell(
     )
 
 
-async def _assign(c: Environment, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
+async def _assign(env: Environment, tp: TopicPartition, replicas: tuple[int, ...]) -> None:
     """Change AR in memory and in the topic's znode."""
-    c.context.assign(tp, replicas)
-    await write_assignment(c, tp.topic)
-    c.say("assignment_updated", partition=str(tp), replicas=list(replicas))
+    env.context.assign(tp, replicas)
+    await write_assignment(env, tp.topic)
+    env.log("assignment_updated", partition=str(tp), replicas=list(replicas))
 
 
-async def write_assignment(c: Environment, topic: str) -> None:
+async def write_assignment(env: Environment, topic: str) -> None:
     """Write the replicas of a topic as they are known here."""
-    known: dict[int, ReplicaAssignment] = c.context.topics[topic]
-    if c.context.in_tables:
-        table = map_order(c.context.table.ordered(TopicPartition(topic, n) for n in known), case_hash)
+    known: dict[int, ReplicaAssignment] = env.context.topics[topic]
+    if env.context.in_tables:
+        table = map_order(env.context.table.ordered(TopicPartition(topic, n) for n in known), case_hash)
         known = {number: known[number] for number in json_order(tp.partition for tp in table)}
-    data = TopicZNode.encode(known, c.generation.topic_version)
-    (await c.zk.write(Set(TopicZNode.path(topic), data))).checked()
+    data = TopicZNode.encode(known, env.generation.topic_version)
+    (await env.zk.write(Set(TopicZNode.path(topic), data))).checked()

@@ -27,64 +27,64 @@ Targets = Mapping[TopicPartition, Sequence[int] | None]
 """The wished replicas by partition; None cancels."""
 
 
-async def initialize(c: Environment) -> None:
+async def initialize(env: Environment) -> None:
     """At failover, once ready: first what ZooKeeper's znode asks for, then what the topics' znodes say is under way."""
-    handled = await zk_partition_reassignment(c)
-    await resume(c, lambda tp, _: tp not in handled)
+    handled = await zk_partition_reassignment(env)
+    await resume(env, lambda tp, _: tp not in handled)
 
 
-async def resume(c: Environment, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
+async def resume(env: Environment, wanted: Callable[[TopicPartition, ReplicaAssignment], bool]) -> None:
     """Go on with the running reassignments that `wanted` picks."""
-    for tp in list(c.context.reassigning):
-        assignment = c.context.assignment(tp)
+    for tp in list(env.context.reassigning):
+        assignment = env.context.assignment(tp)
         if wanted(tp, assignment):
-            await on_reassignment(c, tp, assignment)
+            await on_reassignment(env, tp, assignment)
 
 
-async def zk_partition_reassignment(c: Environment) -> set[TopicPartition]:
+async def zk_partition_reassignment(env: Environment) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
-    if not await listeners.watch_reassignment(c):
+    if not await listeners.watch_reassignment(env):
         return set()
-    wished = await reassignment_request.read(c)
-    refused = await _apply(c, wished)
+    wished = await reassignment_request.read(env)
+    refused = await _apply(env, wished)
     if refused:
-        c.say("zk_reassignment_failed", partitions={str(tp): refused[tp].code for tp in sorted(refused)})
-        await _drop_wishes(c, lambda tp, _: tp in refused)
+        env.log("zk_reassignment_failed", partitions={str(tp): refused[tp].code for tp in sorted(refused)})
+        await _drop_wishes(env, lambda tp, _: tp in refused)
     return wished.keys() - refused.keys()
 
 
-async def api_partition_reassignment(c: Environment, targets: Targets, reply: asyncio.Future) -> None:
+async def api_partition_reassignment(env: Environment, targets: Targets, reply: asyncio.Future) -> None:
     """AlterPartitionReassignments: answer with the refusals; with ControllerMoved where nobody acts."""
-    if not c.is_active:
+    if not env.is_active:
         reply.set_exception(ControllerMoved(NOT_CONTROLLER))
         return
-    refused = {tp: error for tp, target in targets.items() if (error := _problem(c, tp, target)) is not None}
+    refused = {tp: error for tp, target in targets.items() if (error := _problem(env, tp, target)) is not None}
     valid = {tp: target for tp, target in targets.items() if tp not in refused}
-    if c.generation.takes_over_wishes:
-        await _drop_wishes(c, lambda tp, _: tp in valid)
-    refused |= await _apply(c, valid)
+    if env.generation.takes_over_wishes:
+        await _drop_wishes(env, lambda tp, _: tp in valid)
+    refused |= await _apply(env, valid)
     if not reply.done():
         reply.set_result(refused)
 
 
 def list_partition_reassignments(
-    c: Environment, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
+    env: Environment, partitions: Iterable[TopicPartition] | None, reply: asyncio.Future
 ) -> None:
     """ListPartitionReassignments: answer with what is moving; with ControllerMoved where nobody acts."""
-    if not c.is_active:
+    if not env.is_active:
         reply.set_exception(ControllerMoved(NOT_CONTROLLER))
         return
-    wanted = list(c.context.reassigning) if partitions is None else partitions
-    found = {tp: c.context.assignment(tp) for tp in wanted}
+    wanted = list(env.context.reassigning) if partitions is None else partitions
+    found = {tp: env.context.assignment(tp) for tp in wanted}
     reply.set_result({tp: assignment for tp, assignment in found.items() if assignment.is_being_reassigned})
 
 
-def _problem(c: Environment, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
+def _problem(env: Environment, tp: TopicPartition, target: Sequence[int] | None) -> ApiError | None:
     """Why these cannot be the replicas: none, one of them twice or unknown, or a new one that is not alive.
 
     The texts are those of 2.5; 2.4 gave the name of the error only.
     """
-    current = c.context.assignment(tp)
+    current = env.context.assignment(tp)
     if target is None:
         return None if current.is_being_reassigned else NONE_RUNS
     listed = f"ArrayBuffer({', '.join(map(str, target))})"
@@ -95,8 +95,8 @@ def _problem(c: Environment, tp: TopicPartition, target: Sequence[int] | None) -
         text = f"Duplicate replica ids in partition reassignment replica list: {listed}"
     elif min(target) < 0:
         text = f"Invalid broker id in replica list: {listed}"
-    elif not set(adding) <= c.context.live:
-        live = ", ".join(map(str, sorted(c.context.live)))
+    elif not set(adding) <= env.context.live:
+        live = ", ".join(map(str, sorted(env.context.live)))
         text = (
             "Replica assignment has brokers that are not alive. Replica list: "
             f"ArrayBuffer({', '.join(map(str, adding))}), live broker list: Set({live})"
@@ -106,80 +106,80 @@ def _problem(c: Environment, tp: TopicPartition, target: Sequence[int] | None) -
     return ApiError("INVALID_REPLICA_ASSIGNMENT", text)
 
 
-async def _apply(c: Environment, targets: Targets) -> Refusals:
+async def _apply(env: Environment, targets: Targets) -> Refusals:
     """Start, change or cancel these reassignments; the refusals."""
     refused: Refusals = {}
     for tp in map_order(targets, java_hash):
-        target, current = targets[tp], c.context.assignment(tp)
-        if tp.topic in c.context.topics_to_be_deleted:
-            c.say("reassignment_skipped", partition=str(tp))
+        target, current = targets[tp], env.context.assignment(tp)
+        if tp.topic in env.context.topics_to_be_deleted:
+            env.log("reassignment_skipped", partition=str(tp))
             refused[tp] = UNKNOWN
         elif not current.replicas:
             refused[tp] = UNKNOWN
         else:
             try:
-                await on_reassignment(c, tp, current.reassign_to(current.origin if target is None else target))
+                await on_reassignment(env, tp, current.reassign_to(current.origin if target is None else target))
             except ControllerMoved:
                 raise
             except KafkaCtlError as error:
-                c.say("reassignment_failed", partition=str(tp), error=str(error))
+                env.log("reassignment_failed", partition=str(tp), error=str(error))
                 refused[tp] = ApiError("UNKNOWN_SERVER_ERROR", str(error))
     return refused
 
 
-async def isr_change(c: Environment, tp: TopicPartition) -> None:
+async def isr_change(env: Environment, tp: TopicPartition) -> None:
     """The `state` of a partition on the move was written: perhaps the target has caught up."""
-    if tp in c.context.reassigning:
-        assignment = c.context.assignment(tp)
-        if await _complete(c, tp, assignment):
-            c.say("reassignment_caught_up", partition=str(tp), replicas=list(assignment.target))
-            await on_reassignment(c, tp, assignment)
+    if tp in env.context.reassigning:
+        assignment = env.context.assignment(tp)
+        if await _complete(env, tp, assignment):
+            env.log("reassignment_caught_up", partition=str(tp), replicas=list(assignment.target))
+            await on_reassignment(env, tp, assignment)
 
 
-async def _complete(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
+async def _complete(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> bool:
     if not assignment.is_being_reassigned:
         return True
-    state = await c.zk.state(tp)
+    state = await env.zk.state(tp)
     return state is not None and set(assignment.target) <= set(state.isr)
 
 
-async def on_reassignment(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def on_reassignment(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Write what is to become of the partition, then phase A or phase B."""
-    deletion.halt(c, [tp.topic], deletion.REASSIGNING)
-    await _update_current(c, tp, assignment)
-    if not await _complete(c, tp, assignment):
-        await reassignment.bump_leader_epoch(c, tp, assignment.replicas, assignment.replicas)
+    deletion.halt(env, [tp.topic], deletion.REASSIGNING)
+    await _update_current(env, tp, assignment)
+    if not await _complete(env, tp, assignment):
+        await reassignment.bump_leader_epoch(env, tp, assignment.replicas, assignment.replicas)
         for broker in assignment.adding:
-            await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
+            await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
         return
     adding = [Replica(tp.topic, tp.partition, broker) for broker in assignment.adding]
-    await c.replica_machine.handle(adding, ONLINE_REPLICA)
+    await env.replica_machine.handle(adding, ONLINE_REPLICA)
     done = ReplicaAssignment(assignment.target)
-    c.context.topics[tp.topic][tp.partition] = done
-    await reassignment.move_leader(c, tp, done.replicas, done.replicas)
-    await reassignment.stop_replicas(c, tp, assignment.removing)
-    await _write(c, tp, done)
-    await _forget(c, tp, done)
-    await c.send_update_metadata([tp])
-    await deletion.resume(c, [tp.topic])
+    env.context.topics[tp.topic][tp.partition] = done
+    await reassignment.move_leader(env, tp, done.replicas, done.replicas)
+    await reassignment.stop_replicas(env, tp, assignment.removing)
+    await _write(env, tp, done)
+    await _forget(env, tp, done)
+    await env.send_update_metadata([tp])
+    await deletion.resume(env, [tp.topic])
 
 
-async def _update_current(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+async def _update_current(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
     """Steps U1 to U3: znode, memory, and away with replicas that an earlier wish had added."""
-    current = c.context.assignment(tp)
+    current = env.context.assignment(tp)
     if current != assignment:
-        await _write(c, tp, assignment)
+        await _write(env, tp, assignment)
         unneeded = [r for r in current.replicas if r not in assignment.replicas]
         if unneeded:
-            await reassignment.stop_replicas(c, tp, unneeded)
-    listeners.watch_state(c, tp)
-    c.context.reassigning[tp] = assignment.target
+            await reassignment.stop_replicas(env, tp, unneeded)
+    listeners.watch_state(env, tp)
+    env.context.reassigning[tp] = assignment.target
 
 
-async def _write(c: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    c.context.topics[tp.topic][tp.partition] = assignment
-    await reassignment.write_assignment(c, tp.topic)
-    c.say(
+async def _write(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
+    env.context.topics[tp.topic][tp.partition] = assignment
+    await reassignment.write_assignment(env, tp.topic)
+    env.log(
         "full_assignment_updated",
         partition=str(tp),
         replicas=list(assignment.replicas),
@@ -188,17 +188,17 @@ async def _write(c: Environment, tp: TopicPartition, assignment: ReplicaAssignme
     )
 
 
-async def _forget(c: Environment, tp: TopicPartition, done: ReplicaAssignment) -> None:
-    listeners.forget_state(c, tp)
-    await _drop_wishes(c, lambda other, replicas: other == tp and replicas == done.replicas)
-    c.context.reassigning.pop(tp, None)
+async def _forget(env: Environment, tp: TopicPartition, done: ReplicaAssignment) -> None:
+    listeners.forget_state(env, tp)
+    await _drop_wishes(env, lambda other, replicas: other == tp and replicas == done.replicas)
+    env.context.reassigning.pop(tp, None)
 
 
-async def _drop_wishes(c: Environment, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
+async def _drop_wishes(env: Environment, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
     """Take partitions out of `/admin/reassign_partitions`, if it is there."""
-    wished = await reassignment_request.read(c)
+    wished = await reassignment_request.read(env)
     if wished:
         rest = {tp: replicas for tp, replicas in wished.items() if not unwanted(tp, replicas)}
         gone = {str(tp): list(replicas) for tp, replicas in wished.items() if tp not in rest}
-        c.say("reassignment_removed", partitions=list(gone), targets=gone)
-        await reassignment_request.write(c, rest)
+        env.log("reassignment_removed", partitions=list(gone), targets=gone)
+        await reassignment_request.write(env, rest)

@@ -28,17 +28,17 @@ class ReplicaStateMachine:
 
     async def startup(self) -> None:
         """Guess every replica's state from its broker, then tell every live broker what it leads and follows."""
-        self.process.say("initializing_replica_state")
+        self.process.log("initializing_replica_state")
         context = self.context
         for tp in context.all_partitions():
             for broker in context.assigned(tp):
                 self._set(Replica(*tp, broker), ONLINE if context.online(broker, tp) else INELIGIBLE)
-        self.process.say("triggering_online_replicas")
+        self.process.log("triggering_online_replicas")
         guessed = dict(context.replicas)
         online = context.replicas_on(sorted(context.live)) if context.in_tables else guessed
         await self.handle([r for r in online if guessed[r] is ONLINE], ONLINE)
         if self.process.generation.stops_dead_replicas_at_startup:
-            self.process.say("triggering_offline_replicas")
+            self.process.log("triggering_offline_replicas")
             await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
 
     async def handle(self, replicas: Iterable[Replica], target: ReplicaState, callback: Callback | None = None) -> None:
@@ -50,14 +50,14 @@ class ReplicaStateMachine:
         if not wanted:
             return
         if not self.process.generation.single_threaded:
-            self.process.say("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
+            self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
         try:
             self.batch.open()
             for broker, there in self._together(wanted):
                 await self._move(broker, there, target, callback)
             self.batch.send()
         except BatchNotEmpty as error:
-            self.process.say("error_moving_replicas", target=str(target), error=str(error))
+            self.process.log("error_moving_replicas", target=str(target), error=str(error))
 
     def _together(self, replicas: Iterable[Replica]) -> list[tuple[int, list[Replica]]]:
         """The replicas that move together: those of a broker, or each by itself while nothing is pipelined."""
@@ -241,7 +241,7 @@ class ReplicaStateMachine:
         allowed = await unclean.allowed(self.process, dict.fromkeys(tp.topic for tp in last))
         for tp in last:
             if not allowed[tp.topic]:
-                self.process.say("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
+                self.process.log("retaining_last_isr", partition=str(tp), replica=states[tp].isr[0])
         return {tp for tp in last if allowed[tp.topic]}
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:

@@ -21,13 +21,13 @@ from kafka_ctl.replica import OFFLINE
 from kafka_ctl.scala_order import case_hash, filtered, product_hash, set_order_by
 
 
-async def controlled_shutdown(c: Environment, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
+async def controlled_shutdown(env: Environment, broker: int, broker_epoch: int, reply: asyncio.Future) -> None:
     """Answer with the partitions the broker still leads, or with an error."""
     try:
-        if not c.is_active:
+        if not env.is_active:
             raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
-        async with nullcontext() if c.generation.single_threaded else c.shutdown_lock:
-            remaining = await _move_away(c, broker, broker_epoch)
+        async with nullcontext() if env.generation.single_threaded else env.shutdown_lock:
+            remaining = await _move_away(env, broker, broker_epoch)
     except Exception as error:
         if not reply.done():
             reply.set_exception(error)
@@ -36,26 +36,26 @@ async def controlled_shutdown(c: Environment, broker: int, broker_epoch: int, re
             reply.set_result(remaining)
 
 
-async def _move_away(c: Environment, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
-    async with c.locked():
-        _begin(c, broker, broker_epoch)
-    if c.generation.pipelined:
-        await _move_together(c, broker)
+async def _move_away(env: Environment, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
+    async with env.locked():
+        _begin(env, broker, broker_epoch)
+    if env.generation.pipelined:
+        await _move_together(env, broker)
     else:
-        await _move_one_by_one(c, broker)
-    async with c.locked():
+        await _move_one_by_one(env, broker)
+    async with env.locked():
         remaining = filtered(
-            c.context.leadership,
+            env.context.leadership,
             lambda tp, state: (
-                state.leader == broker and len(c.context.assigned(tp)) > 1 and tp.topic not in _skipped(c)
+                state.leader == broker and len(env.context.assigned(tp)) > 1 and tp.topic not in _skipped(env)
             ),
         )
-        return tuple(set_order_by(remaining, case_hash) if c.context.in_tables else remaining)
+        return tuple(set_order_by(remaining, case_hash) if env.context.in_tables else remaining)
 
 
-def _begin(c: Environment, broker: int, broker_epoch: int) -> None:
+def _begin(env: Environment, broker: int, broker_epoch: int) -> None:
     """From now on this broker leads nothing new."""
-    context = c.context
+    context = env.context
     known = context.brokers.get(broker)
     if broker_epoch != UNKNOWN_EPOCH and known is None:
         raise Refused("UNKNOWN_SERVER_ERROR", f"key not found: {broker}")  # whose epoch is looked up before all else
@@ -64,23 +64,23 @@ def _begin(c: Environment, broker: int, broker_epoch: int) -> None:
             f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
             f"Current broker epoch is {known.epoch}."
         )
-        c.say("stale_controlled_shutdown", text=text)
+        env.log("stale_controlled_shutdown", text=text)
         raise StaleBrokerEpoch(text)
-    c.say("shutting_down_broker", broker=broker)
+    env.log("shutting_down_broker", broker=broker)
     if broker not in context.brokers:
         raise StateChangeFailed(f"Broker id {broker} does not exist.")
     context.shutting_down.add(broker)
-    c.say("all_shutting_down", brokers=sorted(context.shutting_down))
-    c.say("live_brokers", brokers=sorted(context.live))
+    env.log("all_shutting_down", brokers=sorted(context.shutting_down))
+    env.log("live_brokers", brokers=sorted(context.live))
 
 
-def _skipped(c: Environment) -> Collection[str]:
-    return c.context.topics_to_be_deleted if c.generation.shutdown_skips_deletions else ()
+def _skipped(env: Environment) -> Collection[str]:
+    return env.context.topics_to_be_deleted if env.generation.shutdown_skips_deletions else ()
 
 
-async def _move_together(c: Environment, broker: int) -> None:
+async def _move_together(env: Environment, broker: int) -> None:
     """First all that it leads, then all that it follows."""
-    context, skipped = c.context, _skipped(c)
+    context, skipped = env.context, _skipped(env)
     movable = [
         tp
         for tp in context.partitions_on(broker)
@@ -88,37 +88,37 @@ async def _move_together(c: Environment, broker: int) -> None:
     ]
     led = [tp for tp in movable if context.leadership[tp].leader == broker]
     followed = [tp for tp in movable if context.leadership[tp].leader != broker]
-    await _move_leadership(c, led)
-    await _stop_following(c, broker, followed)
+    await _move_leadership(env, led)
+    await _stop_following(env, broker, followed)
 
 
-async def _move_one_by_one(c: Environment, broker: int) -> None:
+async def _move_one_by_one(env: Environment, broker: int) -> None:
     """Each partition by itself, and between two of them others may have the lock; who has how many replicas was
     looked up at the beginning, who leads is not."""
-    context = c.context
-    async with c.locked():
+    context = env.context
+    async with env.locked():
         found = {tp: len(context.assigned(tp)) for tp in context.partitions_on(broker)}
     for tp in set_order_by(found, lambda tp: product_hash(case_hash(tp), found[tp])):
         replicas = found[tp]
-        async with c.locked():
-            if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(c):
+        async with env.locked():
+            if replicas > 1 and tp in context.leadership and tp.topic not in _skipped(env):
                 if context.leadership[tp].leader == broker:
-                    await _move_leadership(c, [tp])
+                    await _move_leadership(env, [tp])
                 else:
-                    await _stop_following(c, broker, [tp])
+                    await _stop_following(env, broker, [tp])
 
 
-async def _move_leadership(c: Environment, partitions: list[TopicPartition]) -> None:
-    await c.partition_machine.handle(partitions, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
+async def _move_leadership(env: Environment, partitions: list[TopicPartition]) -> None:
+    await env.partition_machine.handle(partitions, ONLINE, Strategy.CONTROLLED_SHUTDOWN)
 
 
-async def _stop_following(c: Environment, broker: int, partitions: list[TopicPartition]) -> None:
+async def _stop_following(env: Environment, broker: int, partitions: list[TopicPartition]) -> None:
     """Stop the copies first, so that they have gone by the time the ISRs are written."""
     try:
-        c.batch.open()
+        env.batch.open()
         for tp in partitions:
-            c.batch.stop_replica(broker, tp, False, None)
-        c.batch.send()
+            env.batch.stop_replica(broker, tp, False, None)
+        env.batch.send()
     except BatchNotEmpty as error:
-        await c.illegal_state(error)
-    await c.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in partitions], OFFLINE)
+        await env.illegal_state(error)
+    await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker) for tp in partitions], OFFLINE)

@@ -19,97 +19,99 @@ from kafka_ctl.zookeeper.store import Set
 from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZNode
 
 
-async def topic_change(c: Environment) -> None:
+async def topic_change(env: Environment) -> None:
     """The children of `/brokers/topics` changed: forget the deleted topics, bring the new ones online."""
-    now = await c.zk.read_children(TopicsZNode.path())
-    async with c.locked():
-        await _topics_are(c, now)
+    now = await env.zk.read_children(TopicsZNode.path())
+    async with env.locked():
+        await _topics_are(env, now)
 
 
-async def _topics_are(c: Environment, now: list[str]) -> None:
-    context = c.context
-    new = [t for t in topic_names(c, now) if t not in context.topics]
+async def _topics_are(env: Environment, now: list[str]) -> None:
+    context = env.context
+    new = [t for t in topic_names(env, now) if t not in context.topics]
     deleted = [t for t in context.topics if t not in now]
-    if c.generation.single_threaded:
-        listeners.watch_topics(c, new)
-    assignments = await read_assignments(c, new)
+    if env.generation.single_threaded:
+        listeners.watch_topics(env, new)
+    assignments = await read_assignments(env, new)
     context.remove_topics(deleted)
     for topic in new:
         context.topics[topic] = {}
-    partitions = _take(c, assignments, "topics_changed", new=new, deleted=deleted)
-    if new and not c.generation.single_threaded:
-        c.say("topic_creation", partitions=[str(tp) for tp in partitions])
-        await listeners.subscribe_topics(c, new)
-        await on_new_partitions(c, partitions)
+    partitions = _take(env, assignments, "topics_changed", new=new, deleted=deleted)
+    if new and not env.generation.single_threaded:
+        env.log("topic_creation", partitions=[str(tp) for tp in partitions])
+        await listeners.subscribe_topics(env, new)
+        await on_new_partitions(env, partitions)
     elif partitions:
-        await on_new_partitions(c, partitions)
+        await on_new_partitions(env, partitions)
 
 
-def topic_names(c: Environment, children: Iterable[str]) -> list[str]:
+def topic_names(env: Environment, children: Iterable[str]) -> list[str]:
     """The topics that were read, in the order in which they are gone through."""
-    return set_order_by(java_set_order(children), text_hash) if c.context.in_tables else list(children)
+    return set_order_by(java_set_order(children), text_hash) if env.context.in_tables else list(children)
 
 
-async def read_assignments(c: Environment, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
+async def read_assignments(env: Environment, topics: Iterable[str]) -> dict[str, dict[int, ReplicaAssignment]]:
     """The assignments of these topics; where that matters, in the order in which 0.10 reads them."""
-    if not c.context.in_tables:
-        return await c.zk.assignments(topics)
-    found = await c.zk.assignments(topics, ascending=False)
+    if not env.context.in_tables:
+        return await env.zk.assignments(topics)
+    found = await env.zk.assignments(topics, ascending=False)
     return {topic: {n: numbers[n] for n in json_order(numbers)} for topic, numbers in found.items()}
 
 
-async def partition_modifications(c: Environment, topic: str) -> None:
+async def partition_modifications(env: Environment, topic: str) -> None:
     """The assignment of a topic changed: bring the partitions online that were not there before."""
-    async with c.locked():
-        assignment = (await read_assignments(c, [topic])).get(topic, {})
-        if c.context.in_tables:  # what is new is a copy of a part of this table
+    async with env.locked():
+        assignment = (await read_assignments(env, [topic])).get(topic, {})
+        if env.context.in_tables:  # what is new is a copy of a part of this table
             walked = map_order((TopicPartition(topic, n) for n in assignment), case_hash)
             assignment = {tp.partition: assignment[tp.partition] for tp in walked}
-        await _partitions_are(c, topic, assignment)
+        await _partitions_are(env, topic, assignment)
 
 
-async def _partitions_are(c: Environment, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
-    added = {n: a for n, a in assignment.items() if not c.context.assigned(TopicPartition(topic, n))}
-    if topic in c.context.topics_to_be_deleted:
-        if added and not c.generation.restores_assignments:
-            c.say("partitions_not_added", topic=topic, partitions=list(added))
+async def _partitions_are(env: Environment, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
+    added = {n: a for n, a in assignment.items() if not env.context.assigned(TopicPartition(topic, n))}
+    if topic in env.context.topics_to_be_deleted:
+        if added and not env.generation.restores_assignments:
+            env.log("partitions_not_added", topic=topic, partitions=list(added))
         elif added:
-            await _restore(c, topic, assignment, added)
+            await _restore(env, topic, assignment, added)
         else:
-            c.say("partition_change_ignored")
+            env.log("partition_change_ignored")
     elif added:
-        await on_new_partitions(c, _take(c, {topic: added}, "partitions_added"))
+        await on_new_partitions(env, _take(env, {topic: added}, "partitions_added"))
 
 
-async def _restore(c: Environment, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]) -> None:
+async def _restore(
+    env: Environment, topic: str, assignment: dict[int, ReplicaAssignment], added: Iterable[int]
+) -> None:
     """Partitions were added to a topic that is being deleted: write the assignment back as it was (KAFKA-6612).
 
     Since KIP-455 as the controller knows it, for whoever added the partitions may not know what is on its way.
     """
-    c.say("partitions_not_added", topic=topic, partitions=list(added))
-    c.say("restoring_assignment", topic=topic)
-    existing = await c.zk.read_children(TopicPartitionsZNode.path(topic))
+    env.log("partitions_not_added", topic=topic, partitions=list(added))
+    env.log("restoring_assignment", topic=topic)
+    existing = await env.zk.read_children(TopicPartitionsZNode.path(topic))
     kept = {n: a for n, a in assignment.items() if str(n) in existing}
-    if c.generation.incremental_reassignment:
-        kept = {n: c.context.assignment(TopicPartition(topic, n)) for n in kept}
-    data = TopicZNode.encode(kept, c.generation.topic_version)
-    (await c.zk.write(Set(TopicZNode.path(topic), data))).checked()
+    if env.generation.incremental_reassignment:
+        kept = {n: env.context.assignment(TopicPartition(topic, n)) for n in kept}
+    data = TopicZNode.encode(kept, env.generation.topic_version)
+    (await env.zk.write(Set(TopicZNode.path(topic), data))).checked()
 
 
 def _take(
-    c: Environment, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
+    env: Environment, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
-    partitions = c.context.add(assignments)
-    named = {str(tp): list(c.context.assigned(tp)) for tp in partitions}
-    c.say(message, **words, assignment=named)
+    partitions = env.context.add(assignments)
+    named = {str(tp): list(env.context.assigned(tp)) for tp in partitions}
+    env.log(message, **words, assignment=named)
     return partitions
 
 
-async def on_new_partitions(c: Environment, partitions: list[TopicPartition]) -> None:
+async def on_new_partitions(env: Environment, partitions: list[TopicPartition]) -> None:
     """Four batches: partitions New, replicas New, partitions Online, replicas Online."""
-    c.say("partition_creation", partitions=[str(tp) for tp in partitions])
-    await c.partition_machine.handle(partitions, NEW)
-    await c.replica_machine.handle(c.context.replicas_of(partitions), NEW_REPLICA)
-    await c.partition_machine.handle(partitions, ONLINE, Strategy.OFFLINE)
-    await c.replica_machine.handle(c.context.replicas_of(partitions), ONLINE_REPLICA)
+    env.log("partition_creation", partitions=[str(tp) for tp in partitions])
+    await env.partition_machine.handle(partitions, NEW)
+    await env.replica_machine.handle(env.context.replicas_of(partitions), NEW_REPLICA)
+    await env.partition_machine.handle(partitions, ONLINE, Strategy.OFFLINE)
+    await env.replica_machine.handle(env.context.replicas_of(partitions), ONLINE_REPLICA)

@@ -15,15 +15,15 @@ from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 KEY = "unclean.leader.election.enable"
 
 
-async def allowed(c: ControllerProcess, topics: Iterable[str]) -> dict[str, bool]:
+async def allowed(env: ControllerProcess, topics: Iterable[str]) -> dict[str, bool]:
     """`unclean.leader.election.enable` by topic, read from ZooKeeper."""
     names = list(topics)
-    answers = await c.zk.read_all(ConfigEntityZNode.path("topics", name) for name in names)
+    answers = await env.zk.read_all(ConfigEntityZNode.path("topics", name) for name in names)
     found = {}
     for topic, answer in zip(names, answers, strict=True):
         own = {}
         if answer.error is None and isinstance(answer.value, bytes):
             with suppress(NotJson):
                 own = ConfigEntityZNode.decode(answer.value, "topics", topic)
-        found[topic] = own[KEY].lower() == "true" if KEY in own else bool(c.config[KEY])
+        found[topic] = own[KEY].lower() == "true" if KEY in own else bool(env.config[KEY])
     return found

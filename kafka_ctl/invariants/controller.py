@@ -243,7 +243,11 @@ class NothingIsDeletedUnasked(Invariant):
         if record.action != "StopReplica" or record.topic is None or record.partition is None:
             return
         tp = TopicPartition(record.topic, record.partition)
-        if record.detail == "delete" and tp.topic not in self.facts.doomed and record.broker in self.facts.target(tp):
+        if (
+            record.detail == "delete"
+            and tp.topic not in self.facts.topics_to_be_deleted
+            and record.broker in self.facts.target(tp)
+        ):
             text = f"broker {record.broker} is told to delete {tp}, which it is to keep"
             self.broken(record, text, Subject(tp, record.broker, aspect=MOVE))
 

@@ -39,7 +39,7 @@ class StrongIsr(DataInvariant):
     motive = "StrongIsr in hachikuji/kafka-specification"
 
     def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
-        if tp.topic in self.facts.doomed:
+        if tp.topic in self.facts.topics_to_be_deleted:
             return
         own = self.facts.logs.of(tp, leader)
         safe = own.entries[: own.high_watermark]
@@ -67,7 +67,7 @@ class ValidHighWatermark(DataInvariant):
     def check(self, record: Record, tp: TopicPartition, leader: int, state: LeaderAndIsr) -> None:
         offset = self.facts.logs.of(tp, leader).high_watermark
         short = [r for r in state.isr if len(self.facts.logs.of(tp, r).entries) < offset]
-        if short and tp.topic not in self.facts.doomed:
+        if short and tp.topic not in self.facts.topics_to_be_deleted:
             text = f"the high watermark {offset} of {tp} on broker {leader} is beyond the end of the log on {short}"
             self.broken(record, text, Subject(tp, aspect=str(short)))
 
@@ -93,7 +93,7 @@ class NothingAcknowledgedIsLost(DataInvariant):
         logs = self.facts.logs
         there, promised = logs.of(tp, leader).entries, logs.acknowledged.get(tp, [])
         lost = [p for p in promised if p.offset >= len(there) or there[p.offset].value != p.value]
-        if lost and tp.topic not in self.facts.doomed:
+        if lost and tp.topic not in self.facts.topics_to_be_deleted:
             logs.acknowledged[tp] = [p for p in promised if p not in lost]
             for acks in dict.fromkeys(p.acks for p in lost):
                 values = ",".join(str(p.value) for p in lost if p.acks == acks)
@@ -167,7 +167,7 @@ class WhoJoinsHasCaughtUp(DataInvariant):
     motive = "Partition.scala, maybeExpandIsr"
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:
-        if old is None or new is None or tp.topic in self.facts.doomed:
+        if old is None or new is None or tp.topic in self.facts.topics_to_be_deleted:
             return
         if not self.facts.author(record).startswith("broker-"):
             return

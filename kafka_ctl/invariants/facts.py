@@ -42,7 +42,7 @@ class Facts:
         """What a controller had written to a topic's znode, where somebody else has changed it since."""
         self.wishes: dict[TopicPartition, tuple[int, ...]] = {}
         """What `/admin/reassign_partitions` asks for."""
-        self.doomed: dict[str, None] = {}
+        self.topics_to_be_deleted: dict[str, None] = {}
         """Topics that are to be deleted."""
         self.controller: int | None = None
         """The broker that made `/controller`."""
@@ -151,9 +151,9 @@ class Facts:
                 tp: self.requested[tp] if before.get(tp) == target else record.seq for tp, target in self.wishes.items()
             }
         elif path.startswith(DELETION):
-            self.doomed.pop(path[len(DELETION) :], None)
+            self.topics_to_be_deleted.pop(path[len(DELETION) :], None)
             if not gone:
-                self.doomed[path[len(DELETION) :]] = None
+                self.topics_to_be_deleted[path[len(DELETION) :]] = None
         elif path == CONTROLLER:
             self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
         elif path == EPOCH and not gone:

@@ -32,7 +32,7 @@ class EverybodyIsTold(Invariant):
         brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
         for tp, state in self.facts.states.items():
             assignment = self.facts.assigned(tp)
-            if assignment is None or state.leader == NO_LEADER or tp.topic in self.facts.doomed:
+            if assignment is None or state.leader == NO_LEADER or tp.topic in self.facts.topics_to_be_deleted:
                 continue
             for id in assignment.replicas:
                 if id not in brokers or brokers[id].disk.refuses(tp):
@@ -55,7 +55,7 @@ class AllAgree(Invariant):
         acting = world.acting()
         if acting is None:
             return
-        stored = {tp: s[:3] for tp, s in self.facts.states.items() if tp.topic not in self.facts.doomed}
+        stored = {tp: s[:3] for tp, s in self.facts.states.items() if tp.topic not in self.facts.topics_to_be_deleted}
         own = Subject(controller=f"controller-{acting.id}")
         views: dict[str, tuple[Subject, dict[TopicPartition, LeaderAndIsr]]]
         views = {f"controller {acting.id}": (own, acting.context.leadership)}
@@ -63,7 +63,7 @@ class AllAgree(Invariant):
             if b.id in self.facts.registered:
                 views[f"broker {b.id}"] = Subject(broker=b.id), b.replicas.metadata
         for who, (about, known) in views.items():
-            believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.doomed}
+            believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.topics_to_be_deleted}
             if believed != stored:
                 for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
                     text = f"{who} believes {_told(believed.get(tp))} of {tp}; ZooKeeper has {_told(stored.get(tp))}"
@@ -106,7 +106,7 @@ class WhatIsWishedHappens(Invariant):
         for tp, state in self.facts.states.items():
             assigned = self.facts.assigned(tp)
             able = [id for id in state.isr if self._serves(live, id, tp) and assigned and id in assigned.replicas]
-            if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.doomed:
+            if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.topics_to_be_deleted:
                 yield (
                     f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could",
                     Subject(tp, brokers=tuple(able)),
@@ -114,7 +114,7 @@ class WhatIsWishedHappens(Invariant):
 
     def _check_deletions(self, world: World, live: dict[int, Broker]) -> None:
         moving = {tp.topic for tp in self._moving()}
-        for topic in self.facts.doomed:
+        for topic in self.facts.topics_to_be_deleted:
             copies = self.facts.assignments.get(topic, {}).items()
             # A topic whose assignment a restoration emptied says no more where its copies are.
             whole = bool(copies) and all(
@@ -129,7 +129,7 @@ class WhatIsWishedHappens(Invariant):
             target, state = self.facts.target(tp), self.facts.states.get(tp)
             able = state is not None and self._serves(live, state.leader, tp)
             keeping_up = all(self._serves(live, id, tp) and live[id].replication.keeps_up(tp) for id in target)
-            if able and keeping_up and tp.topic not in self.facts.doomed:
+            if able and keeping_up and tp.topic not in self.facts.topics_to_be_deleted:
                 text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
                 joining = tuple(id for id in target if id not in self.facts.states[tp].isr)
                 self.broken(None, text, Subject(tp, aspect=MOVE, brokers=joining))
@@ -171,7 +171,7 @@ class LeadersComeHome(Invariant):
             for n, assignment in numbers.items():
                 tp = TopicPartition(topic, n)
                 state = facts.states.get(tp)
-                if state is not None and topic not in facts.doomed:
+                if state is not None and topic not in facts.topics_to_be_deleted:
                     preferred = assignment.replicas[0]
                     could = preferred in facts.registered and preferred in state.isr
                     could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
@@ -196,7 +196,7 @@ class TheDeadDoNotLead(Invariant):
             return
         for tp, state in self.facts.states.items():
             known = state.leader == NO_LEADER or state.leader in self.facts.registered
-            if not known and tp.topic not in self.facts.doomed:
+            if not known and tp.topic not in self.facts.topics_to_be_deleted:
                 self.broken(
                     None, f"{tp} is led by broker {state.leader}, which is not there", Subject(tp, state.leader)
                 )

@@ -1,8 +1,8 @@
 """The lines of controller.log that no record of the controller says: of channels, threads, handlers and state machines.
 
-A controller's own words are records, `controller.say`. What Kafka writes beside them follows from the other records: a
-broker that comes gets a channel with a thread, whoever leaves in good order resigns first. As such a line may rest on
-all that happened before, a trace that does not begin at its beginning has none of them.
+The controller's own log messages are records (`ControllerProcess.log`). What Kafka writes beside them follows from the
+other records: a broker that comes gets a channel with a thread, whoever leaves in good order resigns first. As such a
+line may rest on all that happened before, a trace that does not begin at its beginning has none of them.
 Kafka 2.0.1: controller/KafkaController.scala, ControllerChannelManager.scala, TopicDeletionManager.scala
 """
 

@@ -43,21 +43,21 @@ def fates(description: Description, generation: Generation, config: Mapping[str,
     """What must be true of the brokers for the description to hold; BadInput where it cannot."""
     for own in description.configs.values():
         topic_config.check_values(own)
-    doomed: dict[int, TopicPartition] = {}
+    must_be_down: dict[int, TopicPartition] = {}
     for tp, partition in description.partitions.items():
         if partition.leader is None:
-            doomed |= dict.fromkeys(_eligible(tp, partition, description, config), tp)
+            must_be_down |= dict.fromkeys(_eligible(tp, partition, description, config), tp)
         if partition.adding or partition.removing:
             _check_reassignment(tp, generation)
     needed: set[int] = set()
     for tp, partition in description.partitions.items():
-        if partition.leader in doomed:
+        if partition.leader in must_be_down:
             raise BadInput(
-                f"{doomed[partition.leader]} has no leader although broker {partition.leader} could lead it; as it "
-                f"leads {tp}, it is alive, and an election would follow at once"
+                f"{must_be_down[partition.leader]} has no leader although broker {partition.leader} could lead it; as "
+                f"it leads {tp}, it is alive, and an election would follow at once"
             )
         needed.update(partition.isr, partition.adding)
-    down = frozenset(doomed.keys() | set(description.brokers) - needed)
+    down = frozenset(must_be_down.keys() | set(description.brokers) - needed)
     lagging: dict[int, list[TopicPartition]] = {}
     for tp, partition in description.partitions.items():
         for broker in partition.replicas:

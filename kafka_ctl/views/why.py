@@ -88,7 +88,7 @@ MOST_RETOLD = 50_000
 """Records up to which a story is told again unasked: some seconds."""
 _WRITE: tuple[Callable[..., Any], ...] = (
     PartitionStateMachine._moved, PartitionStateMachine._failed, PartitionStateMachine._record_election,
-    ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.say, Broker.record, Recorder.about,
+    ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.log, Broker.record, Recorder.about,
     World.record_fault, EventQueue.record, ReplicaLogs._record, Checker.report, Invariant.broken,
 )  # fmt: skip
 RECORDERS = frozenset(map(code_of, _WRITE))

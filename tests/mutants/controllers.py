@@ -35,7 +35,7 @@ def epoch_inherited(original: Function) -> Function:
         if c.context.epoch == 0:
             await original(c)
         else:
-            c.say("epoch_incremented", epoch=c.context.epoch)
+            c.log("epoch_incremented", epoch=c.context.epoch)
 
     return increment_epoch
 

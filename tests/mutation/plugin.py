@@ -97,8 +97,8 @@ class Mutation:
     def _chosen(self, mutant: Mutant, measured: dict[str, Measured]) -> list[str]:
         """The tests that execute a line of the mutant, in the order of their promise."""
         runs = [id for id, test in measured.items() if not test.lines.get(mutant.path, set()).isdisjoint(mutant.lines)]
-        return sorted(runs, key=lambda id: (-self._kills[mutant.path, id] / (0.1 + measured[id].seconds),
-                                            measured[id].seconds))  # fmt: skip
+        whole = {id: int(measured[id].seconds) for id in runs}  # so that a busy machine does not change the order
+        return sorted(runs, key=lambda id: (-self._kills[mutant.path, id] / (1 + whole[id]), whole[id]))
 
     def _try(self, items: dict[str, pytest.Item], chosen: list[str], measured: dict[str, Measured]) -> list[str]:
         """The tests that fail, no more than are wanted; called in a process of its own."""
