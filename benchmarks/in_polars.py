@@ -87,19 +87,19 @@ class Questions(Departures):
         )  # fmt: skip
 
     def deletions(self) -> pl.LazyFrame:
-        wishes = ["starting_deletion", "topics_to_be_deleted"]
+        requests = ["starting_deletion", "topics_to_be_deleted"]
         steps = ["deletion_started", "deletion_completed"]
         by_admin = self.records.filter(
             col("section") == "main", col("kind") == "event", col("actor") == "admin", col("action") == "delete_topic"
         ).select("history", "seq", "time_ms", "topic", action=value("asked"))
         words = pl.Struct({"topic": pl.String, "topics": pl.List(pl.String)})
-        wish = col("action").is_in(wishes)
+        request = col("action").is_in(requests)
         told = (
             self.controller()
-            .filter(col("action").is_in([*wishes, *steps]))
+            .filter(col("action").is_in([*requests, *steps]))
             .select("history", "seq", "time_ms", "action", said=col("detail").str.json_decode(words))
             .unnest("said")
-            .with_columns(topic=when(wish).then("topics").otherwise(pl.concat_list("topic")))
+            .with_columns(topic=when(request).then("topics").otherwise(pl.concat_list("topic")))
             .explode("topic")
             .filter(col("topic").is_not_null())
             .select(
@@ -107,7 +107,7 @@ class Questions(Departures):
                 "seq",
                 "time_ms",
                 "topic",
-                when(wish).then(value("asked")).otherwise("action").alias("action"),
+                when(request).then(value("asked")).otherwise("action").alias("action"),
             )
         )
         done = col("action") == "deletion_completed"

@@ -39,7 +39,7 @@ class Departures:
         return self.records.filter(col("kind") == "controller", col("section") == "main")
 
     def _tries(self) -> pl.LazyFrame:
-        """What may be a departure, or a wish to leave, and who was the controller then."""
+        """What may be a departure, or a request to leave, and who was the controller then."""
 
         def cause(kind: str, action: str) -> Any:
             return when(col("kind") == kind, col("action") == action)

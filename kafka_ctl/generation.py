@@ -136,9 +136,9 @@ class Generation:
         doc="a leader answers only followers that know its leader epoch; before, also those that missed it")
     passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
         doc="a leader tells its followers of a higher high watermark at once; before, when their fetch has waited")
-    wishes_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
+    requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
         doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
-    drops_wishes_together: bool = _field("KAFKA-6617", False, True, True,
+    drops_requests_together: bool = _field("KAFKA-6617", False, True, True,
         doc="partitions leave the znode of the reassignment together, and it is not read again for each")
     incremental_reassignment: bool = _field("KIP-455", False, False, True,
         doc="a reassignment stands in the topic's znode and can be changed and cancelled")
@@ -174,8 +174,8 @@ class Generation:
         doc="a new controller tells brokers who is alive before it tells them whom to follow")
     fails_waiters_at_expiry: bool = _field("KAFKA-6879", True, True, True, fixed="1.1.1",
         doc="what waits for ZooKeeper learns that its session has expired before the next one is opened")
-    takes_over_wishes: bool = _field("KAFKA-9089", True, True, True, fixed="2.4.0",
-        doc="a reassignment through the controller takes an older wish for the same partition out of ZooKeeper")
+    takes_over_requests: bool = _field("KAFKA-9089", True, True, True, fixed="2.4.0",
+        doc="a reassignment through the controller takes an older request for the same partition out of ZooKeeper")
     rebalances_to_in_sync: bool = _field("KAFKA-9866", False, False, False, fixed="2.6.0",
         doc="the automatic rebalance leaves preferred replicas alone that are not in sync and so cannot lead")
     announces_new_replicas: bool = _field("KAFKA-10314", False, False, False, fixed="2.7.0",

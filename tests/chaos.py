@@ -3,7 +3,7 @@
     python tests/chaos.py [ROUNDS] [SEED]        50 rounds by default, over all generations; exit status 1 when
                                                  something that was acknowledged is lost, or the like
 
-One round: an upheaval (the controller dies, somebody leaves ...), a wish of an administrator and a note written into
+One round: an upheaval (the controller dies, somebody leaves ...), a request of an administrator and a note written into
 ZooKeeper; after so many records of the trace ZooKeeper is struck. Then everything must come right again. What happens,
 and after how many records, follows from the seed; what those records are is up to the race.
 """
@@ -112,7 +112,7 @@ class Chaos:
         lab, rng = self.lab, self.rng
         self.count += 1
         how, after, outage = rng.choice(("kill", "kill", "cut all", "cut one")), rng.randint(1, LATEST), 0.0
-        acts = [self.upheaval, self.wish, self.note]
+        acts = [self.upheaval, self.request, self.note]
         rng.shuffle(acts)
         strike = Strike(lab, how, after, rng)
         told = [act() for act in acts]
@@ -146,7 +146,7 @@ class Chaos:
         self.acknowledged(does[name])
         return f"{name} {broker}" + " (controller)" * (broker == acting)
 
-    def wish(self) -> str:
+    def request(self) -> str:
         """An administrator asks for something; what was acknowledged must come true."""
         rng, topic = self.rng, f"t{self.count}"
         known = sorted(self.topics)
@@ -210,7 +210,7 @@ class Chaos:
             self.check()
 
     def end(self) -> None:
-        """With everybody there, every wish that was acknowledged has come true."""
+        """With everybody there, every request that was acknowledged has been carried out."""
         lab = self.lab
         lab.settle()
         self.check()

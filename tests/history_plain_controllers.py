@@ -182,7 +182,7 @@ def plain_deletions(trace: Iterable[Record]) -> list[dict[str, Any]]:
 
 
 def _deletions(life: list[Record]) -> list[dict[str, Any]]:
-    """From the wish to the end; logs tell of a wish when a controller hears of it."""
+    """From the request to the end; logs tell of a request when a controller hears of it."""
     found: list[dict[str, Any]] = []
     running: dict[str, dict[str, Any]] = {}
     for r in life:

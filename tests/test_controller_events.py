@@ -240,7 +240,7 @@ def test_a_broker_that_came_back_is_not_leaving_any_more(lab: Lab) -> None:
 # Deletion
 
 
-def test_a_deletion_from_wish_to_end(lab: Lab) -> None:
+def test_a_deletion_from_request_to_end(lab: Lab) -> None:
     """Replicas stop, are deleted, and are confirmed one by one; then partitions go, then znodes."""
     lab.create_topic("orders", assignment={0: [1, 3]}, config={"min.insync.replicas": 1})
     lab.settle()
@@ -291,7 +291,7 @@ def test_a_deletion_survives_its_controller(lab: Lab) -> None:
 
 
 def test_a_topic_that_is_not_there_is_not_deleted(lab: Lab) -> None:
-    """The wish is removed."""
+    """The request is removed."""
     seen = len(lab.trace)
     write(lab, Create(DeleteTopicsTopicZNode.path("ghost")))
     lab.settle()
@@ -420,7 +420,7 @@ def drifted(lab: Lab) -> None:
 
 
 def test_preferred_leaders_on_request(lab: Lab) -> None:
-    """Those asked for, in one batch; the wish is removed; 2.0 raises epochs also where nothing changes."""
+    """Those asked for, in one batch; the request is removed; 2.0 raises epochs also where nothing changes."""
     drifted(lab)
     seen = len(lab.trace)
     lab.elect_preferred([("orders", 0), ("orders", 2)])

@@ -127,7 +127,7 @@ def test_0_10_does_not_delete_unless_told_to() -> None:
 
 @generations
 def test_a_new_controller_also_forgets_what_is_switched_off(generation: str) -> None:
-    """The wish came while there was no controller."""
+    """The request came while there was no controller."""
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         lab.kill(1)
         lab.delete_topic("orders")
@@ -153,7 +153,7 @@ def test_what_the_tool_refuses(generation: str) -> None:
 
 
 @generations
-def test_wishes_for_unknown_topics_are_removed(generation: str) -> None:
+def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
     with opened(generation) as lab:
         create(lab, "/admin/delete_topics/nowhere")
         since = len(lab.trace)

@@ -106,12 +106,12 @@ def test_an_actor_that_dies_ends_the_walk(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_what_goes_on_for_ever_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wish that no controller can fulfil: known, in every generation."""
+    """A request that no controller can fulfil: known, in every generation."""
     monkeypatch.setattr(playing, "BUDGET", 3000)
     for generation in GENERATIONS:
         lines = "kill 2\ncreate_topic b\nelect_preferred\nsettle\n"
         outcome = play(told(f"lab brokers=[1,2] generation={generation}\n{lines}"))
-        assert [(b.name, b.known) for b in outcome.broken if b.name == RESTLESS] in ([], [(RESTLESS, playing.WISH)])
+        assert [(b.name, b.known) for b in outcome.broken if b.name == RESTLESS] in ([], [(RESTLESS, playing.REQUEST)])
         assert outcome.records < 5000
 
 

@@ -180,7 +180,7 @@ def test_who_resigns_stops_listening_and_sending(generation: str) -> None:
 
 
 def stuck(generation: str) -> Lab:
-    """A move to a dead broker is stuck, its wish is removed by hand, and the old assignment is written back.
+    """A move to a dead broker is stuck, its request is removed by hand, and the old assignment is written back.
 
     The controller resigned in between, and after that it is elected again.
     """

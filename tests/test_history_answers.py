@@ -354,7 +354,7 @@ def test_a_reassignment_that_is_stuck() -> None:
 
 
 def test_deletions_equal_the_plain_computation(clusters: list[Trace], simulated: DataFrame) -> None:
-    """From the wish to the end."""
+    """From the request to the end."""
     plain = [{"history": f"h{n}", **row} for n, trace in enumerate(clusters) for row in plain_deletions(trace)]
     same(questions.deletions(simulated), plain)
 

@@ -49,16 +49,16 @@ def answered(run: Run, tmp_path: Path, question: str, *sources: object) -> list[
 
 def test_clusters_are_simulated_and_asked(run: Run, tmp_path: Path) -> None:
     """The seed decides; a dataset that is there is replaced only when that is said."""
-    wish = ("generate", "--clusters", 2, "--hours", 2, "--seed", 5, "--out", tmp_path / "many")
-    status, out, _ = run(*wish)
+    request = ("generate", "--clusters", 2, "--hours", 2, "--seed", 5, "--out", tmp_path / "many")
+    status, out, _ = run(*request)
     assert status == 0
     assert out.startswith("2 histories with ")
     assert {row["history"] for row in answered(run, tmp_path, "leader_churn", tmp_path / "many")} == {
         "cluster-005000000", "cluster-005000001",
     }  # fmt: skip
-    status, _, err = run(*wish)
+    status, _, err = run(*request)
     assert (status, "many" in err) == (2, True)
-    assert run(*wish, "--overwrite")[:2] == (0, out)
+    assert run(*request, "--overwrite")[:2] == (0, out)
     status, out, _ = run("ask", "compare", tmp_path / "many", tmp_path / "many", "--rows", 3)
     assert status == 0
     assert "cause" in out.splitlines()[1]

@@ -39,7 +39,7 @@ def steps(lab: Lab, broker: int) -> list[tuple[str, str | None, str | None]]:
 
 
 def deaf_controller(lab: Lab) -> tuple[int, int]:
-    """Cut the controller off from ZooKeeper, so that it hears of no wish; a broker with a copy, and one without."""
+    """Cut the controller off from ZooKeeper, so that it hears of no request; a broker with a copy, and one without."""
     controller = lab.controller
     assert controller is not None
     lab.disconnect(controller.id, "zookeeper")
@@ -167,7 +167,7 @@ def test_a_move_can_be_taken_back_or_is_told_of_as_another() -> None:
             lab.verify_reassignment(back).splitlines()
         )
         lab.run_until(lambda: "/admin/reassign_partitions" not in lab.znodes())
-        assert places(lab)[1] == ("/d0", "/d1")  # the assignment is as it was, so that wish is fulfilled at once
+        assert places(lab)[1] == ("/d0", "/d1")  # the assignment is as it was, so that request is fulfilled at once
         lab.execute_reassignment(back)
         lab.settle()
         assert places(lab)[1] == ("/d0", None)

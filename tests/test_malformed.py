@@ -66,7 +66,7 @@ def test_a_broker_whose_place_is_taken_does_not_start(generation: str) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_what_is_no_json_counts_as_empty(generation: str) -> None:
-    """Kafka reads over it. A wish for a reassignment that asks for nothing is taken away by 2.0 only."""
+    """Kafka reads over it. A request for a reassignment that asks for nothing is taken away by 2.0 only."""
     with Lab(generation=generation) as lab:
         lab.create_topic("orders", partitions=2, replication_factor=3)
         lab.settle()
@@ -139,7 +139,7 @@ def carried_out(*commands: Callable[[], object]) -> None:
 @settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(st.data(), st.sampled_from(sorted(WRITTEN)), st.sampled_from(sorted(GENERATIONS)))
 def test_whatever_somebody_wrote(data: st.DataObject, path: str, generation: str) -> None:
-    """Failovers, failures, wishes and looks at the lab go on, and time does not run away."""
+    """Failovers, failures, requests and looks at the lab go on, and time does not run away."""
     content = data.draw(mutated(WRITTEN[path], most=2))
     with Lab(3, generation=generation, seed=1) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})

@@ -40,7 +40,7 @@ STORIES = {
     "stop-is-delete": THREE + "shutdown 3\n",
     "newest-first": THREE + "create_topic other\nkill 3\nrun_for 5.999\nadd_partitions other 3\nsettle\n",
     "cache-never-updated": THREE + "kill 1\nsettle\n",
-    "deaf-to-wishes": THREE + "reassign '{\"orders-0\":[2,3]}' through=zookeeper\nsettle\n",
+    "deaf-to-requests": THREE + "reassign '{\"orders-0\":[2,3]}' through=zookeeper\nsettle\n",
     "only-looks": THREE + "kill 1\nsettle\nstart 1\nsettle\nrun_for 100\n",
     "joins-at-once": TWO + "lag 2 orders 0\nsettle\nproduce orders 0\ncatch_up 2\n" + ABOUT_TO_JOIN,
     "conflict-is-final": THREE + "kill 3\nlose 1 zookeeper applied=true\nsettle\n",

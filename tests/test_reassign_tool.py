@@ -229,10 +229,10 @@ def test_the_tool_says_what_kafkas_says(generation: Generation) -> None:
 def test_while_one_is_running_only_its_throttle_can_be_changed(generation: Generation) -> None:
     with opened(generation) as lab:
         lab.execute_reassignment({ORDERS: [3, 4]}, throttle=1000)
-        wish = lab.znodes()["/admin/reassign_partitions"][0]
+        request = lab.znodes()["/admin/reassign_partitions"][0]
         told = lab.execute_reassignment({ORDERS: [1, 3]}, throttle=2000).splitlines()
         assert told[0] == "There is an existing assignment running."
-        assert lab.znodes()["/admin/reassign_partitions"][0] == wish
+        assert lab.znodes()["/admin/reassign_partitions"][0] == request
         assert config(lab, "brokers", "1")["leader.replication.throttled.rate"] == "2000"
         assert told[1:] == ["The throttle limit was set to 2000 B/s"] * (generation.name == "0.10")
         with pytest.raises(BadInput, match="There is an existing assignment running"):
@@ -319,8 +319,8 @@ def test_the_command_moves_partitions_of_any_cluster(
     cluster.settle()
     assert status(["reassign", "verify", *where, "--generation", "2.4", *file]) == 0
     assert capsys.readouterr().out.endswith("completed successfully\nThrottle was removed.\n")
-    wished = {e["partition"]: tuple(e["replicas"]) for e in json.loads(proposal)["partitions"]}
-    assert {p.partition: p.replicas for p in cluster.partitions()} == wished
+    requested = {e["partition"]: tuple(e["replicas"]) for e in json.loads(proposal)["partitions"]}
+    assert {p.partition: p.replicas for p in cluster.partitions()} == requested
     assert status(["reassign", "list", *where]) == 0
     assert capsys.readouterr().out == "No partition reassignments found.\n"
     plan.write_text('{"partitions":[{"topic":"orders","partition":0,"replicas":[2]}]}')

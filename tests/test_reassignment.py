@@ -1,4 +1,4 @@
-"""Partitions on the move: what ZooKeeper says at each step, dropped and stuck wishes, failover, cancelling."""
+"""Partitions on the move: what ZooKeeper says at each step, dropped and stuck requests, failover, cancelling."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_steps_are_those_of_kafkas_own_table(generation: str) -> None:
 
 @legacy
 def test_the_twelve_steps_in_order(generation: str) -> None:
-    """What the controller does, from the wish to the last UpdateMetadata."""
+    """What the controller does, from the request to the last UpdateMetadata."""
     with opened(generation, (1, 2), brokers=3) as lab:
         since = len(lab.trace)
         lab.reassign({ORDERS: [2, 3]})
@@ -99,7 +99,7 @@ def test_the_twelve_steps_in_order(generation: str) -> None:
             "1 ReplicaDeletionStarted -> ReplicaDeletionSuccessful",
             "1 ReplicaDeletionSuccessful -> NonExistentReplica",
             "AR=2,3 in ZooKeeper",  # 10
-            "wish deleted",  # 11
+            "request deleted",  # 11
             "UpdateMetadata epoch=3",  # 12
             "UpdateMetadata epoch=3",  # of the leader's ISR change notification, later
         ]  # fmt: skip
@@ -110,7 +110,7 @@ def step(r: Record) -> str | None:
     if r.kind == "zk" and r.actor == "broker-1" and r.path == "/brokers/topics/orders" and r.action == "set":
         return "AR=" + ",".join(map(str, json.loads(r.detail or "")["partitions"]["0"])) + " in ZooKeeper"
     if r.kind == "zk" and r.path == "/admin/reassign_partitions" and r.action == "delete":
-        return "wish deleted"
+        return "request deleted"
     if r.kind == "replica":
         return f"{r.broker} {r.source} -> {r.target}"
     if r.kind == "partition":
@@ -260,11 +260,11 @@ def test_the_controller_may_die_at_any_moment_of_a_move(generation: str, moments
         assert {r.broker for r in lab.replicas()} == {3, 4}
 
 
-# Wishes that are dropped
+# Requests that are dropped
 
 
 @legacy
-def test_wishes_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> None:
+def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> None:
     """A topic being deleted, an unknown partition, and replicas that are there already; the others go on."""
     with Lab(brokers=4, generation=generation, seed=1, config=QUIET | {"delete.topic.enable": True}) as lab:
         for topic in ("doomed", "settled", "moving"):
@@ -275,8 +275,8 @@ def test_wishes_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> No
         lab.delete_topic("doomed")
         lab.settle()  # waits for broker 2
         since = len(lab.trace)
-        wished = {"doomed": [3, 4], "settled": [1, 2], "moving": [1, 3]}
-        partitions = [{"topic": t, "partition": 0, "replicas": r} for t, r in wished.items()]
+        requested = {"doomed": [3, 4], "settled": [1, 2], "moving": [1, 3]}
+        partitions = [{"topic": t, "partition": 0, "replicas": r} for t, r in requested.items()]
         partitions.append({"topic": "nowhere", "partition": 0, "replicas": [1]})
         write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
         lab.settle()
@@ -298,7 +298,7 @@ def test_wishes_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> No
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
-def test_2_4_says_why_wishes_are_dropped() -> None:
+def test_2_4_says_why_requests_are_dropped() -> None:
     with opened("2.4", (1, 2)) as lab:
         since = len(lab.trace)
         partitions = [{"topic": "nowhere", "partition": 0, "replicas": [1]}]
@@ -311,7 +311,7 @@ def test_2_4_says_why_wishes_are_dropped() -> None:
         assert "/admin/reassign_partitions" not in lab.znodes()
 
 
-def test_0_10_takes_new_partitions_from_a_wish_that_is_changed_and_2_0_does_not() -> None:
+def test_0_10_takes_new_partitions_from_a_request_that_is_changed_and_2_0_does_not() -> None:
     """KAFKA-6146: since 1.1 only the creation of the znode counts."""
     moved = {}
     for generation in ("0.10", "2.0"):
@@ -332,7 +332,7 @@ def test_0_10_takes_new_partitions_from_a_wish_that_is_changed_and_2_0_does_not(
 
 
 def test_0_10_takes_finished_partitions_out_one_by_one_and_2_0_remembers_the_rest() -> None:
-    """KAFKA-6617: reads of the wish while three partitions finish."""
+    """KAFKA-6617: reads of the request while three partitions finish."""
     reads = {}
     for generation in ("0.10", "2.0"):
         with Lab(brokers=3, generation=generation, seed=1, config=QUIET) as lab:
@@ -362,7 +362,7 @@ def test_adding_and_removing_stand_in_the_topics_znode() -> None:
             "adding_replicas": {"0": [4]},
             "removing_replicas": {"0": [1, 2]},
         }
-        assert "/admin/reassign_partitions" not in lab.znodes()  # the API leaves no wish behind
+        assert "/admin/reassign_partitions" not in lab.znodes()  # the API leaves no request behind
         lab.settle()
         view = lab.partition(*ORDERS)
         assert (view.replicas, view.adding, view.removing) == ((3, 4), (), ())
@@ -391,7 +391,7 @@ def test_a_cancelled_move_may_come_back_in_another_order() -> None:
         assert (view.replicas, view.adding, view.removing, set(view.isr)) == ((3, 2, 1), (), (), {1, 2, 3})
 
 
-def test_the_api_takes_over_from_the_wish_and_a_failover_does_not_revert_it() -> None:
+def test_the_api_takes_over_from_the_request_and_a_failover_does_not_revert_it() -> None:
     """KAFKA-9089: the partition leaves the znode before the API's target is begun."""
     with opened("2.4", (2, 3)) as lab:
         lab.kill(6)
@@ -463,7 +463,7 @@ def test_the_api_looks_for_the_controller_of_the_moment() -> None:
 
 
 @generations
-def test_a_move_that_is_running_stops_a_second_wish(generation: str) -> None:
+def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
     with opened(generation, (1, 2)) as lab:
         lab.kill(4)
         lab.settle()

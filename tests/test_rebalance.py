@@ -87,7 +87,7 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
 
 
 @generations
-def test_a_new_controller_runs_the_elections_that_were_wished_for(generation: str) -> None:
+def test_a_new_controller_runs_the_elections_that_were_requested_for(generation: str) -> None:
     with drifted(generation) as lab:
         lab.kill(1)
         lab.elect_preferred([ORDERS])  # nobody is there to hear it

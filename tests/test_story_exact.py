@@ -141,7 +141,7 @@ def test_a_lab_survives_ctrl_c_in_a_long_settle(after: int) -> None:
 
 
 def test_what_was_asked_goes_on_after_ctrl_c(lab: Lab) -> None:
-    """A controlled shutdown nobody waits for any more, and a wish that turns out to be refused."""
+    """A controlled shutdown nobody waits for any more, and a request that turns out to be refused."""
     interrupt_at(lab, len(lab.trace) + 20)
     with pytest.raises(KeyboardInterrupt):
         lab.shutdown(2)

@@ -197,6 +197,18 @@ def test_nobodys_machine_is_in_the_tree() -> None:
     assert not found
 
 
+RETIRED = {"wish": "request", "wishes": "requests", "wished": "requested", "doomed": "to be deleted"}
+"""Words that this project once coined, and the field's own."""
+
+
+def test_retired_words_do_not_return() -> None:
+    """In code, docs, notebooks and messages; `docs/glossary.md` has the words that are used."""
+    ours = re.compile(r"(?<![a-zA-Z])(?:" + "|".join(RETIRED) + r")(?![a-zA-Z])", re.IGNORECASE)
+    places = ("kafka_ctl/", "tools/", "docs/", "notebooks/", "benchmarks/")
+    found = {name: ours.findall(text) for name, text in texts() if name.startswith(places) and ours.search(text)}
+    assert not found, f"instead: {RETIRED}"
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_saved_with_what_it_printed(path: Path) -> None:
     """Without outputs it would pass every comparison; with widget views it shows errors when opened."""

@@ -31,7 +31,7 @@ AREAS = {
         checks_fetched_epoch passes_on_high_watermark
     """,
     "Reassignment": """
-        wishes_begin_when_created drops_wishes_together incremental_reassignment caches_bumped_epoch
+        requests_begin_when_created drops_requests_together incremental_reassignment caches_bumped_epoch
     """,
     "Topic deletion": "halts_deletions_for_elections restores_assignments partitions_leave_first",
     "Controlled shutdown": "shutdown_tells_leaving_broker shutdown_skips_deletions",

@@ -119,7 +119,7 @@ def _election(lab: Lab, teller: Teller) -> None:
 def _topic(lab: Lab, teller: Teller) -> None:
     teller.act(
         "A topic is created",
-        "A tool only writes the wish into ZooKeeper.",
+        "A tool only writes the request into ZooKeeper.",
         "The controller sees it and moves the new partitions and replicas through their states.",
         "It tells the replicas' brokers who leads (LeaderAndIsr) and everybody whom to ask (UpdateMetadata).",
     )

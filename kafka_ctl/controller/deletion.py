@@ -50,31 +50,31 @@ async def initialize(env: Environment) -> None:
         context.topics_ineligible = blocked & context.topics_to_be_deleted.keys()
     else:
         env.log("deletion_disabled", topics=wanted)
-        await _forget_wishes(env, wanted)
+        await _forget_requests(env, wanted)
 
 
 async def topic_deletion(env: Environment) -> None:
     """The children of `/admin/delete_topics` changed."""
     wanted = await env.zk.read_children(DeleteTopicsZNode.path())
     async with env.locked():
-        await _wished(env, wanted)
+        await _requested(env, wanted)
 
 
-async def _wished(env: Environment, wanted: list[str]) -> None:
+async def _requested(env: Environment, wanted: list[str]) -> None:
     unknown = [t for t in wanted if t not in env.context.topics]
     if unknown:
         env.log("deleting_unknown_topics", topics=unknown)
-        await _forget_wishes(env, unknown)
+        await _forget_requests(env, unknown)
     topics = [t for t in wanted if t in env.context.topics]
     if not enabled(env):
         env.log("deletion_disabled", topics=topics)
-        await _forget_wishes(env, topics)
+        await _forget_requests(env, topics)
     elif topics:
         env.log("starting_deletion", topics=topics)
         busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
         halt(
             env, [t for t in topics if t in busy], REASSIGNING
-        )  # before it is queued, so that a new wish is not halted
+        )  # before it is queued, so that a new request is not halted
         _queue(env, topics)
         await resume_deletions(env)
 
@@ -85,7 +85,7 @@ def _queue(env: Environment, topics: Iterable[str]) -> None:
         env.context.partitions_to_be_deleted |= set(env.context.partitions_of(topic))
 
 
-async def _forget_wishes(env: Environment, topics: Iterable[str]) -> None:
+async def _forget_requests(env: Environment, topics: Iterable[str]) -> None:
     for topic in topics:
         await env.zk.write(Delete(DeleteTopicsTopicZNode.path(topic)))
 

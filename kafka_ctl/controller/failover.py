@@ -130,7 +130,7 @@ async def resign(env: Environment) -> None:
     In 0.10 only after its threads have finished what they are at, and what it was told to do is not forgotten: when
     it is elected again, it does that too, whatever has happened meanwhile (KAFKA-5310).
     """
-    listeners.unregister_wishes(env)
+    listeners.unregister_requests(env)
     while env.threads:
         await env.threads.pop().end()
     env.gauges.reset()

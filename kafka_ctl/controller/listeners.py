@@ -60,8 +60,8 @@ async def _subscribe_children(env: Environment, path: str) -> None:
     await env.zk.read_children(path)
 
 
-def unregister_wishes(env: Environment) -> None:
-    """What a controller that resigns stops listening to first: followers' news and administrators' wishes."""
+def unregister_requests(env: Environment) -> None:
+    """What a controller that resigns stops listening to first: followers' news and administrators' requests."""
     env.zk.forget_children(znodes.IsrChangeNotificationZNode.path())
     env.zk.forget_node(znodes.ReassignPartitionsZNode.path())
     env.zk.forget_node(znodes.PreferredReplicaElectionZNode.path())
@@ -79,17 +79,19 @@ def unregister(env: Environment) -> None:
 
 async def watch_reassignment(env: Environment) -> bool:
     """Watch for `/admin/reassign_partitions` to be created; whether it is there."""
-    return await _watch_wish(env, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
+    return await _watch_request(env, znodes.ReassignPartitionsZNode.path(), events.PartitionReassignment())
 
 
 async def watch_preferred(env: Environment) -> bool:
     """Watch for `/admin/preferred_replica_election` to be created; whether it is there."""
-    return await _watch_wish(env, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection())
+    return await _watch_request(
+        env, znodes.PreferredReplicaElectionZNode.path(), events.PreferredReplicaLeaderElection()
+    )
 
 
-async def _watch_wish(env: Environment, path: str, event: events.Event) -> bool:
-    """A wish is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
-    kinds = (CREATED,) if env.generation.wishes_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
+async def _watch_request(env: Environment, path: str, event: events.Event) -> bool:
+    """A request is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
+    kinds = (CREATED,) if env.generation.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
     return await env.zk.handle_node_and_check(path, _on(env, kinds, event))
 
 

@@ -1,6 +1,6 @@
-"""Moving partitions, the legacy way: twelve steps from the original replicas (OAR) to the wished ones (RAR).
+"""Moving partitions, the legacy way: twelve steps from the original replicas (OAR) to the requested ones (RAR).
 
-The wish stands in `/admin/reassign_partitions`. First the assigned replicas (AR) grow to OAR + RAR and the new ones
+The request stands in `/admin/reassign_partitions`. First the assigned replicas (AR) grow to OAR + RAR and the new ones
 catch up; when all of RAR are in sync, leadership moves if it must, the others are stopped and deleted, and AR shrinks
 to RAR. AR is written last, so that the next controller can go on from any point.
 Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment
@@ -25,23 +25,23 @@ from kafka_ctl.zookeeper.znodes import TopicZNode
 
 async def initialize(env: Environment) -> None:
     """At failover: remember the reassignments that are under way; in 0.10 also take out those that are none."""
-    wished = await reassignment_request.read(env)
-    env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in wished.items()})
+    requested = await reassignment_request.read(env)
+    env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
     if not env.generation.single_threaded:
         assigned = env.context.assigned
-        done = [tp for tp, target in wished.items() if not assigned(tp) or assigned(tp) == target]
+        done = [tp for tp, target in requested.items() if not assigned(tp) or assigned(tp) == target]
         await reassignment_request.forget(env, done)
-        wished = {tp: target for tp, target in wished.items() if tp not in done}
+        requested = {tp: target for tp, target in requested.items() if tp not in done}
         env.log("partitions_already_reassigned", partitions=[str(tp) for tp in done])
-        env.log("reassignment_resuming", partitions={str(tp): list(r) for tp, r in wished.items()})
+        env.log("reassignment_resuming", partitions={str(tp): list(r) for tp, r in requested.items()})
     if env.context.in_tables:
-        wished = {tp: wished[tp] for tp in map_order(set_order_by(wished, case_hash), case_hash)}
-    env.context.reassigning |= wished
+        requested = {tp: requested[tp] for tp in map_order(set_order_by(requested, case_hash), case_hash)}
+    env.context.reassigning |= requested
 
 
 async def resume(env: Environment) -> None:
     """At failover, once ready: go on with them."""
-    if env.generation.drops_wishes_together:
+    if env.generation.drops_requests_together:
         await trigger(env, map_order(env.context.reassigning, java_hash))
     else:
         for tp in list(env.context.reassigning):
@@ -52,11 +52,11 @@ async def partition_reassignment(env: Environment) -> None:
     """`/admin/reassign_partitions` was created, or in 0.10 changed: then what is new in it counts."""
     if not await listeners.watch_reassignment(env):
         return
-    wished = await reassignment_request.read(env)
-    fresh = wished
-    if not env.generation.wishes_begin_when_created:  # our own changes are noticed, too
-        fresh = {tp: target for tp, target in wished.items() if tp not in env.context.reassigning}
-    if env.generation.drops_wishes_together:
+    requested = await reassignment_request.read(env)
+    fresh = requested
+    if not env.generation.requests_begin_when_created:  # our own changes are noticed, too
+        fresh = {tp: target for tp, target in requested.items() if tp not in env.context.reassigning}
+    if env.generation.drops_requests_together:
         env.context.reassigning |= fresh
         if fresh:
             await trigger(env, set_order_by(fresh, java_hash))
@@ -67,7 +67,7 @@ async def partition_reassignment(env: Environment) -> None:
                 env.log("reassignment_skipped", partition=str(tp))
                 await reassignment_request.forget(env, [tp])
             else:
-                await initiate(env, tp, wished[tp])
+                await initiate(env, tp, requested[tp])
 
 
 async def trigger(env: Environment, partitions: Iterable[TopicPartition]) -> None:
@@ -179,7 +179,7 @@ async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...])
     await stop_replicas(env, tp, set_order(old))
     await _assign(env, tp, target)
     await reassignment_request.forget(env, [tp])
-    if not env.generation.drops_wishes_together:
+    if not env.generation.drops_requests_together:
         env.log("reassignment_removed", partitions=[str(tp)])
     await env.send_update_metadata([tp])
     await deletion.resume(env, [tp.topic])

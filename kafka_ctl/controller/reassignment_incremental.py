@@ -24,7 +24,7 @@ NONE_RUNS = ApiError("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment i
 NOT_CONTROLLER = "This is not the correct controller for this cluster."
 Refusals = dict[TopicPartition, ApiError]
 Targets = Mapping[TopicPartition, Sequence[int] | None]
-"""The wished replicas by partition; None cancels."""
+"""The requested replicas by partition; None cancels."""
 
 
 async def initialize(env: Environment) -> None:
@@ -45,12 +45,12 @@ async def zk_partition_reassignment(env: Environment) -> set[TopicPartition]:
     """`/admin/reassign_partitions` was created; returns the partitions that are being moved now."""
     if not await listeners.watch_reassignment(env):
         return set()
-    wished = await reassignment_request.read(env)
-    refused = await _apply(env, wished)
+    requested = await reassignment_request.read(env)
+    refused = await _apply(env, requested)
     if refused:
         env.log("zk_reassignment_failed", partitions={str(tp): refused[tp].code for tp in sorted(refused)})
-        await _drop_wishes(env, lambda tp, _: tp in refused)
-    return wished.keys() - refused.keys()
+        await _drop_requests(env, lambda tp, _: tp in refused)
+    return requested.keys() - refused.keys()
 
 
 async def api_partition_reassignment(env: Environment, targets: Targets, reply: asyncio.Future) -> None:
@@ -60,8 +60,8 @@ async def api_partition_reassignment(env: Environment, targets: Targets, reply: 
         return
     refused = {tp: error for tp, target in targets.items() if (error := _problem(env, tp, target)) is not None}
     valid = {tp: target for tp, target in targets.items() if tp not in refused}
-    if env.generation.takes_over_wishes:
-        await _drop_wishes(env, lambda tp, _: tp in valid)
+    if env.generation.takes_over_requests:
+        await _drop_requests(env, lambda tp, _: tp in valid)
     refused |= await _apply(env, valid)
     if not reply.done():
         reply.set_result(refused)
@@ -165,7 +165,7 @@ async def on_reassignment(env: Environment, tp: TopicPartition, assignment: Repl
 
 
 async def _update_current(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    """Steps U1 to U3: znode, memory, and away with replicas that an earlier wish had added."""
+    """Steps U1 to U3: znode, memory, and away with replicas that an earlier request had added."""
     current = env.context.assignment(tp)
     if current != assignment:
         await _write(env, tp, assignment)
@@ -190,15 +190,15 @@ async def _write(env: Environment, tp: TopicPartition, assignment: ReplicaAssign
 
 async def _forget(env: Environment, tp: TopicPartition, done: ReplicaAssignment) -> None:
     listeners.forget_state(env, tp)
-    await _drop_wishes(env, lambda other, replicas: other == tp and replicas == done.replicas)
+    await _drop_requests(env, lambda other, replicas: other == tp and replicas == done.replicas)
     env.context.reassigning.pop(tp, None)
 
 
-async def _drop_wishes(env: Environment, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
+async def _drop_requests(env: Environment, unwanted: Callable[[TopicPartition, tuple[int, ...]], bool]) -> None:
     """Take partitions out of `/admin/reassign_partitions`, if it is there."""
-    wished = await reassignment_request.read(env)
-    if wished:
-        rest = {tp: replicas for tp, replicas in wished.items() if not unwanted(tp, replicas)}
-        gone = {str(tp): list(replicas) for tp, replicas in wished.items() if tp not in rest}
+    requested = await reassignment_request.read(env)
+    if requested:
+        rest = {tp: replicas for tp, replicas in requested.items() if not unwanted(tp, replicas)}
+        gone = {str(tp): list(replicas) for tp, replicas in requested.items() if tp not in rest}
         env.log("reassignment_removed", partitions=list(gone), targets=gone)
         await reassignment_request.write(env, rest)

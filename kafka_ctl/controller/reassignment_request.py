@@ -16,10 +16,10 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
-Wishes = dict[TopicPartition, tuple[int, ...]]
+Requests = dict[TopicPartition, tuple[int, ...]]
 
 
-async def read(env: Environment) -> Wishes:
+async def read(env: Environment) -> Requests:
     """What `/admin/reassign_partitions` asks for; nothing if it is missing or cannot be read."""
     answer = await env.zk.read(ReassignPartitionsZNode.path())
     if not isinstance(answer.value, bytes):
@@ -31,15 +31,15 @@ async def read(env: Environment) -> Wishes:
         return {}
 
 
-async def write(env: Environment, rest: Wishes) -> None:
-    """Write what is left of the wish, or delete the znode when nothing is."""
+async def write(env: Environment, rest: Requests) -> None:
+    """Write what is left of the request, or delete the znode when nothing is."""
     path = ReassignPartitionsZNode.path()
     if rest:
         await env.zk.set_or_create(path, ReassignPartitionsZNode.encode(rest))
         return
     env.log("reassignment_done")
     await env.zk.write(Delete(path))
-    if env.generation.wishes_begin_when_created:
+    if env.generation.requests_begin_when_created:
         env.queue.put(events.PartitionReassignment())  # the watch is armed again by looking
 
 
@@ -49,7 +49,7 @@ async def forget(env: Environment, partitions: Iterable[TopicPartition]) -> None
     Together, from what the controller remembers; in 0.10 one after the other, and the znode is read again for each.
     """
     gone = list(partitions)
-    if env.generation.drops_wishes_together:
+    if env.generation.drops_requests_together:
         for tp in gone:
             listeners.forget_state(env, tp)
         env.log("reassignment_removed", partitions=[str(tp) for tp in gone])

@@ -24,7 +24,7 @@ FIRST_CHECK = 5.0
 MANUAL, AUTOMATIC = "ZkTriggered", "AutoTriggered"
 
 
-async def _wished(env: Environment) -> list[TopicPartition]:
+async def _requested(env: Environment) -> list[TopicPartition]:
     answer = await env.zk.read(PreferredReplicaElectionZNode.path())
     with suppress(NotJson):
         return PreferredReplicaElectionZNode.decode(answer.value) if isinstance(answer.value, bytes) else []
@@ -33,12 +33,12 @@ async def _wished(env: Environment) -> list[TopicPartition]:
 
 async def pending(env: Environment) -> list[TopicPartition]:
     """At failover: the elections that the last controller did not get to and that are still wanted."""
-    context, wished = env.context, await _wished(env)
-    done = [tp for tp in wished if not context.assigned(tp) or _leads(env, tp)]
-    to_be_deleted = [tp for tp in wished if tp not in done and tp.topic in context.topics_to_be_deleted]
-    rest = [tp for tp in wished if tp not in done and tp not in to_be_deleted]
+    context, requested = env.context, await _requested(env)
+    done = [tp for tp in requested if not context.assigned(tp) or _leads(env, tp)]
+    to_be_deleted = [tp for tp in requested if tp not in done and tp.topic in context.topics_to_be_deleted]
+    rest = [tp for tp in requested if tp not in done and tp not in to_be_deleted]
     for message, partitions in (
-        ("preferred_undergoing", wished),
+        ("preferred_undergoing", requested),
         ("preferred_completed", done),
         ("preferred_skipped", to_be_deleted),
         ("preferred_resuming", rest),
@@ -57,32 +57,32 @@ async def preferred_election(env: Environment) -> None:
     """`/admin/preferred_replica_election` was created."""
     if not await listeners.watch_preferred(env):
         return
-    wished = await _wished(env)
+    requested = await _requested(env)
     if env.context.in_tables:
-        wished = set_order_by(wished, case_hash)
+        requested = set_order_by(requested, case_hash)
     async with env.locked():
         if running := env.context.preferred_elections:
             env.log("preferred_running", partitions=[str(tp) for tp in running])
-        await _elect_wished(env, [tp for tp in wished if tp not in running])
+        await _elect_requested(env, [tp for tp in requested if tp not in running])
 
 
-async def _elect_wished(env: Environment, wished: list[TopicPartition]) -> None:
-    to_be_deleted = [tp for tp in wished if tp.topic in env.context.topics_to_be_deleted]
+async def _elect_requested(env: Environment, requested: list[TopicPartition]) -> None:
+    to_be_deleted = [tp for tp in requested if tp.topic in env.context.topics_to_be_deleted]
     unknown = []
     if env.generation.skips_needless_elections:
-        unknown = [tp for tp in wished if tp not in to_be_deleted and not env.context.assigned(tp)]
+        unknown = [tp for tp in requested if tp not in to_be_deleted and not env.context.assigned(tp)]
     if to_be_deleted:
         env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
     if unknown:
         env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
-    electable = [tp for tp in wished if tp not in to_be_deleted and tp not in unknown]
+    electable = [tp for tp in requested if tp not in to_be_deleted and tp not in unknown]
     if env.generation.skips_needless_elections:
         electable = [tp for tp in electable if not _leads(env, tp)]
     await elect(env, electable, MANUAL)
 
 
 async def elect(env: Environment, partitions: Iterable[TopicPartition], trigger: str) -> None:
-    """Elect the preferred replicas of these partitions; a wish in ZooKeeper is then fulfilled."""
+    """Elect the preferred replicas of these partitions; a request in ZooKeeper is then fulfilled."""
     wanted = list(partitions)
     env.log("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
     if env.generation.halts_deletions_for_elections:
@@ -90,13 +90,13 @@ async def elect(env: Environment, partitions: Iterable[TopicPartition], trigger:
         deletion.halt(env, {tp.topic for tp in wanted}, deletion.ELECTING)
     await env.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
     for tp in wanted:
-        leader = env.context.leader_of(tp)  # without one the wish stays where it is, as in Kafka
+        leader = env.context.leader_of(tp)  # without one the request stays where it is, as in Kafka
         preferred = env.context.assigned(tp)[0]
         words = {"partition": str(tp), "preferred": preferred, "leader": leader}
         env.log("preferred_done" if leader == preferred else "preferred_failed", **words)
     if trigger == MANUAL:
         await env.zk.write(Delete(PreferredReplicaElectionZNode.path()))
-        if env.generation.wishes_begin_when_created:
+        if env.generation.requests_begin_when_created:
             env.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
     if env.generation.halts_deletions_for_elections:
         env.context.preferred_elections = {tp: None for tp in env.context.preferred_elections if tp not in wanted}

@@ -19,11 +19,11 @@ CRASH, RESTLESS = "nobody-crashes", "comes-to-rest"
 BUDGET = 10_000
 """What leaves more records than this after one command is not expected to come to rest."""
 REFUSED = "refused"
-WISH = "KafkaController.removePartitionsFromPreferredReplicaElection"
-"""Where Kafka fails over a wish for the preferred leader of a partition that never had one, in every generation."""
+REQUEST = "KafkaController.removePartitionsFromPreferredReplicaElection"
+"""Where Kafka fails over a request for the preferred leader of a partition that never had one, in every generation."""
 RESUMED = "KafkaController.maybeResumeReassignments"
 """Where Kafka 2.4.1 fails over the move of a partition that never had a leader; `elect` gives `/controller` back."""
-FAILURES = {"key not found": WISH, "Cannot update leader epoch": RESUMED}
+FAILURES = {"key not found": REQUEST, "Cannot update leader epoch": RESUMED}
 """By what a new controller says of its failure."""
 
 
@@ -107,7 +107,7 @@ def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> B
 
 
 def _known(lab: Lab) -> str | None:
-    """Why a controller may be elected again and again: whoever is finds a wish that it cannot fulfil."""
+    """Why a controller may be elected again and again: whoever is finds a request that it cannot fulfil."""
     failed = [r.detail or "" for r in lab.trace.records[-400:] if r.action == "election_failed"]
     return next((known for said, known in FAILURES.items() if any(said in text for text in failed)), None)
 

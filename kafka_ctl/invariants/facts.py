@@ -40,7 +40,7 @@ class Facts:
         self.assignments: dict[str, dict[int, ReplicaAssignment]] = {}
         self.overwritten: dict[TopicPartition, ReplicaAssignment] = {}
         """What a controller had written to a topic's znode, where somebody else has changed it since."""
-        self.wishes: dict[TopicPartition, tuple[int, ...]] = {}
+        self.requests: dict[TopicPartition, tuple[int, ...]] = {}
         """What `/admin/reassign_partitions` asks for."""
         self.topics_to_be_deleted: dict[str, None] = {}
         """Topics that are to be deleted."""
@@ -98,7 +98,7 @@ class Facts:
     def target(self, tp: TopicPartition) -> tuple[int, ...]:
         """The replicas that are to be in the end."""
         assignment = self.assigned(tp)
-        return self.wishes.get(tp) or (assignment.target if assignment else ())
+        return self.requests.get(tp) or (assignment.target if assignment else ())
 
     # Each of these takes one kind of record into the book.
 
@@ -146,9 +146,13 @@ class Facts:
             if gone:
                 del self.assignments[topic]
         elif path == REASSIGN:
-            before, self.wishes = self.wishes, {} if gone else _decoded(ReassignPartitionsZNode.decode, record) or {}
+            before, self.requests = (
+                self.requests,
+                {} if gone else _decoded(ReassignPartitionsZNode.decode, record) or {},
+            )
             self.requested = {
-                tp: self.requested[tp] if before.get(tp) == target else record.seq for tp, target in self.wishes.items()
+                tp: self.requested[tp] if before.get(tp) == target else record.seq
+                for tp, target in self.requests.items()
             }
         elif path.startswith(DELETION):
             self.topics_to_be_deleted.pop(path[len(DELETION) :], None)

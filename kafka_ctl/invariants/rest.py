@@ -74,12 +74,12 @@ def _told(state: tuple | None) -> str:
     return f"leader={state[0]} isr={list(state[1])} leader_epoch={state[2]}" if state else "nothing"
 
 
-class WhatIsWishedHappens(Invariant):
+class AdminRequestsComplete(Invariant):
     """When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a
     leader, and reassignments and deletions whose brokers are all alive come to an end.
     """
 
-    id, name = "I19", "what-is-wished-happens"
+    id, name = "I19", "admin-requests-complete"
     motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
 
     def rest(self, world: World) -> None:
@@ -141,7 +141,7 @@ class WhatIsWishedHappens(Invariant):
             for n, assignment in numbers.items()
             if assignment.is_being_reassigned
         }
-        return sorted(moving | self.facts.wishes.keys())
+        return sorted(moving | self.facts.requests.keys())
 
 
 class LeadersComeHome(Invariant):
@@ -165,7 +165,7 @@ class LeadersComeHome(Invariant):
             return
         self.looked = record.time_ms
         facts, share = self.facts, self.checker.config["leader.imbalance.per.broker.percentage"] / 100
-        busy = facts.wishes or any(a.is_being_reassigned for p in facts.assignments.values() for a in p.values())
+        busy = facts.requests or any(a.is_being_reassigned for p in facts.assignments.values() for a in p.values())
         led: dict[int, list[bool]] = {}
         for topic, numbers in facts.assignments.items():
             for n, assignment in numbers.items():
@@ -202,4 +202,4 @@ class TheDeadDoNotLead(Invariant):
                 )
 
 
-INVARIANTS = (EverybodyIsTold, AllAgree, WhatIsWishedHappens, LeadersComeHome, TheDeadDoNotLead)
+INVARIANTS = (EverybodyIsTold, AllAgree, AdminRequestsComplete, LeadersComeHome, TheDeadDoNotLead)

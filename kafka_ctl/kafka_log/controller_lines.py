@@ -39,7 +39,7 @@ class ControllerLines:
         self.known: dict[int | None, Known] = {}
         self.deletions: dict[str, None] = {}
         """The topics under `/admin/delete_topics`."""
-        self.wished: tuple[str, ...] = ()
+        self.requested: tuple[str, ...] = ()
         """The partitions in `/admin/preferred_replica_election`."""
         self.answers: dict[int | None, tuple[Sequence[Record], str]] = {}
         """By an answer to StopReplica, what the broker did."""
@@ -289,7 +289,7 @@ class ControllerLines:
         elif r.path == PREFERRED and r.action == "create" and r.error is None:
             with suppress(NotJson):
                 found = PreferredReplicaElectionZNode.decode((r.detail or "").encode())
-                self.wished = tuple(map(str, found))
+                self.requested = tuple(map(str, found))
         elif parent == "/admin/delete_topics" and r.error is None:
             if r.action == "create":
                 self.deletions[name] = None
@@ -322,7 +322,7 @@ class ControllerLines:
         """Whoever asked with a znode is told, too, though nobody listens."""
         known = self.of(r)
         if known.elections is not None and self.whole:
-            needless = {tp: NOT_NEEDED for tp in self.wished if tp not in known.elections}
+            needless = {tp: NOT_NEEDED for tp in self.requested if tp not in known.elections}
             self.write(r, "elections_done", results=known.elections | needless)
         known.elections = None
 

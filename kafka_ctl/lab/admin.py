@@ -1,4 +1,4 @@
-"""The administrator: the tools that write wishes into ZooKeeper, and what they refuse.
+"""The administrator: the tools that write requests into ZooKeeper, and what they refuse.
 
 Kafka 2.0.1: zk/AdminZkClient.scala, AdminZkClient; admin/TopicCommand.scala, TopicCommand
 """

@@ -1,4 +1,4 @@
-"""Moving partitions in a lab: by Kafka's tool, by a wish in ZooKeeper, or through the controller's API (2.4)."""
+"""Moving partitions in a lab: by Kafka's tool, by a request in ZooKeeper, or through the controller's API (2.4)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Reassigning(Commands):
         """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader.
 
         2.4 asks the controller (`through="controller"`), which also takes new targets for what is moving; before, and
-        with `through="zookeeper"`, a wish is written, which waits until the last one is fulfilled. Raises Refused,
+        with `through="zookeeper"`, a request is written, which waits until the last one is fulfilled. Raises Refused,
         with Kafka's name for the error, when everything is refused; what is refused in part is returned.
         """
         wanted = {
@@ -259,8 +259,8 @@ def _log_dirs(brokers: Mapping[int, Broker]) -> list[LogDirView]:
 
 
 def _reassignments(znodes: Znodes) -> list[ReassignmentView]:
-    wish = znodes.get(ReassignPartitionsZNode.path())
-    targets = ReassignPartitionsZNode.decode(wish[0]) if wish else {}
+    stored = znodes.get(ReassignPartitionsZNode.path())
+    targets = ReassignPartitionsZNode.decode(stored[0]) if stored else {}
     found = []
     for path, (data, *_) in sorted(znodes.items()):
         parts = path.split("/")

@@ -171,7 +171,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         source="controller/partition_machine.py",
     ),
     Exhibit(
-        "KAFKA-9089", {"takes_over_wishes": True},
+        "KAFKA-9089", {"takes_over_requests": True},
         releases="none; mended before 2.4.0, the first with reassignments through the controller",
         caught_by=Question("Which brokers hold the partition in the end?", replicas),
         decisive=r"fault |admin .*reassign |reassign_partitions  |reassignment_(told|caught)|r  elected",

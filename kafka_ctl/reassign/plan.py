@@ -29,7 +29,7 @@ Assignment = Mapping[TopicPartition, tuple[int, ...]]
 
 
 class Plan(NamedTuple):
-    """The wished replicas by partition, and the replicas that are to lie in a certain log directory."""
+    """The requested replicas by partition, and the replicas that are to lie in a certain log directory."""
 
     partitions: dict[TopicPartition, tuple[int, ...]]
     log_dirs: dict[Replica, str]

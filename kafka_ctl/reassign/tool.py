@@ -44,9 +44,9 @@ class Outcome(NamedTuple):
 class Tool:
     """The tool of one generation with a session of ZooKeeper.
 
-    `cancel` and `moving` reach the controller's API; without them, the topics' znodes tell what is moving, and a wish
-    in ZooKeeper for the original replicas has to do. `log_dirs` reaches the brokers; without it, no plan may name
-    log directories.
+    `cancel` and `moving` reach the controller's API; without them, the topics' znodes show what is moving, and a
+    request in ZooKeeper for the original replicas has to do. `log_dirs` reaches the brokers; without it, no plan may
+    name log directories.
     """
 
     def __init__(
@@ -119,7 +119,7 @@ class Tool:
         return Outcome("\n".join([*told, f"Failed to reassign partitions {plans.listed(plan.partitions)}"]), False)
 
     async def _start(self, plan: Plan) -> bool:
-        """Write the wish; before that and after it, ask the brokers for the log directories in the plan.
+        """Write the request; before that and after it, ask the brokers for the log directories in the plan.
 
         Before, so that a new copy is made in the right one; after, until every copy is there or on its way.
         """
@@ -144,11 +144,11 @@ class Tool:
         """How far the reassignment in a plan has come; throttles go when all of it is done."""
         plan = plans.read_plan(plan_file, self.generation)
         told, statuses = ["Status of partition reassignment: "], []
-        wished, current = await self._wishes(), await self.assignment(tp.topic for tp in plan.partitions)
+        requested, current = await self._requests(), await self.assignment(tp.topic for tp in plan.partitions)
         for tp, target in sorted(plan.partitions.items()):
             assigned = current.get(tp, ())
             done = COMPLETED if assigned == target else FAILED
-            statuses.append((tp, IN_PROGRESS if tp in wished else done))
+            statuses.append((tp, IN_PROGRESS if tp in requested else done))
             if statuses[-1][1] is FAILED and not self.generation.incremental_reassignment:
                 there, asked = ",".join(map(str, assigned)), ",".join(map(str, target))
                 told.append(
@@ -223,7 +223,7 @@ class Tool:
                 raise BadInput(f"The proposed assignment contains non-existent brokerIDs: {listed}")
         return plan
 
-    async def _wishes(self) -> Assignment:
+    async def _requests(self) -> Assignment:
         answer = await self.zk.read(ReassignPartitionsZNode.path())
         return ReassignPartitionsZNode.decode(answer.value) if isinstance(answer.value, bytes) else {}
 
@@ -233,13 +233,13 @@ class Tool:
         if answer.error == "NODEEXISTS":
             running = ", ".join(
                 f"{name(tp, self.generation)} -> List({', '.join(map(str, replicas))})"
-                for tp, replicas in (await self._wishes()).items()
+                for tp, replicas in (await self._requests()).items()
             )
             raise BadInput(f"Partition reassignment currently in progress for Map({running}). Aborting operation")
         answer.checked()
 
     async def _cancel(self, moving: Mapping[TopicPartition, ReplicaAssignment]) -> Mapping[TopicPartition, object]:
-        """Ask the controller, or wish for the original replicas; the refusals."""
+        """Ask the controller, or request for the original replicas; the refusals."""
         if self.ask_to_cancel is not None:
             return await self.ask_to_cancel(dict.fromkeys(moving))
         await self._write({tp: assignment.origin for tp, assignment in moving.items()})

@@ -10,7 +10,7 @@ from kafka_ctl.views.cluster_model import Model, loads
 
 CONTEXT = ("Live", "Leaving", "Partitions", "Replicas", "Reassigned", "Deleted")
 """What is told, in this order."""
-WISHES = "/admin/reassign_partitions"
+REQUESTS = "/admin/reassign_partitions"
 DELETED = "/admin/delete_topics/"
 TOPICS = "/brokers/topics/"
 
@@ -32,11 +32,11 @@ def context(model: Model, leaving: Iterable[int] = ()) -> dict[str, str]:
 
 
 def reassigned(model: Model) -> Iterator[str]:
-    """The partitions that are to get other replicas: as the znode of wishes says, or (2.4) those of the topics."""
-    wishes = loads(model.znodes[WISHES].data).get("partitions") if WISHES in model.znodes else None
-    for wish in wishes if isinstance(wishes, list) else ():
-        if isinstance(wish, dict):
-            yield f"{wish.get('topic')}-{wish.get('partition')}"
+    """The partitions that are to get other replicas: as the znode of requests says, or (2.4) those of the topics."""
+    requests = loads(model.znodes[REQUESTS].data).get("partitions") if REQUESTS in model.znodes else None
+    for request in requests if isinstance(requests, list) else ():
+        if isinstance(request, dict):
+            yield f"{request.get('topic')}-{request.get('partition')}"
     for path, node in sorted(model.znodes.items()):
         if path.startswith(TOPICS) and path.count("/") == 3:
             told = loads(node.data)

@@ -118,7 +118,7 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
     if decided is not None:
         rest = tuple(b for b in inputs.live if b != decided.leader)
         found.append((f"without broker {decided.leader}", said(inputs.decide(inputs.strategy, live=rest))))
-    occasions = {"offline": "a dead leader", "preferred": "a wish for the preferred leader"}
+    occasions = {"offline": "a dead leader", "preferred": "a request for the preferred leader"}
     for strategy, name in occasions.items():
         if strategy != inputs.strategy:
             other = inputs.decide(strategy)
@@ -133,9 +133,9 @@ def _target(trace: Recorder, record: Record) -> tuple[int, ...]:
             continue
         told = loads(r.detail)
         if r.path == "/admin/reassign_partitions":
-            for wish in told.get("partitions", ()):
-                if (wish.get("topic"), wish.get("partition")) == (record.topic, record.partition):
-                    return ids(wish.get("replicas"))
+            for request in told.get("partitions", ()):
+                if (request.get("topic"), request.get("partition")) == (record.topic, record.partition):
+                    return ids(request.get("replicas"))
         if r.path == f"/brokers/topics/{record.topic}":
             leaving = ids(told.get("removing_replicas", {}).get(str(record.partition)))
             if leaving:

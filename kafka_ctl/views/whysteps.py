@@ -40,7 +40,7 @@ HALTS = (
 )
 CAUGHT_UP = "A reassignment is finished only when every target replica is in the ISR; until then it waits."
 LEADER = "At its end a reassignment needs a leader among the target replicas that is alive."
-WISH = "A wish that cannot be fulfilled is dropped, so that it does not hold up the others."
+REQUEST = "A request that cannot be fulfilled is dropped, so that it does not hold up the others."
 LEAVES = "A broker that asks to leave is taken out of every election from now on, then its leaderships are moved."
 DELETED = "A topic's znodes go only when every replica has been deleted."
 PREFERRED = "The first assigned replica, and no other, leads if it is live and in the ISR."
@@ -76,12 +76,12 @@ STEPS = {
         (("were all replicas online and none reassigned", "no topic would wait"),), (deletion.initialize,),
     ),
     "deletion_disabled": Step(
-        "Topics are deleted only with delete.topic.enable.", "the wishes are dropped: {topics}",
+        "Topics are deleted only with delete.topic.enable.", "the requests are dropped: {topics}",
         (("with delete.topic.enable=true", "the topics would be deleted"),),
     ),
     "deleting_unknown_topics": Step(
-        "Only topics that exist can be deleted.", "the wishes are dropped: {topics}",
-        (("did they exist", "they would be queued for deletion"),), (deletion._wished,),
+        "Only topics that exist can be deleted.", "the requests are dropped: {topics}",
+        (("did they exist", "they would be queued for deletion"),), (deletion._requested,),
     ),
     "reassignment_progress": Step(
         CAUGHT_UP, "{caught_up} of {wanted} target replicas are in the ISR; missing: {missing}",
@@ -114,18 +114,18 @@ STEPS = {
         (("were it alive", "it would go on leading"),), (reassignment.move_leader,),
     ),
     "reassignment_skipped": Step(
-        WISH, "refused for {partition}: its topic is to be deleted",
+        REQUEST, "refused for {partition}: its topic is to be deleted",
         (("were it not to be deleted", "the reassignment would begin"),),
     ),
     "reassignment_unknown": Step(
-        WISH, "refused for {partition}: there is no such partition",
+        REQUEST, "refused for {partition}: there is no such partition",
         (("did it exist", "the reassignment would begin"),), (reassignment.trigger,),
     ),
     "reassignment_not_needed": Step(
-        WISH, "nothing to do for {partition}: {replicas} is what it has",
+        REQUEST, "nothing to do for {partition}: {replicas} is what it has",
         (("with other replicas", "the reassignment would begin"),), (reassignment.trigger,),
     ),
-    "reassignment_failed": Step(WISH, "refused for {partition}: {error}"),
+    "reassignment_failed": Step(REQUEST, "refused for {partition}: {error}"),
     "reassignment_ignored": Step(
         "What stands in /admin/reassign_partitions must be a list of partitions with replicas.",
         "all of it is ignored: {error}",
@@ -137,7 +137,7 @@ STEPS = {
         (("had it asked in an earlier life (a lower broker epoch)", "2.4 would have refused"),), (shutdown._begin,),
     ),
     "stale_controlled_shutdown": Step(
-        "A wish to leave counts only if it comes from the broker's present life: its epoch must not be lower.",
+        "A request to leave counts only if it comes from the broker's present life: its epoch must not be lower.",
         "refused: {text}", (("with the present epoch", "its leaderships would be moved"),), (shutdown._begin,),
     ),
     "retaining_last_isr": Step(
@@ -156,12 +156,12 @@ STEPS = {
         (("were broker {preferred} live and in sync", "it would lead"),), (rebalance.elect,),
     ),
     "preferred_unknown": Step(
-        WISH, "dropped, as they do not exist: {partitions}", (("did they exist", "they would be tried"),),
-        (rebalance._elect_wished,),
+        REQUEST, "dropped, as they do not exist: {partitions}", (("did they exist", "they would be tried"),),
+        (rebalance._elect_requested,),
     ),
     "preferred_deleting": Step(
-        WISH, "dropped, as their topics are to be deleted: {partitions}",
-        (("were they to stay", "they would be tried"),), (rebalance._elect_wished,),
+        REQUEST, "dropped, as their topics are to be deleted: {partitions}",
+        (("were they to stay", "they would be tried"),), (rebalance._elect_requested,),
     ),
     "imbalance": Step(
         "A broker whose share of partitions led by others is above leader.imbalance.per.broker.percentage gets them "

@@ -2,7 +2,7 @@
 
 Those that end in a sequence number are made anew for each message and deleted once it is understood.
 
-    /admin  reassign_partitions  preferred_replica_election  delete_topics/T    wishes of administrators
+    /admin  reassign_partitions  preferred_replica_election  delete_topics/T    requests of administrators
     /isr_change_notification/isr_change_N                                       a leader changed its ISR
     /log_dir_event_notification/log_dir_event_N                                 a broker lost a disk
     /config  topics/T brokers/N clients/C users/U  changes/config_change_N      settings; they changed
@@ -82,7 +82,7 @@ class DeleteTopicsZNode(FixedZNode):
 
 
 class DeleteTopicsTopicZNode:
-    """The wish to delete one topic; empty, its presence says it all."""
+    """The request to delete one topic; empty, its presence says it all."""
 
     @staticmethod
     def path(topic: str) -> str:
@@ -90,7 +90,7 @@ class DeleteTopicsTopicZNode:
 
 
 class ReassignPartitionsZNode(FixedZNode):
-    """The wish to move partitions to other brokers; the controller takes out what is done.
+    """The request to move partitions to other brokers; the controller takes out what is done.
 
     `{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2]}]}`
     """
@@ -117,7 +117,7 @@ class ReassignPartitionsZNode(FixedZNode):
 
 
 class PreferredReplicaElectionZNode(FixedZNode):
-    """The wish that partitions be led by their first replica again.
+    """The request that partitions be led by their first replica again.
 
     `{"version":1,"partitions":[{"topic":"orders","partition":0}]}`
     """

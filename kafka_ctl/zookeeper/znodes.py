@@ -6,7 +6,7 @@ a topic's partitions is that of a Scala hash map, and no reader depends on it.
 
     /brokers  ids/N  topics/T/partitions/P/state  seqid     who is there, who copies and who leads what
     /controller  /controller_epoch                          who decides, and how often that changed
-    /admin  reassign_partitions  preferred_replica_election  delete_topics/T      wishes of administrators
+    /admin  reassign_partitions  preferred_replica_election  delete_topics/T      requests of administrators
     /config  topics brokers clients users  changes/config_change_N                settings
     /isr_change_notification  /log_dir_event_notification   messages from brokers to the controller
     /cluster/id                                             the name of the cluster

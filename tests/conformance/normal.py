@@ -161,7 +161,7 @@ COMPARED = (
 
 
 ADMIN = ("/admin", "/admin/delete_topics")
-"""Where administrators leave their wishes."""
+"""Where administrators leave their requests."""
 
 
 def znodes(tree: Tree) -> list[str]:
@@ -208,7 +208,7 @@ def changed_states(before: Tree, after: Tree) -> list[str]:
     return lines
 
 
-def changed_wishes(before: Tree, after: Tree) -> list[str]:
+def changed_requests(before: Tree, after: Tree) -> list[str]:
     """The assignments of topics that were there before, and what administrators wait for, where they changed."""
     lines = []
     for path in sorted(before.keys() | after.keys()):

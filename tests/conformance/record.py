@@ -81,7 +81,7 @@ class Recorder(Player):
         if self.leaving and any(line.action == "isr_changes" for line in lines):
             raise OtherOrder("a last fetch of the broker that left brought it back into an ISR")
         told = self.said + normal.facts(lines, self.generation)
-        told += normal.changed_states(self.tree, tree) + normal.changed_wishes(self.tree, tree)
+        told += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
         steady = [b for b in self.cluster.up if b not in (*lagging, *self.lagging, *self.disturbed)]
         told += normal.wire({b: answered[b] for b in steady}, lines)
         told += self._truth([b for b in sorted(self.cluster.up) if b not in self.lagging])

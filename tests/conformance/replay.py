@@ -110,7 +110,7 @@ class Player:
             if record.kind == "broker" and record.action == "stopped" and record.error:
                 self.said.append(f"broker {record.broker} stopped: {record.error.removesuffix('Exception')}")
         told = self.said + normal.facts(items, lab.generation.name)
-        told += normal.changed_states(self.tree, tree) + normal.changed_wishes(self.tree, tree)
+        told += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
         answers: dict[int, list[str]] = {}
         for id, broker in lab.brokers.items():
             if broker.state == "running" and id not in (*lagging, *self.lagging, *self.disturbed):

@@ -137,7 +137,7 @@ def conflict_is_final(original: Function) -> Function:
 
 
 @seeded("I19", listeners, "watch_reassignment", generation="2.0")
-def deaf_to_wishes(original: Function) -> Function:
+def deaf_to_requests(original: Function) -> Function:
     """Nobody listens for reassignments."""
 
     async def watch_reassignment(c: Any) -> bool:

@@ -10,12 +10,12 @@ from kafka_ctl.history.questions.controllers import failover_time, request_ampli
 from kafka_ctl.history.questions.departures import departures
 from kafka_ctl.history.questions.isr import isr_churn, isr_states, unclean_exposure
 from kafka_ctl.history.questions.leadership import leader_churn
+from kafka_ctl.history.questions.requests import deletions, reassignments
 from kafka_ctl.history.questions.restarts import rolling_restarts, shutdown_vs_failure
 from kafka_ctl.history.questions.returns import broker_churn, homecoming
 from kafka_ctl.history.questions.summary import unavailability_by
 from kafka_ctl.history.questions.transitions import transition_counts
 from kafka_ctl.history.questions.unavailability import unavailability
-from kafka_ctl.history.questions.wishes import deletions, reassignments
 
 __all__ = [
     "broker_churn", "compare", "deletions", "departures", "failover_time", "homecoming", "imbalance",

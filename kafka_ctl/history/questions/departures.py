@@ -49,7 +49,7 @@ WITH said AS (  -- and who is there again: a controller sees it, it is elected, 
            AND NOT (cause = 'broker loss' AND coalesce(lag(cause) OVER its = 'controlled shutdown', false)
                     AND lag(returns) OVER its = returns) AS leaves
     FROM known WHERE cause IS NOT NULL OR asks WINDOW its AS (PARTITION BY history, life, broker ORDER BY seq)
-), runs AS (  -- what belongs to one departure: the administrator's wish, and every attempt
+), runs AS (  -- what belongs to one departure: the administrator's request, and every attempt
     SELECT *, count_if(leaves) OVER (PARTITION BY history, life, broker ORDER BY seq
                                      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
 ), told AS (

@@ -41,7 +41,7 @@ def shutdown_vs_failure(records: Records) -> DataFrame:
     """What every departure of a broker cost.
 
     One row each: `history`, `broker`, `cause`, `cause_seq`, `began_ms`, `at_ms`, `attempts` and `remaining` as in
-    `departures`; `duration_ms` (of a controlled shutdown, from the wish to the last answer; 0 for others), `led`
+    `departures`; `duration_ms` (of a controlled shutdown, from the request to the last answer; 0 for others), `led`
     (partitions the broker led when it began), `leaderless` (intervals without a leader that it caused),
     `unfinished` (those of them that had not ended with the history, or when ZooKeeper was wiped), `longest_ms` and
     `outage_ms` (the longest of them and their sum, as producers felt it).
@@ -74,7 +74,7 @@ HAVING count(DISTINCT broker) > 1
 def rolling_restarts(records: Records, gap_minutes: float = 15.0) -> DataFrame:
     """Rolling restarts, found as controlled shutdowns of several brokers with no long gap between them.
 
-    One row each: `history`, `start_ms` (the first wish), `end_ms` (the last broker has left), `duration_ms`,
+    One row each: `history`, `start_ms` (the first request), `end_ms` (the last broker has left), `duration_ms`,
     `brokers` (in the order in which they left), `moved` (partitions they led when they were asked), `remaining`
     (partitions left behind), `leaderless` and `outage_ms` (as in `shutdown_vs_failure`). A gap of more than
     `gap_minutes` ends a session. Raises BadInput for a gap below 0.
