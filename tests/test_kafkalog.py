@@ -16,7 +16,7 @@ from kafka_ctl.kafka_log.write import NAMES, kafka_log
 from kafka_ctl.paths import ROOT
 from kafka_ctl.trace import SET, Record, Trace
 
-WRITER = ("kafkalog.py", "brokerlog.py", "controllerlog.py", "listenerlog.py")
+WRITER = ("write.py", "broker_lines.py", "controller_lines.py", "listener_lines.py")
 """What decides which line is due."""
 
 
@@ -238,12 +238,12 @@ def test_a_slice_is_not_guessed_about(trace: Trace) -> None:
 
 
 def said() -> set[str]:
-    """Every name a controller's `say` is called with, and in modules that pass names around, what looks like one."""
+    """Every name a controller's `log` is called with, and in modules that pass names around, what looks like one."""
     names: set[str] = set()
     for path in sorted((ROOT / "kafka_ctl" / "controller").glob("*.py")):
         tree = ast.parse(path.read_text("utf-8"))
         for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)):
-            if call.func.attr == "say":  # type: ignore[attr-defined]
+            if call.func.attr == "log":  # type: ignore[attr-defined]
                 first = call.args[0]
                 parts = [first.body, first.orelse] if isinstance(first, ast.IfExp) else [first]
                 if all(isinstance(part, ast.Constant) for part in parts):
@@ -256,7 +256,7 @@ def said() -> set[str]:
 
 def written() -> set[str]:
     """Every other name the writer asks the book for."""
-    texts = "".join((ROOT / "kafka_ctl" / "lab" / name).read_text("utf-8") for name in WRITER)
+    texts = "".join((ROOT / "kafka_ctl" / "kafka_log" / name).read_text("utf-8") for name in WRITER)
     return set(re.findall(r'"([a-z]+(?:_[a-z]+)*)"', texts))
 
 
