@@ -7,8 +7,8 @@ Kafka 2.0.1: controller/KafkaController.scala, KafkaController
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from kafka_ctl.controller import (
     deletion,
@@ -27,28 +27,17 @@ from kafka_ctl.controller import (
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.legacy_threads import Lock
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
-from kafka_ctl.generation import Generation
-from kafka_ctl.ports import Clock, Network
-from kafka_ctl.trace.record import CAUSE, Recorder
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
+from kafka_ctl.trace.record import CAUSE
 
 
+@dataclass(eq=False, repr=False)
 class Controller(Environment):
     """The controller module of broker `id`; `register` writes the broker's own znode anew after its session expired."""
 
-    def __init__(
-        self,
-        id: int,
-        zk: KafkaZkClient,
-        network: Network,
-        clock: Clock,
-        trace: Recorder,
-        generation: Generation,
-        config: Mapping[str, Any],
-        register: Callable[[], Awaitable[None]],
-    ) -> None:
-        super().__init__(id, zk, network, clock, trace, generation, config)
-        self.register = register
+    register: Callable[[], Awaitable[None]]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.state = "Idle"
         self._started = False
 

@@ -8,7 +8,7 @@ controller implements.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
@@ -24,32 +24,19 @@ from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
-from kafka_ctl.generation import Generation
-from kafka_ctl.ports import Clock, Network
-from kafka_ctl.trace.record import Recorder
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
 
 class Environment(ControllerProcess):
     """The parts of a controller; `Controller` adds what becomes of each event."""
 
-    def __init__(
-        self,
-        id: int,
-        zk: KafkaZkClient,
-        network: Network,
-        clock: Clock,
-        trace: Recorder,
-        generation: Generation,
-        config: Mapping[str, Any],
-    ) -> None:
-        super().__init__(id, zk, network, clock, trace, generation, config)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.active_id = -1
         """The broker this one believes to be the controller; -1 for none."""
         self.last_election = (0, "")
         """When (how many records there were) it last became controller, or on which malformed znode that failed."""
-        self.queue = EventQueue(self.actor, trace, generation.preempts_queue)
-        self.lock, self.shutdown_lock = Lock(clock), Lock(clock)
+        self.queue = EventQueue(self.actor, self.trace, self.generation.preempts_queue)
+        self.lock, self.shutdown_lock = Lock(self.clock), Lock(self.clock)
         """Where several threads share the context, whoever works on it holds the first (Kafka's controllerLock), and
         only one controlled shutdown runs at a time (brokerShutdownLock)."""
         self.deletion_wanted = asyncio.Event()
@@ -59,7 +46,7 @@ class Environment(ControllerProcess):
         self.partition_machine = PartitionStateMachine(self, self._batch())
         self.replica_machine = ReplicaStateMachine(self, self._batch())
         self.batch = self._batch()
-        self.gauges = Gauges(self.context, generation, lambda: self.is_active)
+        self.gauges = Gauges(self.context, self.generation, lambda: self.is_active)
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self, self.channels, self.leader_and_isr_answered)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from kafka_ctl.controller.context import Context
@@ -14,26 +15,24 @@ from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
 
+@dataclass(eq=False, repr=False)
 class ControllerProcess:
     """The controller module of broker `id`, as far as request batches, channels and state machines need it.
 
     `zk` is the broker's ZooKeeper client, `network` and `clock` are the other two ports.
     """
 
-    def __init__(
-        self,
-        id: int,
-        zk: KafkaZkClient,
-        network: Network,
-        clock: Clock,
-        trace: Recorder,
-        generation: Generation,
-        config: Mapping[str, Any],
-    ) -> None:
-        self.id, self.zk, self.network, self.clock, self.trace = id, zk, network, clock, trace
-        self.generation, self.config = generation, config
-        self.actor = f"controller-{id}"
-        self.context = Context(in_tables=not generation.pipelined)
+    id: int
+    zk: KafkaZkClient
+    network: Network
+    clock: Clock
+    trace: Recorder
+    generation: Generation
+    config: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self.actor = f"controller-{self.id}"
+        self.context = Context(in_tables=not self.generation.pipelined)
         self._tasks: dict[asyncio.Task, None] = {}
 
     def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
