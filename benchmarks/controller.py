@@ -1,7 +1,7 @@
 """What the controller's three great tasks cost: a broker fails, the controller fails, a broker leaves in good order.
 
 Three brokers, and each has a copy of every partition. In memory the clock shows what a cluster would need with the
-latencies of `kafka_ctl/simulation/latencies.py`; on a real ZooKeeper it is the wall's. The published ladder
+latencies of `kafka_ctl/latencies.py`; on a real ZooKeeper it is the wall's. The published ladder
 (KAFKA-5642): with one operation at a time a controlled shutdown grows by two round trips a partition, with ten in
 flight by a fifth of one.
 """
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from benchmarks.figures import Figure
 from kafka_ctl import Generation, Lab
 from kafka_ctl.generation import GENERATIONS
-from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.latencies import Costs
 from kafka_ctl.trace import Record
 
 SIZES = {"memory": (1_000, 10_000, 50_000), "embedded": (1_000, 10_000)}

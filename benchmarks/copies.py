@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from kafka_ctl.history import simulate
 from kafka_ctl.history.dataset import Job, finish, prepare
-from kafka_ctl.history.layout import IN_FILES, BucketWriter, Place, bucket_of, parts
+from kafka_ctl.history.layout import IN_FILES, BucketWriter, DatasetFolder, bucket_of, parts
 from kafka_ctl.history.schema import to_arrow
 
 SIMULATED, HOURS, SEED = 48, 24, 1
@@ -48,7 +48,7 @@ def job(records: int) -> Job:
 
 def write(records: int, path: Path, processes: int = 2) -> float:
     """Write about so many records, and a dataset's manifest; the seconds it took, the simulation not counted."""
-    work, place = job(records), Place(path)
+    work, place = job(records), DatasetFolder(path)
     prepare(place, work, overwrite=True, resume=False)
     began = time.perf_counter()
     todo = [path] * BUCKETS, [work] * BUCKETS, range(BUCKETS)
@@ -64,7 +64,7 @@ def write(records: int, path: Path, processes: int = 2) -> float:
 
 def write_bucket(path: Path, work: Job, bucket: int) -> None:
     """The copies whose names fall into one bucket; what one task does."""
-    writer = BucketWriter(Place(path), bucket)
+    writer = BucketWriter(DatasetFolder(path), bucket)
     for number, name in enumerate(work.names()):
         if bucket_of(name, work.buckets) == bucket:
             writer.histories += 1
@@ -84,7 +84,7 @@ def write_plainly(records: int, path: Path) -> None:
 def main() -> None:
     millions, folder = float(sys.argv[1]), Path(sys.argv[2])
     taken = write(round(millions * 1e6), folder)
-    records = Place(folder).manifest()["records"]
+    records = DatasetFolder(folder).manifest()["records"]
     print(f"{records:,} records in {taken:.0f} s, {records / taken:,.0f} a second with 2 processes")
 
 

@@ -1,4 +1,4 @@
-"""One engine in a process of its own, so that its memory and its processor time can be told from the others'.
+"""One engine in a process of its own, so that its memory and its processor time are measured apart from the others'.
 
 python -m benchmarks.engine spark|duckdb|polars PATH CORES
 

@@ -24,7 +24,7 @@ from benchmarks.engine import QUESTIONS, Engine
 ENGINES = ("spark", "duckdb", "polars")
 CORES, RUNS = 2, 5
 QUICK = {"RUNS": 1}
-DERIVED = ("broker_churn", "homecoming", "unavailability_by")
+DERIVED = ("broker_churn", "preferred_leader_recovery", "unavailability_by")
 """Not measured: they sum up what departures, imbalance and unavailability answer, which are."""
 
 Times = dict[str, tuple[float, float]]
@@ -52,9 +52,9 @@ def measure(question: str, engines: dict[str, Engine]) -> Times:
 def shown(what: str, times: Times) -> None:
     """A line: seconds (and processor seconds) of each, and how many times each other engine's Spark's are."""
     spark = times["spark"]
-    told = [f"{name} {s:7.2f} ({cpu:7.2f})" for name, (s, cpu) in times.items()]
+    columns = [f"{name} {s:7.2f} ({cpu:7.2f})" for name, (s, cpu) in times.items()]
     beside = [f"{spark[0] / s:5.2f} ({spark[1] / cpu:5.2f}) x {name}" for name, (s, cpu) in times.items() if s and cpu]
-    print(f"{what:24}", *told, *beside[1:], sep="  ", flush=True)
+    print(f"{what:24}", *columns, *beside[1:], sep="  ", flush=True)
 
 
 def compare(engines: dict[str, Engine]) -> Times:
@@ -81,15 +81,15 @@ def plainly(records: int, folder: Path) -> None:
     compare({name: Engine("spark", str(path), CORES) for name, path in places.items()})
 
 
-def main(words: list[str]) -> None:
-    """`words` are the sizes in million records, and perhaps `--plain`."""
-    sizes = [float(word) for word in words if word != "--plain"] or [1, 10]
+def main(arguments: list[str]) -> None:
+    """`arguments` are the sizes in million records, and perhaps `--plain`."""
+    sizes = [float(word) for word in arguments if word != "--plain"] or [1, 10]
     totals: list[Times] = []
     with tempfile.TemporaryDirectory(prefix="kafka_ctl-benchmark-") as folder:
         for size in sizes:
             print(f"\n{size:g} million records: seconds (and of processor time), Spark's as a multiple of the others'")
             path = Path(folder, f"{size:g}")
-            if "--plain" in words:
+            if "--plain" in arguments:
                 plainly(round(size * 1e6), path)
                 continue
             copies.write(round(size * 1e6), path)

@@ -34,8 +34,8 @@ SHOWN = "() => document.querySelector('.kc .view svg .part')"
 
 def in_the_kernel() -> float:
     """Seconds in a new process, until everything is there that is sent to the browser."""
-    told = subprocess.run([sys.executable, "-c", KERNEL], cwd=ROOT, capture_output=True, text=True, check=True)
-    return float(told.stdout)
+    run = subprocess.run([sys.executable, "-c", KERNEL], cwd=ROOT, capture_output=True, text=True, check=True)
+    return float(run.stdout)
 
 
 def on_the_screen() -> float:

@@ -24,9 +24,9 @@ class Questions(Departures):
         )
         events = self.records.filter(col("kind") == "event", ours, col("target") == "started")
         numbers = col("requests", "states").fill_null(0)
-        told = events.select("history", "seq", event="action").join(sent, on=["history", "seq"], how="left")
+        reported = events.select("history", "seq", event="action").join(sent, on=["history", "seq"], how="left")
         return (
-            told.with_columns(numbers)
+            reported.with_columns(numbers)
             .group_by("history", "event")
             .agg(
                 pl.len().alias("events"), col("requests").sum(), col("states").sum(),
@@ -46,7 +46,7 @@ class Questions(Departures):
             col("name"),
             col("controller_epoch").fill_null(-1),
         )
-        told = updated & (col("adding").list.len() == 0) & (col("removing").list.len() == 0)
+        reported = updated & (col("adding").list.len() == 0) & (col("removing").list.len() == 0)
         looked = before(when(leads | updated).then(leads), by).fill_null(False)
         marked = when(updated | handled).then(~updated).forward_fill().over(by).fill_null(False)
         another = (epoch.shift(1).over(*by, "run") != epoch).fill_null(True)
@@ -60,7 +60,7 @@ class Questions(Departures):
             .with_columns(name=when(removed).then("partitions").otherwise(pl.concat_list("partition")))
             .explode("name")
             .sort("history", "seq")
-            .with_columns(final=told & looked, old=(updated.sum().over(by) == 0) | marked)
+            .with_columns(final=reported & looked, old=(updated.sum().over(by) == 0) | marked)
             .with_columns(
                 ends=when("old").then(removed | given_up).otherwise("final"),
                 replicas=col("replicas").list.set_difference(col("removing").fill_null([])),
@@ -94,7 +94,7 @@ class Questions(Departures):
         ).select("history", "seq", "time_ms", "topic", action=value("asked"))
         words = pl.Struct({"topic": pl.String, "topics": pl.List(pl.String)})
         request = col("action").is_in(requests)
-        told = (
+        reported = (
             self.controller()
             .filter(col("action").is_in([*requests, *steps]))
             .select("history", "seq", "time_ms", "action", said=col("detail").str.json_decode(words))
@@ -112,7 +112,7 @@ class Questions(Departures):
         )
         done = col("action") == "deletion_completed"
         return (
-            pl.concat([by_admin, told])
+            pl.concat([by_admin, reported])
             .sort("history", "seq")
             .with_columns(run=done.cast(int).cum_sum().over("history", "topic") - done.cast(int))
             .group_by("history", "topic", "run")
@@ -126,7 +126,7 @@ class Questions(Departures):
         )  # fmt: skip
 
     def isr_states(self) -> pl.LazyFrame:
-        told = self.records.filter(
+        reported = self.records.filter(
             (col("kind") == "partition") | (col("section") == "isr"), col("topic").is_not_null(),
             col("error").is_null(),
         ).select(
@@ -137,10 +137,10 @@ class Questions(Departures):
         life = col("born").cast(pl.Int64).cum_sum().over(BY)
         newest = before(col("version").cum_max(), BY).fill_null(-1)
         newer = col("version").is_null() | (col("version") > newest)
-        ends = told.group_by("history").agg(end_ms=col("time_ms").max())
+        ends = reported.group_by("history").agg(end_ms=col("time_ms").max())
         isr = when(~col("gone")).then("isr")
         return (
-            told.sort(*BY, "seq")
+            reported.sort(*BY, "seq")
             .with_columns(
                 version=life * 4294967296 + col("zk_version"), assigned=col("replicas").forward_fill().over(BY)
             )
@@ -216,28 +216,30 @@ class Questions(Departures):
                 preferred=col("replicas").list.get(0, null_on_oob=True).forward_fill().over(BY),
             )
             .filter(col("preferred").is_not_null())
-            .with_columns(astray=col("leader").ne_missing(col("preferred")).cast(int))
+            .with_columns(led_elsewhere=col("leader").ne_missing(col("preferred")).cast(int))
         )  # fmt: skip
         now = known.filter("there").select(
-            "history", "seq", "time_ms", "astray", broker="preferred", preferred=value(1, pl.Int64)
+            "history", "seq", "time_ms", "led_elsewhere", broker="preferred", preferred=value(1, pl.Int64)
         )
         ended = (
             known.select(
                 "history", "seq", "time_ms", was_there=col("there").shift(1).over(BY),
-                astray=-col("astray").shift(1).over(BY), broker=col("preferred").shift(1).over(BY),
+                led_elsewhere=-col("led_elsewhere").shift(1).over(BY), broker=col("preferred").shift(1).over(BY),
                 preferred=value(-1, pl.Int64),
             )
-            .filter("was_there").drop("was_there").select("history", "seq", "time_ms", "astray", "broker", "preferred")
+            .filter("was_there").drop("was_there")
+            .select("history", "seq", "time_ms", "led_elsewhere", "broker", "preferred")
         )  # fmt: skip
         w = ["history", "broker"]
         return (
             pl.concat([now, ended], how="vertical_relaxed")
             .sort("history", "broker", "seq")
             .select(
-                *w, col("time_ms").alias("at_ms"), col("preferred").cum_sum().over(w), col("astray").cum_sum().over(w)
+                *w, col("time_ms").alias("at_ms"),
+                col("preferred").cum_sum().over(w), col("led_elsewhere").cum_sum().over(w),
             )
             .unique([*w, "at_ms"], keep="last", maintain_order=True)
-            .with_columns(share=when(col("preferred") > 0).then(col("astray") / col("preferred")).otherwise(0.0))
+            .with_columns(share=when(col("preferred") > 0).then(col("led_elsewhere") / col("preferred")).otherwise(0.0))
         )  # fmt: skip
 
     def transition_counts(self) -> pl.LazyFrame:

@@ -47,7 +47,7 @@ def played(wanted: Walk) -> tuple[str | None, int]:
             if found is not None:
                 return found.invariant, found.seq
             if len(records) > most:
-                return "comes-to-rest", len(records)
+                return "quiesces", len(records)
         return None, len(records)
 
 
@@ -69,9 +69,9 @@ def figure(name: str, generation: str, seeds: int = SEEDS) -> Figure:
     if (name, generation) in IMPOSSIBLE:
         return Figure(where, "0 seeds", f"not possible: {IMPOSSIBLE[name, generation]}")
     found = [what for seed in range(seeds) if (what := caught(name, generation, seed)) is not None]
-    told = f"{statistics.median(steps for _, steps in found):,.0f} steps" if found else "never"
+    median = f"{statistics.median(steps for _, steps in found):,.0f} steps" if found else "never"
     by = ", ".join(sorted({what for what, _ in found}))
-    return Figure(where, told, f"noticed with {len(found)} of {seeds} seeds, first by {by}: {chosen.sentence}")
+    return Figure(where, median, f"noticed with {len(found)} of {seeds} seeds, first by {by}: {chosen.sentence}")
 
 
 def measure() -> Iterator[Figure]:

@@ -46,13 +46,13 @@ class Departures:
 
         came = col("action") == "brokers_changed"
         new = pl.Struct({"new": pl.List(pl.Int32)})
-        told = self.records.filter(
+        reported = self.records.filter(
             col("section") == "main",
             (col("kind").is_in(["controller", "fault", "broker"]) & col("action").is_in(LEAVING))
             | ((col("kind") == "event") & (col("actor") == "admin") & (col("action") == "shutdown")),
         )
         return (
-            told.select(
+            reported.select(
                 "history", "seq", "time_ms", "detail",
                 broker=when(came)
                 .then(when(came).then("detail").str.json_decode(new).struct.field("new"))

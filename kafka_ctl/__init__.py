@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from kafka_ctl import assignment, election, errors, generation, history, museum, partition, replica, trace
     from kafka_ctl.brokers.broker import ShutdownReport
+    from kafka_ctl.brokers.purgatory import Purgatory
+    from kafka_ctl.brokers.timing_wheel import TimingWheel
     from kafka_ctl.cluster import Broker, LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
     from kafka_ctl.election import Election
     from kafka_ctl.errors import (
@@ -23,11 +25,12 @@ if TYPE_CHECKING:
     )
     from kafka_ctl.generation import Generation
     from kafka_ctl.lab.lab import Lab
+    from kafka_ctl.latencies import Costs
     from kafka_ctl.partition import PARTITION, PartitionState
     from kafka_ctl.replica import REPLICA, ReplicaState
-    from kafka_ctl.simulation.latencies import Costs
     from kafka_ctl.table import TransitionTable
     from kafka_ctl.trace import Record, Trace
+    from kafka_ctl.views.digraph import digraph
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 _toc = (
@@ -35,7 +38,7 @@ _toc = (
         ("Lab", "lab.lab", "brokers, a controller among them, and a ZooKeeper"),
         ("ShutdownReport", "brokers.broker", "how a controlled shutdown went"),
         ("EmbeddedServer", "zookeeper.real.server", "a real ZooKeeper on this machine"),
-        ("Costs", "simulation.latencies", "what a ZooKeeper operation or a request takes in virtual time"),
+        ("Costs", "latencies", "what a ZooKeeper operation or a request takes in virtual time"),
     )),
     ("The nouns", (
         ("TopicPartition", "cluster", "one partition of one topic"),
@@ -58,6 +61,10 @@ _toc = (
         ("Election", "election", "the outcome: leader, ISR, whether it was unclean"),
         ("assignment", "", "which brokers get a new topic's replicas"),
     )),
+    ("Requests that wait", (
+        ("TimingWheel", "brokers.timing_wheel", "timers in rings of buckets"),
+        ("Purgatory", "brokers.purgatory", "what waits for an event or its timeout"),
+    )),
     ("Generations of Kafka", (
         ("generation", "", "every difference as a field with its ticket"),
         ("Generation", "generation", "one generation, or one that never was"),
@@ -67,6 +74,7 @@ _toc = (
         ("trace", "", "everything that happens is one record"),
         ("Trace", "trace", "the records of a run: text, Kafka's log lines, Parquet"),
         ("Record", "trace", "one fact and the fact that caused it"),
+        ("digraph", "views.digraph", "a state machine, an election or a cluster as a graphviz.Digraph"),
     )),
     ("Many clusters", (
         ("history", "", "simulated and real ones, and questions asked with Spark"),
@@ -84,9 +92,9 @@ _toc = (
 
 __all__ = [
     "PARTITION", "REPLICA", "BadInput", "Broker", "Costs", "Election", "EmbeddedServer", "Generation",
-    "InvalidTransition", "KafkaCtlError", "Lab", "LeaderAndIsr", "NotReached", "PartitionState", "Record",
-    "Replica", "ReplicaAssignment", "ReplicaState", "ShutdownReport", "TopicPartition", "Trace",
-    "TransitionTable", "Unavailable", "UnknownName", "assignment", "election", "errors", "generation",
+    "InvalidTransition", "KafkaCtlError", "Lab", "LeaderAndIsr", "NotReached", "PartitionState", "Purgatory", "Record",
+    "Replica", "ReplicaAssignment", "ReplicaState", "ShutdownReport", "TimingWheel", "TopicPartition", "Trace",
+    "TransitionTable", "Unavailable", "UnknownName", "assignment", "digraph", "election", "errors", "generation",
     "history", "museum", "partition", "replica", "trace",
 ]  # fmt: skip
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, count, zip_longest
 from random import Random
 
-from kafka_ctl.errors import BadInput, Refused
+from kafka_ctl.errors import ApiException, BadInput
 
 
 def assign(
@@ -87,13 +87,13 @@ def add_partitions(
 
 def _check(ids: list[int], partitions: int, replication_factor: int) -> None:
     if partitions <= 0:
-        raise Refused("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
+        raise ApiException("INVALID_PARTITIONS", f"number of partitions must be larger than 0; {partitions} asked")
     if replication_factor <= 0:
         text = f"replication factor must be larger than 0; {replication_factor} asked"
-        raise Refused("INVALID_REPLICATION_FACTOR", text)
+        raise ApiException("INVALID_REPLICATION_FACTOR", text)
     if replication_factor > len(ids):
         text = f"replication factor: {replication_factor} larger than available brokers: {len(ids)}"
-        raise Refused("INVALID_REPLICATION_FACTOR", text)
+        raise ApiException("INVALID_REPLICATION_FACTOR", text)
 
 
 def _racks(ids: list[int], racks: Mapping[int, str | None] | None) -> dict[int, str]:

@@ -42,7 +42,7 @@ class Replica(NamedTuple):
 
 
 class Broker(NamedTuple):
-    """A registered broker: what `/brokers/ids/N` tells, with the czxid of that znode as its epoch."""
+    """A registered broker: the data of `/brokers/ids/N`, with the czxid of that znode as its epoch."""
 
     id: int
     host: str = "127.0.0.1"
@@ -104,3 +104,8 @@ class ReplicaAssignment(NamedTuple):
             adding=tuple(r for r in full if r not in self.origin),
             removing=tuple(r for r in full if r not in wanted),
         )
+
+
+def parse_int(text: str) -> int | None:
+    """The number that a few plain digits write, None for any other text."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None

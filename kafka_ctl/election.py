@@ -12,7 +12,7 @@ assignment, never of the ISR, so leadership drifts back to preferred replicas. W
 
 0.10 has a fifth selector, NoOpLeaderSelector: it keeps leader and ISR, and stands where no election takes place.
 
-None means that nobody is fit: the partition stays as it is. The leader epoch rises with every election, even
+None means that no replica qualifies: the partition stays as it is. The leader epoch rises with every election, even
 when the same replica is elected again; the caller sees to that.
 
 Kafka 2.0.1: controller/PartitionStateMachine.scala, PartitionLeaderElectionAlgorithms
@@ -50,7 +50,7 @@ def offline_leader(
 
     Leader: the first assigned replica that is live and in the ISR; if there is none and `unclean` allows,
     the first that is live. ISR: its live members in its own order, after an unclean election the leader.
-    Told: the live assigned replicas.
+    Receivers: the live assigned replicas.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection
     """
     assigned, in_sync, alive = tuple(assignment), tuple(isr), frozenset(live)
@@ -68,7 +68,7 @@ def reassigned_leader(target: Iterable[int], isr: Iterable[int], live: Iterable[
     """The partition moves, and its leader is not among the brokers it moves to, or is dead.
 
     Leader: the first target replica that is live and in the ISR. ISR: unchanged, even if members are dead.
-    Told: all target replicas, dead ones too.
+    Receivers: all target replicas, dead ones too.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, reassignPartitionLeaderElection
     """
     in_sync = tuple(isr)
@@ -77,10 +77,10 @@ def reassigned_leader(target: Iterable[int], isr: Iterable[int], live: Iterable[
 
 
 def preferred_leader(assignment: Iterable[int], isr: Iterable[int], live: Iterable[int]) -> Election | None:
-    """An administrator or the balancer wants the first assigned replica to lead again.
+    """An administrator or the automatic rebalance asks for the first assigned replica to lead again.
 
     Leader: the first assigned replica if it is live and in the ISR. ISR: unchanged, even if members are dead.
-    Told: all assigned replicas, dead ones too.
+    Receivers: all assigned replicas, dead ones too.
     Kafka 2.0.1: controller/PartitionStateMachine.scala, preferredReplicaPartitionLeaderElection
     """
     in_sync = tuple(isr)
@@ -91,11 +91,11 @@ def preferred_leader(assignment: Iterable[int], isr: Iterable[int], live: Iterab
 def controlled_shutdown_leader(
     assignment: Iterable[int], isr: Iterable[int], live: Iterable[int], shutting_down: Iterable[int]
 ) -> Election | None:
-    """The leader asked to be relieved before it stops. `live` counts the brokers that are shutting down too.
+    """The leader is in a controlled shutdown. `live` counts the brokers that are shutting down too.
 
     Leader: the first assigned replica that is live, in the ISR and not shutting down. ISR: without any broker
-    that is shutting down; dead members stay. Told: the live assigned replicas, with those shutting down
-    (Kafka 1.1 to 2.0 forgot these, KAFKA-7482).
+    that is shutting down; dead members stay. Receivers: the live assigned replicas, with those shutting
+    down (Kafka 1.1 to 2.0 left these out, KAFKA-7482).
     Kafka 2.0.1: controller/PartitionStateMachine.scala, controlledShutdownPartitionLeaderElection
     """
     leaving = frozenset(shutting_down)

@@ -7,10 +7,10 @@
       ControllerMoved              another broker is the controller now
       StaleBrokerEpoch             a request comes from an earlier life of a broker
       BatchNotEmpty                the last request batch was not sent before a new one began
-      IdentityError                a broker cannot tell its id; `code` is Kafka's name for why
+      IdentityError                a broker's id is not known; `code` is Kafka's name for why
       BadInput                     a command, story, description or configuration cannot be understood
         UnknownName                  a broker, topic, partition or option that does not exist
-        Refused                      what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
+        ApiException                      what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
       Unavailable                  something needed is missing: Java, a server, a package, the network
       NotReached                   `run_until` or `settle` gave up before its condition held
       ZooKeeperError               an answer of ZooKeeper; `code` is ZooKeeper's own name for it
@@ -100,12 +100,16 @@ class UnknownName(BadInput):
         super().__init__(f"unknown {what} {short(asked)}; known: {listed}{more}")
 
 
-class Refused(BadInput):
+class ApiException(BadInput):
     """What Kafka refuses to do: `code` is the name of its error (INVALID_REPLICATION_FACTOR), the text its message."""
 
     def __init__(self, code: str, text: str) -> None:
         self.code = code
         super().__init__(text)
+
+
+class PluginFailed(KafkaCtlError):
+    """A function that was plugged into a lab raised an error, or returned what cannot be used; the text decodes it."""
 
 
 class Unavailable(KafkaCtlError):
@@ -114,7 +118,7 @@ class Unavailable(KafkaCtlError):
 
 @contextmanager
 def needed_for(what: str) -> Iterator[None]:
-    """Turn the absence of an optional package into Unavailable, with the cure."""
+    """Turn the absence of an optional package into Unavailable, with what to install."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -1,14 +1,14 @@
 """A generation of Kafka's controller is data: every difference is a field with its ticket.
 
-Code asks `generation.pipelined`, never for a version number. `Generation("2.0").but(pipelined=False)` is a
-controller that never existed and shows what one ticket bought.
+Code asks `generation.zookeeper.pipelined`, never for a version number. `Generation("2.0").but(pipelined=False)` is
+a controller that never existed and shows what one ticket bought.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 
@@ -40,92 +40,172 @@ OLD_DEFAULTS = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic
 """The same for 0.10.2.2, which preferred availability and did not delete."""
 
 
-def _field(ticket: str, *values: bool, doc: str, fixed: str | None = None) -> Any:
-    """A difference: the ticket that made it, its value in each of GENERATIONS, what it means.
-
-    With `fixed`, the release that mended it, the generations agree: all had the fix already, or none did.
-    """
-    told = {"ticket": ticket, "doc": doc, "values": dict(zip(GENERATIONS, values, strict=True))}
-    return field(metadata=told | ({"fixed": fixed} if fixed else {}))
-
-
-@dataclass(frozen=True, init=False)
-class Generation:
-    """One generation: `Generation("2.0")`; UnknownName for others, BadInput for a field it cannot have so.
-
-    A hybrid made with `but` keeps the name of the generation it was made from.
-    """
+class Difference(NamedTuple):
+    """One switch of a generation, as `Generation.but` takes it."""
 
     name: str
-    config: Mapping[str, Any] = field(hash=False, compare=False)
-    """Defaults of Kafka's configuration keys."""
+    area: str
+    """The part of a generation that it is in: `generation.isr`."""
+    ticket: str
+    doc: str
+    values: Mapping[str, bool]
+    """By generation."""
+    bug: str | None = None
+    """What its absence is called in `generation.bugs`."""
+    fixed: str | None = None
+    """The release that fixed the bug."""
+
+    @property
+    def asked(self) -> str:
+        """How code asks for it: `generation.isr.keeps_last_isr_member`, `generation.bugs.keeps_batches`."""
+        return f"generation.{self.area}.{self.bug or self.name}"
+
+
+def _field(ticket: str, *values: bool, doc: str) -> Any:
+    """A difference: the ticket that made it, its value in each of GENERATIONS, what it means."""
+    return field(metadata={"ticket": ticket, "doc": doc, "values": dict(zip(GENERATIONS, values, strict=True))})
+
+
+def _bug(ticket: str, fix: str, fixed: str, doc: str) -> Any:
+    """A bug: its ticket, the name of its fix, the release that has it, what is so since then.
+
+    Where the fix came between two generations, the older one did not have the code with the bug.
+    """
+    values = dict.fromkeys(GENERATIONS, _released(fixed) <= _released(GENERATIONS["2.4"]))
+    return field(metadata={"ticket": ticket, "doc": doc, "values": values, "fix": fix, "fixed": fixed})
+
+
+def _released(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+@dataclass(frozen=True)
+class Threads:
+    """How the controller shares its state."""
+
     # fmt: off
     single_threaded: bool = _field("KAFKA-5028", False, True, True,
         doc="one thread works through a queue of events; before, listeners and other threads share a lock")
+    preempts_queue: bool = _field("KAFKA-5692", False, False, True,
+        doc="events dropped at session expiry answer those who wait for them")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Zookeeper:
+    """How it uses ZooKeeper."""
+
+    # fmt: off
     pipelined: bool = _field("KAFKA-5642", False, True, True,
         doc="ZooKeeper operations go out in a window, and partitions change in batches; before, one at a time")
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
         doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
+    reports_missed_deletion: bool = _field("KAFKA-13407", True, False, False,
+        doc="the client reads `/controller` again and reports a deletion that it missed; since then, nobody competes")
+    accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
+        doc="a version conflict with what was just to be written counts as success")
+    fences_writes: bool = _field("KAFKA-6082", False, False, True,
+        doc="a controller's writes fail once another has been elected")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Membership:
+    """Sessions, brokers and their ids."""
+
+    # fmt: off
     registers_first: bool = _field("KAFKA-5473", False, True, True,
         doc="a broker registers itself before it competes to be controller, and again after a lost session")
     remembers_cluster: bool = _field("KAFKA-7335", False, False, True,
         doc="`meta.properties` stores the cluster id; a broker refuses to start in another cluster")
     watches_endpoints: bool = _field("KAFKA-6246", False, True, True,
         doc="the controller notices when a broker's address changes")
-    marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
-        doc="LeaderAndIsr says which replicas are new, and offline log directories are known")
-    follows_missing_leaders: bool = _field("KAFKA-4763", False, True, True,
-        doc="when brokers die, every partition without an online leader is elected, not only theirs")
-    keeps_last_isr_member: bool = _field("KAFKA-5083", False, True, True,
-        doc="the last member stays in the ISR whatever the unclean setting")
-    reads_state_of_new_replicas: bool = _field("KAFKA-5642", True, False, False,
-        doc="a new replica's leader is read from ZooKeeper, not from the cache")
-    accepts_own_lost_write: bool = _field("KAFKA-1382", True, False, False,
-        doc="a version conflict with what was just to be written counts as success")
-    announces_all_deletions: bool = _field("KAFKA-6481", True, False, False,
-        doc="every UpdateMetadata also names all partitions that are being deleted")
+    broker_epochs: bool = _field("KAFKA-7235", False, False, True,
+        doc="each life of a broker has an epoch: requests of another are refused, a quick restart is noticed")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Failover:
+    """How a controller begins and ends."""
+
+    # fmt: off
     forgets_on_resignation: bool = _field("KAFKA-5310", False, True, True,
         doc="a controller that resigns forgets its reassignments")
     clears_isr_notifications: bool = _field("KAFKA-5879", False, True, True,
         doc="a new controller deletes the notifications meant for the last one")
-    restores_assignments: bool = _field("KAFKA-6612", False, True, True,
-        doc="partitions added to a topic that is being deleted are taken out again")
-    tolerates_missing_state: bool = _field("KAFKA-6650", False, True, True,
-        doc="a replica goes offline also where no leader was ever elected")
-    halts_deletions_for_elections: bool = _field("KAFKA-5107", True, False, False,
-        doc="the deletion of a topic waits for its preferred elections")
-    groups_plain_stops: bool = _field("KAFKA-4420", True, False, False,
-        doc="StopReplica requests that delete nothing travel together")
+    stops_dead_replicas_at_startup: bool = _field("KAFKA-3143", False, False, True,
+        doc="a new controller takes replicas on dead brokers out of their ISRs")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Election:
+    """Leader elections."""
+
+    # fmt: off
+    follows_missing_leaders: bool = _field("KAFKA-4763", False, True, True,
+        doc="when brokers die, every partition without an online leader is elected, not only theirs")
+    retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
+        doc="after a version conflict all partitions of a batch are elected again, not only the one")
     skips_needless_elections: bool = _field("KAFKA-5692", False, False, True,
         doc="a preferred election leaves out partitions that do not need or know it")
     elects_already_preferred: bool = _field("KAFKA-5642", False, True, False,
         doc="a preferred election raises the leader epoch also where the preferred replica leads already")
-    retries_whole_batch: bool = _field("KAFKA-8286", False, True, False,
-        doc="after a version conflict all partitions of a batch are elected again, not only the one")
     rebalances_in_batches: bool = _field("KAFKA-7299", False, True, True,
         doc="the automatic rebalance elects all partitions of a broker in one batch")
-    shutdown_tells_leaving_broker: bool = _field("KAFKA-7482", True, False, True,
-        doc="a broker in controlled shutdown is told of the leaders that replace it")
-    shutdown_skips_deletions: bool = _field("KAFKA-6753", False, False, True,
-        doc="a controlled shutdown leaves partitions of topics being deleted alone")
-    metadata_to_all_on_broker_change: bool = _field("KAFKA-7537", True, True, False,
-        doc="a broker that comes or goes makes the controller send all metadata to every broker")
-    fences_writes: bool = _field("KAFKA-6082", False, False, True,
-        doc="a controller's writes fail once another has been elected")
-    broker_epochs: bool = _field("KAFKA-7235", False, False, True,
-        doc="each life of a broker has an epoch: requests of another are refused, a quick restart is noticed")
-    preempts_queue: bool = _field("KAFKA-5692", False, False, True,
-        doc="events dropped at session expiry answer those who wait for them")
-    stops_dead_replicas_at_startup: bool = _field("KAFKA-3143", False, False, True,
-        doc="a new controller takes replicas on dead brokers out of their ISRs")
-    announces_leaderless_replicas: bool = _field("KAFKA-3143", False, False, True,
-        doc="a replica that goes offline is announced also where no leader was ever elected")
+    elects_on_request: bool = _field("KIP-460", False, False, True,
+        doc="an administrator can ask the controller for elections, also for unclean ones")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Isr:
+    """Who is in the ISR, and what of it is read and written."""
+
+    # fmt: off
+    keeps_last_isr_member: bool = _field("KAFKA-5083", False, True, True,
+        doc="the last member stays in the ISR whatever the unclean setting")
+    reads_state_of_new_replicas: bool = _field("KAFKA-5642", True, False, False,
+        doc="a new replica's leader is read from ZooKeeper, not from the cache")
+    tolerates_missing_state: bool = _field("KAFKA-6650", False, True, True,
+        doc="a replica goes offline also where no leader was ever elected")
     expels_silent_followers: bool = _field("KAFKA-7152", True, True, False,
         doc="a follower that stopped fetching leaves the ISR in time also when nothing was written")
-    truncates_by_epoch: bool = _field("KIP-101", False, True, True,
-        doc="a follower drops what its leader's epochs do not have; before, what lay above its own high watermark")
     joins_from_epoch_start: bool = _field("KAFKA-7128", False, True, True,
         doc="a follower is in sync when it has all that its leader had at first; before, all below the high watermark")
+    counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
+        doc="only ISR changes that were written are counted, and StopReplica leaves an offline partition offline")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Requests:
+    """Requests to brokers."""
+
+    # fmt: off
+    marks_new_replicas: bool = _field("KAFKA-4763", False, True, True,
+        doc="LeaderAndIsr says which replicas are new, UpdateMetadata which are offline, and answers are read")
+    announces_all_deletions: bool = _field("KAFKA-6481", True, False, False,
+        doc="every UpdateMetadata also names all partitions that are being deleted")
+    announces_leaderless_replicas: bool = _field("KAFKA-3143", False, False, True,
+        doc="a replica that goes offline is announced also where no leader was ever elected")
+    metadata_to_all_on_broker_change: bool = _field("KAFKA-7537", True, True, False,
+        doc="a broker that comes or goes makes the controller send all metadata to every broker")
+    groups_plain_stops: bool = _field("KAFKA-4420", True, False, False,
+        doc="StopReplica requests that delete nothing travel together")
+    groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
+        doc="StopReplica requests to one broker travel together")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Records:
+    """How followers fetch."""
+
+    # fmt: off
+    truncates_by_epoch: bool = _field("KIP-101", False, True, True,
+        doc="a follower drops what its leader's epochs do not have; before, what lay above its own high watermark")
     refetches_after_missed_epoch: bool = _field("KAFKA-7164", False, True, True,
         doc="a follower that missed a leader epoch begins to fetch anew, also where the leader is the same")
     refetches_at_each_epoch: bool = _field("KAFKA-7395", False, False, True,
@@ -135,7 +215,15 @@ class Generation:
     checks_fetched_epoch: bool = _field("KIP-320", False, False, True,
         doc="a leader answers only followers that know its leader epoch; before, also those that missed it")
     passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
-        doc="a leader tells its followers of a higher high watermark at once; before, when their fetch has waited")
+        doc="a leader answers its followers at once when the high watermark rises; before, when their fetch has waited")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Reassignment:
+    """Reassignments."""
+
+    # fmt: off
     requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
         doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
     drops_requests_together: bool = _field("KAFKA-6617", False, True, True,
@@ -144,59 +232,137 @@ class Generation:
         doc="a reassignment stands in the topic's znode and can be changed and cancelled")
     caches_bumped_epoch: bool = _field("KAFKA-9212", False, False, True,
         doc="the leader epoch raised for a reassignment also enters the controller's cache")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Deletion:
+    """Topic deletions."""
+
+    # fmt: off
+    restores_assignments: bool = _field("KAFKA-6612", False, True, True,
+        doc="partitions added to a topic that is being deleted are taken out again")
+    halts_deletions_for_elections: bool = _field("KAFKA-5107", True, False, False,
+        doc="the deletion of a topic waits for its preferred elections")
     partitions_leave_first: bool = _field("KAFKA-6753", False, False, True,
         doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
-    counts_written_isrs: bool = _field("KAFKA-8371", False, False, True,
-        doc="only ISR changes that were written are counted, and StopReplica leaves an offline partition offline")
-    elects_on_request: bool = _field("KIP-460", False, False, True,
-        doc="an administrator can ask the controller for elections, also for unclean ones")
-    groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
-        doc="StopReplica requests to one broker travel together")
-    checks_controller_epoch: bool = _field("KAFKA-532", True, True, True, fixed="0.8.0",
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Shutdown:
+    """Controlled shutdowns."""
+
+    # fmt: off
+    shutdown_tells_leaving_broker: bool = _field("KAFKA-7482", True, False, True,
+        doc="a broker in controlled shutdown receives the leaders that replace it")
+    shutdown_skips_deletions: bool = _field("KAFKA-6753", False, False, True,
+        doc="a controlled shutdown leaves partitions of topics being deleted alone")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class LogDirs:
+    """Log directories."""
+
+    # fmt: off
+    moves_between_log_dirs: bool = _field("KIP-113", False, True, True,
+        doc="replicas move between the log directories of a broker")
+    outlives_failed_log_dir: bool = _field("KIP-112", False, True, True,
+        doc="a broker goes on when one of its log directories fails; before, it stops")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Tool:
+    """The reassignment tool."""
+
+    # fmt: off
+    since_1_1: bool = _field("KIP-113", False, True, True,
+        doc="the reassignment tool checks, writes and throttles plans as since 1.1")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Bugs:
+    """Bugs of other times: the fix is older than all generations, or younger, so that they agree.
+
+    A reader may skip every line that asks for one. What switches a bug is the name of its fix.
+    """
+
+    # fmt: off
+    obeys_old_controllers: bool = _bug("KAFKA-532", fix="checks_controller_epoch", fixed="0.8.0",
         doc="a broker refuses the requests of a controller whose epoch is not the newest it has seen")
-    resets_dead_leader: bool = _field("KAFKA-708", True, True, True, fixed="0.8.0",
+    keeps_dead_leader: bool = _bug("KAFKA-708", fix="resets_dead_leader", fixed="0.8.0",
         doc="a leader that leaves the ISR leads no more: the leader is -1, and the last member stays in the ISR")
-    shrinks_stored_isr: bool = _field("KAFKA-1170", True, True, True, fixed="0.8.1",
+    shrinks_cached_isr: bool = _bug("KAFKA-1170", fix="shrinks_stored_isr", fixed="0.8.1",
         doc="whether a replica has to leave the ISR is decided by the ISR in ZooKeeper, not by the one in the cache")
-    accepts_own_isr: bool = _field("KAFKA-1382", True, True, True, fixed="0.8.2.0",
+    refuses_own_isr: bool = _bug("KAFKA-1382", fix="accepts_own_isr", fixed="0.8.2.0",
         doc="a leader whose ISR write meets a version conflict looks whether it was its own write that came through")
-    clears_batches: bool = _field("KAFKA-2300", True, True, True, fixed="0.9.0.0",
+    keeps_batches: bool = _bug("KAFKA-2300", fix="clears_batches", fixed="0.9.0.0",
         doc="a controller that cannot go on empties its request batches and resigns")
-    reads_brokers_once: bool = _field("KAFKA-3085", True, True, True, fixed="0.10.0.0",
+    reads_brokers_twice: bool = _bug("KAFKA-3085", fix="reads_brokers_once", fixed="0.10.0.0",
         doc="new and dead brokers are computed from one read of `/brokers/ids`, not from two")
-    shutdown_prefers_order: bool = _field("KAFKA-3670", True, True, True, fixed="0.10.0.0",
+    shutdown_follows_isr: bool = _bug("KAFKA-3670", fix="shutdown_prefers_order", fixed="0.10.0.0",
         doc="a controlled shutdown chooses the new leader in the order of the assigned replicas, not of the ISR")
-    waits_for_dead_targets: bool = _field("KAFKA-4214", True, True, True, fixed="0.10.1.0",
+    drops_dead_targets: bool = _bug("KAFKA-4214", fix="waits_for_dead_targets", fixed="0.10.1.0",
         doc="a reassignment to a broker that is down waits for it instead of being dropped")
-    skips_own_reelection: bool = _field("KAFKA-4229", True, True, True, fixed="0.10.2.0",
+    resigns_when_reelected: bool = _bug("KAFKA-4229", fix="skips_own_reelection", fixed="0.10.2.0",
         doc="a controller whose new session finds itself elected already stays, instead of resigning")
-    introduces_brokers_first: bool = _field("KAFKA-4443", True, True, True, fixed="0.10.2.0",
-        doc="a new controller tells brokers who is alive before it tells them whom to follow")
-    fails_waiters_at_expiry: bool = _field("KAFKA-6879", True, True, True, fixed="1.1.1",
+    introduces_brokers_last: bool = _bug("KAFKA-4443", fix="introduces_brokers_first", fixed="0.10.2.0",
+        doc="a new controller sends the live brokers (UpdateMetadata) before LeaderAndIsr")
+    strands_waiters_at_expiry: bool = _bug("KAFKA-6879", fix="fails_waiters_at_expiry", fixed="1.1.1",
         doc="what waits for ZooKeeper learns that its session has expired before the next one is opened")
-    takes_over_requests: bool = _field("KAFKA-9089", True, True, True, fixed="2.4.0",
+    keeps_older_requests: bool = _bug("KAFKA-9089", fix="takes_over_requests", fixed="2.4.0",
         doc="a reassignment through the controller takes an older request for the same partition out of ZooKeeper")
-    rebalances_to_in_sync: bool = _field("KAFKA-9866", False, False, False, fixed="2.6.0",
+    rebalances_out_of_sync: bool = _bug("KAFKA-9866", fix="rebalances_to_in_sync", fixed="2.6.0",
         doc="the automatic rebalance leaves preferred replicas alone that are not in sync and so cannot lead")
-    announces_new_replicas: bool = _field("KAFKA-10314", False, False, False, fixed="2.7.0",
+    omits_new_replicas: bool = _bug("KAFKA-10314", fix="announces_new_replicas", fixed="2.7.0",
         doc="the first request of a reassignment already says which replicas are new")
     # fmt: on
+
+
+@dataclass(frozen=True, init=False)
+class Generation:
+    """One generation: `Generation("2.0")`; UnknownName for others, BadInput for a switch it cannot have so.
+
+    A hybrid made with `but` keeps the name of the generation it was made from.
+    """
+
+    name: str
+    config: Mapping[str, Any] = field(hash=False, compare=False)
+    """Defaults of Kafka's configuration keys."""
+    threads: Threads
+    zookeeper: Zookeeper
+    membership: Membership
+    failover: Failover
+    election: Election
+    isr: Isr
+    requests: Requests
+    records: Records
+    reassignment: Reassignment
+    deletion: Deletion
+    shutdown: Shutdown
+    log_dirs: LogDirs
+    tool: Tool
+    bugs: Bugs
 
     def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:
         base = name.name if isinstance(name, Generation) else name
         if not isinstance(base, str) or base not in GENERATIONS:
             raise UnknownName("generation", base, GENERATIONS)
-        values = {f.name: f.metadata["values"][base] for f in FIELDS}
-        if isinstance(name, Generation):
-            values = {key: getattr(name, key) for key in values}
+        values = {d.name: name.has(d.name) if isinstance(name, Generation) else d.values[base] for d in FIELDS}
         for key, value in changes.items():
             if key not in values:
                 raise UnknownName("field of Generation", key, values)
             if not isinstance(value, bool):
                 raise BadInput(f"Generation.{key} cannot be {short(value)}; it is True or False")
         values |= changes
-        for key, given in {"name": base, "config": OLD_DEFAULTS if base == "0.10" else DEFAULTS, **values}.items():
-            object.__setattr__(self, key, given)
+        object.__setattr__(self, "name", base)
+        object.__setattr__(self, "config", OLD_DEFAULTS if base == "0.10" else DEFAULTS)
+        for area, part in AREAS.items():
+            given = {d.bug or d.name: values[d.name] != bool(d.bug) for d in FIELDS if d.area == area}
+            object.__setattr__(self, area, part(**given))
 
     @property
     def kafka(self) -> str:
@@ -206,25 +372,59 @@ class Generation:
     @property
     def topic_version(self) -> int:
         """The version of a topic's znode: 2 has a place for what is being added and removed (KIP-455)."""
-        return 2 if self.incremental_reassignment else 1
+        return 2 if self.reassignment.incremental_reassignment else 1
+
+    def has(self, field: str) -> bool:
+        """The value of a switch, wherever it is; UnknownName for others."""
+        found = BY_NAME.get(field)
+        if found is None:
+            raise UnknownName("field of Generation", field, BY_NAME)
+        value: bool = getattr(getattr(self, found.area), found.bug or field)
+        return value != bool(found.bug)
 
     def but(self, **changes: bool) -> Generation:
-        """The same generation with some fields changed: a hybrid for lessons and exhibits."""
+        """The same generation with some switches changed: a hybrid for lessons and exhibits."""
         return Generation(self, **changes)
 
     @property
     def changes(self) -> dict[str, bool]:
-        """The fields in which a hybrid differs from the generation it is named after."""
-        plain = {f.name: f.metadata["values"][self.name] for f in FIELDS}
-        return {key: getattr(self, key) for key, value in plain.items() if getattr(self, key) != value}
+        """The switches in which a hybrid differs from the generation it is named after."""
+        return {d.name: self.has(d.name) for d in FIELDS if self.has(d.name) != d.values[self.name]}
 
     def __str__(self) -> str:
         return self.name + "".join(f" {key}={value}" for key, value in self.changes.items())
 
 
-FIELDS = tuple(f for f in fields(Generation) if "values" in f.metadata)
-"""Every field that can be switched; `metadata` has `ticket`, `doc` and `values` by generation."""
-DEFECTS = tuple(f for f in FIELDS if "fixed" in f.metadata)
-"""Bugs from before or after these generations, in which they agree; `metadata` also has the release that `fixed` it."""
-DIFFERENCES = tuple(f for f in FIELDS if f not in DEFECTS)
-"""The fields in which generations differ."""
+def _switches(area: str, part: Any) -> Iterator[Difference]:
+    for f in fields(part):
+        kept = {key: f.metadata[key] for key in ("ticket", "doc", "values")}
+        if area == "bugs":
+            yield Difference(f.metadata["fix"], area, **kept, bug=f.name, fixed=f.metadata["fixed"])
+        else:
+            yield Difference(f.name, area, **kept)
+
+
+AREAS: dict[str, type[Any]] = {
+    "threads": Threads,
+    "zookeeper": Zookeeper,
+    "membership": Membership,
+    "failover": Failover,
+    "election": Election,
+    "isr": Isr,
+    "requests": Requests,
+    "records": Records,
+    "reassignment": Reassignment,
+    "deletion": Deletion,
+    "shutdown": Shutdown,
+    "log_dirs": LogDirs,
+    "tool": Tool,
+    "bugs": Bugs,
+}
+"""The parts of a generation."""
+FIELDS = tuple(switch for area, part in AREAS.items() for switch in _switches(area, part))
+"""Every switch."""
+BY_NAME = {switch.name: switch for switch in FIELDS}
+DEFECTS = tuple(switch for switch in FIELDS if switch.bug)
+"""Fixes of bugs from before or after these generations, in which they agree."""
+DIFFERENCES = tuple(switch for switch in FIELDS if not switch.bug)
+"""The switches in which generations differ."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
 from typing import Any, Protocol
 
-from kafka_ctl.brokers.requests import Request, Response
+from kafka_ctl.requests import Request, Response
 
 PROCESS: ContextVar[int | None] = ContextVar("process", default=None)
 """The broker whose process the current callback belongs to; None for the world around it."""
@@ -42,6 +42,12 @@ class Clock(Protocol):
 
     def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task[Any]:
         """Start a task."""
+
+    def hold(self, process: int) -> None:
+        """Run no task of this broker's process until it is released; on virtual time only."""
+
+    def release(self, process: int) -> None:
+        """Let its tasks go on."""
 
 
 class RealTime(Clock, Protocol):

@@ -1,6 +1,6 @@
 """The seven states of a replica and the moves between them.
 
-A replica is made (`create`), told who leads (`tell`), stopped (`stop`), and deleted with its topic or after a
+A replica is created (`create`), sent its leader (`tell`), stopped (`stop`), and deleted with its topic or after a
 reassignment (`delete`, `confirm`, `give_up`, `forget`). The machine is `controller/replica_machine.py`.
 Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaState
 """
@@ -29,16 +29,16 @@ NON_EXISTENT, NEW, ONLINE, OFFLINE, STARTED, SUCCESSFUL, INELIGIBLE = ReplicaSta
 
 ROWS = (
     #    source        target        action     effect
-    Move(NON_EXISTENT, NEW,          "create",  "its broker is to hold a copy; it is told who leads, if anybody does"),
-    Move(NEW,          ONLINE,       "join",    "it counts as assigned; its broker has been told already"),
-    Move(ONLINE,       ONLINE,       "tell",    "its broker is told once more who leads"),
-    Move(OFFLINE,      ONLINE,       "tell",    "its broker is back and is told who leads"),
-    Move(INELIGIBLE,   ONLINE,       "tell",    "its broker is back and is told who leads"),
-    Move(NEW,          OFFLINE,      "stop",    "its broker is told to stop it, and it leaves the ISR"),
-    Move(ONLINE,       OFFLINE,      "stop",    "its broker is told to stop it, and it leaves the ISR"),
+    Move(NON_EXISTENT, NEW,          "create",  "its broker is to hold a copy; it gets LeaderAndIsr if one leads"),
+    Move(NEW,          ONLINE,       "join",    "it counts as assigned; its broker has got LeaderAndIsr already"),
+    Move(ONLINE,       ONLINE,       "tell",    "its broker gets LeaderAndIsr again"),
+    Move(OFFLINE,      ONLINE,       "tell",    "its broker is back and gets LeaderAndIsr"),
+    Move(INELIGIBLE,   ONLINE,       "tell",    "its broker is back and gets LeaderAndIsr"),
+    Move(NEW,          OFFLINE,      "stop",    "its broker gets StopReplica, and it leaves the ISR"),
+    Move(ONLINE,       OFFLINE,      "stop",    "its broker gets StopReplica, and it leaves the ISR"),
     Move(OFFLINE,      OFFLINE,      "stop",    "it stays stopped"),
     Move(INELIGIBLE,   OFFLINE,      "stop",    "its deletion will be tried again"),
-    Move(OFFLINE,      STARTED,      "delete",  "its broker is told to delete the copy"),
+    Move(OFFLINE,      STARTED,      "delete",  "its broker gets StopReplica with the order to delete"),
     Move(STARTED,      SUCCESSFUL,   "confirm", "its broker has deleted the copy"),
     Move(STARTED,      INELIGIBLE,   "give_up", "its broker could not delete the copy"),
     Move(SUCCESSFUL,   NON_EXISTENT, "forget",  "nothing of it is left"),

@@ -1,4 +1,4 @@
-"""Files for a person: written whole or not at all, and what cannot be written is told by its path and the reason."""
+"""Files for a person: written whole or not at all; a failure names the path and the reason."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka_ctl import KafkaCtlError, Lab
-from kafka_ctl.brokers import replication
+from kafka_ctl.brokers import leader
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.view import PartitionView
 from kafka_ctl.simulation import real_world
@@ -40,7 +40,7 @@ LATEST = 120
 
 def hurry() -> None:
     """Let nothing here wait for what it knows, or for long."""
-    replication.PROPAGATION_CHECK, replication.PROPAGATION_QUIET, real_world.CERTAIN = 0.1, 0.2, 0.5
+    leader.PROPAGATION_CHECK, leader.PROPAGATION_QUIET, real_world.CERTAIN = 0.1, 0.2, 0.5
 
 
 class Strike:

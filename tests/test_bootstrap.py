@@ -257,14 +257,14 @@ def test_a_folder_that_is_no_checkout_is_said(tmp_path: Path) -> None:
 )
 def test_installers_complaints_become_one_sentence(printed: str, told: str) -> None:
     """pip and uv say these things over many lines."""
-    sentence = installer.cure(f"before\n{printed}\nafter\n")
+    sentence = installer.hint(f"before\n{printed}\nafter\n")
     assert sentence is not None
     assert told in sentence
 
 
 def test_an_unknown_complaint_is_passed_on() -> None:
     """No cure is invented."""
-    assert installer.cure("error: the moon is full") is None
+    assert installer.hint("error: the moon is full") is None
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_an_unknown_complaint_is_passed_on() -> None:
 )
 def test_progress_says_what_is_installed(line: str, told: str) -> None:
     """A line of an installer is cut down to what a person wants to see."""
-    assert installer.telling(line) == told
+    assert installer.progress_of(line) == told
 
 
 def test_build_tools_are_taken_from_the_list_with_their_hashes() -> None:

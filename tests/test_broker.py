@@ -9,15 +9,15 @@ import pytest
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
-from kafka_ctl.brokers.requests import (
+from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.requests import (
     LeaderAndIsrRequest,
     PartitionState,
     Response,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr
-from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 
 STALE, UNKNOWN = "STALE_CONTROLLER_EPOCH", "UNKNOWN_TOPIC_OR_PARTITION"
@@ -62,7 +62,7 @@ def test_leading_and_following(lab: Lab, broker: Broker, leader: int, action: st
     answer = lead(broker, leader, 0)
     assert (answer.error, answer.errors) == (None, {ORDERS: None})
     assert (last(lab).action, last(lab).leader, last(lab).error) == (action, leader, None)
-    assert broker.replicas.hosted[ORDERS].state == state(leader, 0)
+    assert broker.hosted[ORDERS].state == state(leader, 0)
 
 
 @pytest.mark.parametrize(("leader_epoch", "error"), [(4, STALE), (5, STALE), (6, None)])
@@ -71,7 +71,7 @@ def test_a_leader_epoch_must_be_higher(lab: Lab, broker: Broker, leader_epoch: i
     lead(broker, 2, 5)
     answer = lead(broker, 1, leader_epoch)
     assert (answer.error, answer.errors) == (None, {ORDERS: error})
-    assert broker.replicas.hosted[ORDERS].state.leader == (1 if error is None else 2)
+    assert broker.hosted[ORDERS].state.leader == (1 if error is None else 2)
     if error:
         assert (last(lab).action, last(lab).error, last(lab).detail) == ("ignored", STALE, "current=5")
 
@@ -82,14 +82,14 @@ def test_one_stale_partition_does_not_stop_the_others(broker: Broker) -> None:
     told = {ORDERS: PartitionState(state(1, 5), (1, 2)), other: PartitionState(state(1, 0), (1, 2))}
     answer = broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, 1, told, (1,)))
     assert answer.errors == {ORDERS: STALE, other: None}
-    assert other in broker.replicas.hosted
+    assert other in broker.hosted
 
 
 def test_who_is_not_assigned_does_not_take_part(lab: Lab, broker: Broker) -> None:
     answer = lead(broker, 1, 0, replicas=(1, 3))
     assert answer.errors == {ORDERS: UNKNOWN}
     assert (last(lab).action, last(lab).error) == ("ignored", UNKNOWN)
-    assert ORDERS not in broker.replicas.hosted
+    assert ORDERS not in broker.hosted
 
 
 def test_a_leader_that_is_not_alive_cannot_be_followed(lab: Lab, broker: Broker) -> None:
@@ -119,8 +119,8 @@ def test_an_older_controller_is_refused_altogether(lab: Lab, broker: Broker, epo
             assert (last(lab).action, last(lab).error, last(lab).topic) == ("ignored", STALE, None)
             assert last(lab).detail == f"request={request.name} controller=1 latest={epoch}"
     assert broker.replicas.controller_epoch == epoch
-    assert broker.replicas.hosted[ORDERS].state.leader == 1
-    assert broker.replicas.live_brokers == (1, 2, 3)
+    assert broker.hosted[ORDERS].state.leader == 1
+    assert broker.live_brokers == (1, 2, 3)
 
 
 @pytest.mark.parametrize("handle", ["update_metadata", "stop_replica"])
@@ -140,9 +140,9 @@ def test_metadata_is_cached_whoever_holds_a_copy(lab: Lab, broker: Broker) -> No
     other = TopicPartition("elsewhere", 3)
     known = {other: PartitionState(state(1, 4), (1, 3))}
     broker.replicas.update_metadata(UpdateMetadataRequest(1, 1, known, (1, 2)))
-    assert broker.replicas.metadata == {other: state(1, 4)}
-    assert broker.replicas.live_brokers == (1, 2)
-    assert other not in broker.replicas.hosted
+    assert broker.metadata == {other: state(1, 4)}
+    assert broker.live_brokers == (1, 2)
+    assert other not in broker.hosted
     assert (last(lab).action, last(lab).leader_epoch) == ("cached", 4)
 
 
@@ -151,7 +151,7 @@ def test_metadata_knows_no_leader_epochs(broker: Broker) -> None:
     for epoch in (4, 2):
         known = {ORDERS: PartitionState(state(1, epoch), (1, 2))}
         broker.replicas.update_metadata(UpdateMetadataRequest(1, 1, known, (1, 2)))
-    assert broker.replicas.metadata[ORDERS].leader_epoch == 2
+    assert broker.metadata[ORDERS].leader_epoch == 2
 
 
 def test_a_topic_being_deleted_leaves_the_metadata(lab: Lab, broker: Broker) -> None:
@@ -159,7 +159,7 @@ def test_a_topic_being_deleted_leaves_the_metadata(lab: Lab, broker: Broker) -> 
     broker.replicas.update_metadata(UpdateMetadataRequest(1, 1, known, (1, 2)))
     gone = {ORDERS: PartitionState(state(LEADER_DURING_DELETE, 0), (1, 2))}
     broker.replicas.update_metadata(UpdateMetadataRequest(1, 1, gone, (1, 2)))
-    assert broker.replicas.metadata == {}
+    assert broker.metadata == {}
     assert last(lab).action == "uncached"
 
 
@@ -170,7 +170,7 @@ def test_stopping_keeps_the_copy_and_deleting_does_not(lab: Lab, broker: Broker)
         answer = broker.replicas.stop_replica(StopReplicaRequest(1, 1, (ORDERS,), delete))
         assert (answer.error, answer.errors) == (None, {ORDERS: None})
         assert (last(lab).action, last(lab).detail) == ("stop-replica", detail)
-        assert (ORDERS in broker.replicas.hosted) is held
+        assert (ORDERS in broker.hosted) is held
 
 
 def test_a_stopped_copy_still_knows_its_epoch(broker: Broker) -> None:
@@ -190,7 +190,7 @@ def test_a_leader_does_not_overwrite_what_it_does_not_know(lab: Lab) -> None:
     lab.create_topic("orders", assignment={0: [1, 2, 3]})
     lab.settle()
     leader = lab._world.brokers[1]
-    hosted = leader.replicas.hosted[ORDERS]
+    hosted = leader.hosted[ORDERS]
     hosted.state = hosted.state._replace(zk_version=7)
     lab.lag(3, "orders", 0)
     lab.settle()

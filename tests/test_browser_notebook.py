@@ -12,11 +12,11 @@ from typing import Any
 import browser
 import nbformat
 
-from kafka_ctl.jupyter.launch import FIRST
 from kafka_ctl.paths import ROOT
 
 pytestmark = browser.needs_chromium
 
+FIRST = "notebooks/01-electing-a-controller.ipynb"
 ARTIFACTS = ROOT / "artifacts" / "notebook"
 
 

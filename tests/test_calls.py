@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Refused, Unavailable
+from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, NotReached, Unavailable
 from kafka_ctl.lab.calls import form
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import Command
-from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.latencies import Costs
 
 PICTURES = ("export", "live", "player", "why")
 """Slow, or with options of their own: a few values for each of them below."""
@@ -70,7 +70,7 @@ def state(lab: Lab) -> object:
     """Everything that a refused call must leave as it was."""
     return (
         *(len(lab.trace), lab.now, lab.znodes(), lab.brokers, lab.partitions(), lab.story, lab.logs(), lab.log_dirs()),
-        *(lab.config, lab._world.random.getstate(), lab._world.turns, len(lab._world.clock.loop._timers)),
+        *(lab.config, lab._world.random.getstate(), lab._world.callbacks_run, len(lab._world.clock.loop._timers)),
     )
 
 
@@ -103,7 +103,7 @@ def test_any_call_with_anything(name: str, data: st.DataObject) -> None:
             refused = error
         if refused is not None and not isinstance(refused, (NotReached, Unavailable)):
             asked = "\nrefused " in lab.story  # then it is ZooKeeper, or a tool, that would not have it
-            assert asked or isinstance(refused, Refused) or name == "do" or said(refused, name), refused
+            assert asked or isinstance(refused, ApiException) or name == "do" or said(refused, name), refused
             assert asked or state(lab) == before, refused
         with suppress(NotReached, Unavailable), Lab.replay(lab.story) as again:  # as the call was
             assert again.trace.records == lab.trace.records and again.story == lab.story

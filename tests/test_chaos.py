@@ -17,7 +17,7 @@ def test_nothing_acknowledged_is_lost(
     if missing():
         pytest.skip(missing())
     for name in ("PROPAGATION_CHECK", "PROPAGATION_QUIET"):
-        monkeypatch.setattr(f"kafka_ctl.brokers.replication.{name}", 0.1)
+        monkeypatch.setattr(f"kafka_ctl.brokers.leader.{name}", 0.1)
     monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)
     told: list[str] = []
     chaos.play(generation, 2, seed, told.append, tmp_path)

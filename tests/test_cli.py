@@ -291,8 +291,8 @@ def test_the_demo_on_a_real_zookeeper(run: Runner, monkeypatch: pytest.MonkeyPat
         pytest.skip(missing())
     monkeypatch.setitem(demo.SETTINGS, "zookeeper.session.timeout.ms", 6000)
     monkeypatch.setitem(demo.SETTINGS, "replica.lag.time.max.ms", 500)
-    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
-    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)
+    monkeypatch.setattr("kafka_ctl.brokers.leader.PROPAGATION_CHECK", 0.1)
+    monkeypatch.setattr("kafka_ctl.brokers.leader.PROPAGATION_QUIET", 0.2)
     told = run("demo", "--zookeeper", "embedded")
     assert told.status == 0
     assert "the epoch rose from 1 to 2" in " ".join(told.out.split())

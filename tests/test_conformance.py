@@ -1,9 +1,11 @@
 """Every recording of real Kafka, replayed by the kit in memory: the same transitions, requests, states and znodes."""
 
 import difflib
+import re
 
 import pytest
 
+from kafka_ctl.paths import ROOT
 from tests.conformance import fidelity
 from tests.conformance.stories import STORIES
 
@@ -47,6 +49,16 @@ def test_a_changed_recording_is_noticed():
     text = fidelity.golden("2.0", "broker_killed")
     assert "leader=1" in text
     assert fidelity.replay(text) != text.replace("leader=1", "leader=2")
+
+
+def test_the_front_page_has_the_numbers() -> None:
+    """README says how faithful the kit is, with the numbers of `docs/fidelity.md`."""
+    page = (ROOT / "docs" / "fidelity.md").read_text("utf-8")
+    found = re.search(r"(\d+) recordings of (\d+) stories: (\d+) exact", page)
+    assert found is not None
+    recordings, stories, exact = found.groups()
+    readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"played {stories} stories of the tests; the kit replays {exact} of the {recordings} recordings" in readme
 
 
 def test_the_table_in_the_docs_is_fresh():

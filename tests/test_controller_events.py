@@ -176,7 +176,7 @@ def test_a_storage_error_takes_the_replica_offline(lab: Lab) -> None:
     lab.settle()
     controller, seen = acting(lab), len(lab.trace)
     tp = next(tp for tp in controller.context.leadership if tp.partition == 0)
-    from kafka_ctl.brokers.requests import Response
+    from kafka_ctl.requests import Response
 
     controller.leader_and_isr_answered(1, Response(None, {tp: "KAFKA_STORAGE_ERROR"}))
     lab.settle()
@@ -445,7 +445,7 @@ def test_a_preferred_leader_that_cannot_lead(lab: Lab) -> None:
 
 
 def test_the_balance_is_looked_at() -> None:
-    """Five seconds after election, then every interval; more than ten percent astray is too much."""
+    """Five seconds after election, then every interval; more than ten percent led_elsewhere is too much."""
     with Lab(brokers=3, seed=7) as lab:
         drifted(lab)
         lab.run_for(301)

@@ -10,8 +10,8 @@ from labs import acting, settled
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.brokers.requests import Response, StopReplicaRequest
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.requests import Response, StopReplicaRequest
 
 SETTINGS = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
 ORDERS = ("orders", 0)
@@ -31,7 +31,7 @@ def is_gone(lab: Lab) -> bool:
     known |= {r.topic for r in controller.context.replicas}
     known |= controller.context.topics_to_be_deleted.keys() | controller.context.topics_ineligible
     for broker in lab._world.brokers.values():
-        known |= {tp.topic for tp in (*broker.replicas.metadata, *broker.replicas.hosted)}
+        known |= {tp.topic for tp in (*broker.metadata, *broker.hosted)}
     return "orders" not in known and not any("orders" in path for path in lab.znodes())
 
 
@@ -251,7 +251,7 @@ def test_what_a_broker_could_not_delete_is_tried_again(generation: str, monkeypa
     real, failing = ReplicaManager.stop_replica, [2]
 
     def fails(manager: ReplicaManager, request: StopReplicaRequest) -> Response:
-        if request.delete and manager.broker.id in failing:
+        if request.delete and manager.process.id in failing:
             return Response(None, dict.fromkeys(request.partitions, "KAFKA_STORAGE_ERROR"))
         return real(manager, request)
 

@@ -15,8 +15,8 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.latencies import Costs
 from kafka_ctl.replica import OFFLINE
-from kafka_ctl.simulation.latencies import Costs
 from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 from tests.mutants import mutant
 
@@ -76,7 +76,7 @@ def test_a_shrink_whose_answer_is_lost_is_tried_again(generation: str) -> None:
         for view in lab.partitions():
             assert set(view.isr) == {1, 2} and view.leader in (1, 2)
             for broker in (1, 2):
-                hosted = lab._world.brokers[broker].replicas.hosted[TopicPartition(view.topic, view.partition)].state
+                hosted = lab._world.brokers[broker].hosted[TopicPartition(view.topic, view.partition)].state
                 assert (hosted.leader, hosted.isr, hosted.leader_epoch) == (view.leader, view.isr, view.leader_epoch)
         assert {state for replica, state in acting(lab).context.replicas.items() if replica.broker == 3} == {OFFLINE}
         lab.start(3)

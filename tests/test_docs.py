@@ -100,7 +100,7 @@ def test_everything_of_the_lab_is_there(name: str) -> None:
 def test_generations_and_configuration_are_there() -> None:
     """Every difference with its ticket, every key with its default."""
     for difference in FIELDS:
-        assert f"| `{difference.name}` | {difference.metadata['doc']} | {difference.metadata['ticket']} |" in page()
+        assert f"| `{difference.name}` | {difference.doc} | {difference.ticket} |" in page()
     for name in GENERATIONS:
         for key in Generation(name).config:
             assert f"| `{key}` |" in page()

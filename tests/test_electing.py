@@ -11,14 +11,14 @@ import json
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.brokers.requests import ApiError, ElectLeadersRequest
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
 from kafka_ctl.election import ElectionType
-from kafka_ctl.errors import BadInput, Refused, Unavailable, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.election_commands import Elections
+from kafka_ctl.requests import ApiError, ElectLeadersRequest
 
 ORDERS = TopicPartition("orders", 0)
 CALM = {"auto.leader.rebalance.enable": False}
@@ -246,7 +246,7 @@ def test_older_generations_have_no_such_request(generation: str) -> None:
             lambda: lab.elect_leaders("preferred"),
             lambda: lab.elect_preferred([ORDERS], through="controller"),
         ):
-            with pytest.raises(Refused, match=r"does not support ELECT_LEADERS.*2\.4 \(KIP-460\)") as refused:
+            with pytest.raises(ApiException, match=r"does not support ELECT_LEADERS.*2\.4 \(KIP-460\)") as refused:
                 ask()
             assert refused.value.code == "UNSUPPORTED_VERSION"
         assert lab.story == before
@@ -298,7 +298,7 @@ def test_a_hybrid_can_have_it() -> None:
     hybrid = Generation("2.0").but(elects_on_request=True)
     with leaderless(generation=hybrid) as lab:
         assert lab.elect_leaders("unclean", [ORDERS]) == {ORDERS: None}
-    with Lab(brokers=1, generation=Generation("2.4").but(elects_on_request=False)) as lab, pytest.raises(Refused):
+    with Lab(brokers=1, generation=Generation("2.4").but(elects_on_request=False)) as lab, pytest.raises(ApiException):
         lab.elect_leaders("unclean")
 
 

@@ -14,7 +14,7 @@ from kafka_ctl.explore.search import shortest
 from kafka_ctl.explore.state import digest
 from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, try_all
 from kafka_ctl.lab.concurrent_commands import TOOLS
-from kafka_ctl.lab.event_order import Order, lane
+from kafka_ctl.lab.event_order import Order, connection
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.simulation.loop import Timer
@@ -62,9 +62,9 @@ def test_nothing_overtakes_on_one_connection() -> None:
         def __call__(self, pending: list[Timer]) -> Timer | None:
             chosen = super().__call__(pending)
             assert chosen is not None
-            mine = [timer for timer in pending if lane(timer) == lane(chosen)]
-            assert lane(chosen) is None or chosen is mine[0]
-            behind.append(len(mine) - 1 if lane(chosen) else 0)
+            mine = [timer for timer in pending if connection(timer) == connection(chosen)]
+            assert connection(chosen) is None or chosen is mine[0]
+            behind.append(len(mine) - 1 if connection(chosen) else 0)
             return chosen
 
         def number(self, ready: list[Timer]) -> int:

@@ -15,7 +15,7 @@ from kafka_ctl.cluster import LeaderAndIsr
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.explore import play as playing
 from kafka_ctl.explore.minimise import Minimiser
-from kafka_ctl.explore.play import CRASH, RESTLESS, Broken, play
+from kafka_ctl.explore.play import CRASH, DOES_NOT_QUIESCE, Failure, play
 from kafka_ctl.explore.report import story_text, summary, write_story
 from kafka_ctl.explore.search import Findings, Task, run, search, shortest
 from kafka_ctl.explore.walk import MENU, Draw, Walk, menu, walk
@@ -100,9 +100,9 @@ def test_an_actor_that_dies_ends_the_walk(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("kafka_ctl.controller.membership.on_broker_failure", wrong)
     outcome = play(told("lab brokers=[1,2,3] generation=2.0\nkill 2\nsettle\nkill 3\n"))
-    assert outcome.broken == (Broken(CRASH, "ZeroDivisionError: oops 17"),)
+    assert outcome.broken == (Failure(CRASH, "ZeroDivisionError: oops 17"),)
     assert len(outcome.commands) == 2
-    assert outcome.broken[0].kind == Broken(CRASH, "ZeroDivisionError: oops 4").kind
+    assert outcome.broken[0].kind == Failure(CRASH, "ZeroDivisionError: oops 4").kind
 
 
 def test_what_goes_on_for_ever_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,10 @@ def test_what_goes_on_for_ever_is_noticed(monkeypatch: pytest.MonkeyPatch) -> No
     for generation in GENERATIONS:
         lines = "kill 2\ncreate_topic b\nelect_preferred\nsettle\n"
         outcome = play(told(f"lab brokers=[1,2] generation={generation}\n{lines}"))
-        assert [(b.name, b.known) for b in outcome.broken if b.name == RESTLESS] in ([], [(RESTLESS, playing.REQUEST)])
+        assert [(b.name, b.known) for b in outcome.broken if b.name == DOES_NOT_QUIESCE] in (
+            [],
+            [(DOES_NOT_QUIESCE, playing.REQUEST)],
+        )
         assert outcome.records < 5000
 
 
@@ -122,7 +125,7 @@ def test_a_move_that_no_controller_can_resume_is_known(monkeypatch: pytest.Monke
 at_once '["reassign '"'"'{\\"b-0\\":[1,2]}'"'"'","create_topic c partitions=3 replication_factor=3"]'
 delete_topic b\nkill 1\nsettle\n"""
     outcome = play(told(f"lab brokers=[1,2,3,4] generation=2.4 seed=81400170\n{lines}"))
-    assert (RESTLESS, playing.RESUMED) in [(b.name, b.known) for b in outcome.broken]
+    assert (DOES_NOT_QUIESCE, playing.RESUMED) in [(b.name, b.known) for b in outcome.broken]
     assert None not in [b.known for b in outcome.broken]
 
 
@@ -180,7 +183,7 @@ def test_what_is_found_is_made_short(defect: None, tmp_path: Path) -> None:
 
 def test_a_walk_that_breaks_nothing_stays_as_it_is() -> None:
     drawn = walk("2.4", 3)
-    minimiser = Minimiser(Broken("I99", "nothing of the kind"))
+    minimiser = Minimiser(Failure("I99", "nothing of the kind"))
     assert minimiser.minimise(drawn) == drawn and minimiser.runs == 1
 
 
@@ -204,7 +207,7 @@ def test_a_search_by_steps_does_not_depend_on_the_machine() -> None:
 def test_known_violations_are_counted_apart() -> None:
     findings, task = Findings("2.0"), Task("2.0", 7)
     played = run(Task("2.0", 7, length=3))
-    known, new = Broken("I9 x", "of 1", "KAFKA-1"), Broken("I2 y", "of 1")
+    known, new = Failure("I9 x", "of 1", "KAFKA-1"), Failure("I2 y", "of 1")
     findings.add(played._replace(task=task, broken=(known, known, new)))
     findings.add(played._replace(task=Task("2.0", 8), broken=(new._replace(text="of 2"),)))
     assert findings.known == {("I9 x", "KAFKA-1"): 1}

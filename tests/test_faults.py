@@ -249,7 +249,7 @@ def test_a_slow_zookeeper_answers_late_and_in_order(source: int | str, target: i
         assert lab.controller is not None
         id = lab.controller.id
         lab.delay(*((id, target) if source == 1 else (source, id)), 1.5)  # type: ignore[arg-type]
-        assert not lab._world.healthy
+        assert not lab._world.is_healthy
         start, since = lab.now, len(lab.trace)
         lab.create_topic("u", 1, 1)
         lab.run_for(2)

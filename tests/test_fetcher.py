@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.brokers.requests import StopReplicaRequest
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.requests import StopReplicaRequest
 
 CALM = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
 generations = pytest.mark.parametrize("generation", GENERATIONS)
@@ -24,10 +24,10 @@ def returned(generation: str, partitions: int) -> tuple[int, int]:
         victim = next(id for id in lab.brokers if id != lab.controller.id)
         counts, loop = [], lab._world.clock.loop
         for act in (lab.kill, lab.start):
-            before = loop.turns  # type: ignore[attr-defined]
+            before = loop.callbacks_run  # type: ignore[attr-defined]
             act(victim)
             lab.settle()
-            counts.append(loop.turns - before)  # type: ignore[attr-defined]
+            counts.append(loop.callbacks_run - before)  # type: ignore[attr-defined]
         assert all(sorted(p.isr) == [1, 2, 3] for p in lab.partitions())
         return counts[0], counts[1]
 
@@ -52,7 +52,7 @@ def waiting() -> Lab:
 
 
 def fetchers(lab: Lab) -> dict[TopicPartition, Any]:
-    return lab._world.brokers[3].replication._fetchers
+    return lab._world.brokers[3].as_follower.catching_up
 
 
 def caught_up(lab: Lab, since: int = 0) -> dict[int, float]:
@@ -90,7 +90,7 @@ def test_a_leader_that_does_not_answer_holds_up_its_own_partitions_only() -> Non
 def test_a_partition_that_is_stopped_leaves_the_others() -> None:
     with waiting() as lab:
         lab.run_for(0.01)
-        replication = lab._world.brokers[3].replication
+        replication = lab._world.brokers[3].as_follower
         lab._world.clock.call(lambda: replication.stop(TopicPartition("orders", 2)))
         assert {tp.partition for tp in fetchers(lab)} == {0, 1, 3, 4, 5}
         lab.run_for(3)
@@ -101,7 +101,7 @@ def test_a_partition_that_is_stopped_leaves_the_others() -> None:
 
 def test_a_fetcher_without_partitions_ends() -> None:
     with waiting() as lab:
-        replication = lab._world.brokers[3].replication
+        replication = lab._world.brokers[3].as_follower
         lab._world.clock.call(lambda: [replication.stop(TopicPartition("orders", n)) for n in range(6)])
         lab.settle()
         assert caught_up(lab) == {}
@@ -168,7 +168,7 @@ def test_what_becomes_of_a_fetcher(generation: str, fetchers: list[str]) -> None
     """Kafka: cluster/Partition.scala, makeFollower, at each tag: first told, next epoch, a gap, another leader."""
     with Lab(brokers=3, generation=generation, seed=1, config=CALM) as lab:
         lab.settle()
-        followed = lab._world.brokers[3].replication
+        followed = lab._world.brokers[3].as_follower
         known = LeaderAndIsr(1, (1, 3), leader_epoch=4)
         told = [(None, 4, 1), (known, 5, 1), (known, 6, 1), (known, 5, 2)]
         assert [

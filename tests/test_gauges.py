@@ -12,7 +12,6 @@ import pytest
 
 from kafka_ctl import Lab
 from kafka_ctl.brokers.gauges import NAMES
-from kafka_ctl.brokers.requests import StopReplicaRequest
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
@@ -20,6 +19,7 @@ from kafka_ctl.lab.metrics import METRICS, Meter, Timer
 from kafka_ctl.partition import OFFLINE as OFFLINE_STATE
 from kafka_ctl.replica import INELIGIBLE, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+from kafka_ctl.requests import StopReplicaRequest
 
 generations = pytest.mark.parametrize("generation", GENERATIONS)
 CALM = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True, "unclean.leader.election.enable": False}
@@ -53,7 +53,8 @@ def shown(lab: Lab, broker: int, *names: str) -> tuple[Any, ...]:
 
 
 ALWAYS = {"ActiveControllerCount", OFFLINE, IMBALANCE, "LeaderCount", "PartitionCount", "UnderReplicatedPartitions",
-          "IsrShrinksPerSec", "IsrExpandsPerSec", "UncleanLeaderElectionsPerSec"}  # fmt: skip
+          "IsrShrinksPerSec", "IsrExpandsPerSec", "UncleanLeaderElectionsPerSec",
+          "PurgatorySize,delayedOperation=Produce", "NumDelayedOperations,delayedOperation=Produce"}  # fmt: skip
 SINCE_2_0 = {"ControllerState", TOPICS, PARTITIONS, "OfflineReplicaCount", "UnderMinIsrPartitionCount",
              "EventQueueSize", "FailedIsrUpdatesPerSec"}  # fmt: skip
 SINCE_2_4 = {"TopicsToDeleteCount", "ReplicasToDeleteCount", "TopicsIneligibleToDeleteCount",
@@ -392,7 +393,7 @@ def test_copies_in_a_log_directory_that_failed_are_offline(generation: str) -> N
         lab.settle()
         assert shown(lab, 2, *names) == (2, 1)
         replicas = lab._world.brokers[2].replicas
-        lost = next(iter(replicas.offline))
+        lost = next(iter(replicas.process.offline))
         answer = replicas.stop_replica(StopReplicaRequest(1, lab.controller.epoch, (lost,), delete=True))  # type: ignore[union-attr]
         assert answer.errors == {lost: "KAFKA_STORAGE_ERROR"}
         assert shown(lab, 2, *names) == ((2, 1) if generation == "2.4" else (1, 0))  # KAFKA-8371

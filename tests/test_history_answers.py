@@ -149,12 +149,12 @@ def test_imbalance_equals_the_plain_computation(clusters: list[Trace], simulated
                 stands[key] = (seen[key], not (r.target == ONLINE and r.leader == seen[key]))
                 touched.add(seen[key])
             for broker in touched:
-                mine = [astray for preferred, astray in stands.values() if preferred == broker]
+                mine = [led_elsewhere for preferred, led_elsewhere in stands.values() if preferred == broker]
                 at[broker, r.time_ms] = (len(mine), sum(mine))
         plain += [
-            {"history": f"h{n}", "broker": broker, "at_ms": ms, "preferred": count, "astray": astray,
-             "share": astray / count if count else 0.0}
-            for (broker, ms), (count, astray) in at.items()
+            {"history": f"h{n}", "broker": broker, "at_ms": ms, "preferred": count, "led_elsewhere": led_elsewhere,
+             "share": led_elsewhere / count if count else 0.0}
+            for (broker, ms), (count, led_elsewhere) in at.items()
         ]  # fmt: skip
     same(questions.imbalance(simulated), plain)
 
@@ -171,7 +171,7 @@ def test_imbalance_after_a_restart() -> None:
         before = len(lab.trace)
         lab.elect_preferred()
         lab.settle()
-        share = "broker", "preferred", "astray", "share"
+        share = "broker", "preferred", "led_elsewhere", "share"
         away = questions.imbalance(lab.trace[:before]).where("broker = 1").orderBy("at_ms").collect()[-1]
         back = questions.imbalance(lab.trace).where("broker = 1").orderBy("at_ms").collect()[-1]
     assert tuple(away[name] for name in share) == (1, 2, 2, 1.0)

@@ -14,7 +14,7 @@ import pytest
 import kafka_ctl.history.dataset as module
 from kafka_ctl import BadInput, Trace, UnknownName
 from kafka_ctl.history import Workload, generate, load_arrow, simulate
-from kafka_ctl.history.layout import Place, bucket_of, murmur3
+from kafka_ctl.history.layout import DatasetFolder, bucket_of, murmur3
 from kafka_ctl.history.reading import load
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import spark
@@ -62,7 +62,7 @@ def test_every_cluster_is_there_and_is_its_simulation(whole: Path) -> None:
     assert names == [f"cluster-{5_000_000 + n:09d}" for n in range(6)]
     for number, name in enumerate(names):
         assert from_arrow(table, name).records == simulate(5_000_000 + number, 4, "2.0", SMALL).records
-    assert repr(module.dataset(Place(whole))) == f"6 histories with {len(table):,} records"
+    assert repr(module.dataset(DatasetFolder(whole))) == f"6 histories with {len(table):,} records"
 
 
 def test_tasks_do_not_matter(whole: Path, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_tasks_do_not_matter(whole: Path, tmp_path: Path) -> None:
 
 
 def test_another_seed_is_another_dataset(whole: Path, tmp_path: Path) -> None:
-    assert module.dataset(Place(whole)).records != write(tmp_path / "other", seed=6).records
+    assert module.dataset(DatasetFolder(whole)).records != write(tmp_path / "other", seed=6).records
 
 
 def test_spark_reads_what_was_written(whole: Path) -> None:
@@ -143,7 +143,7 @@ def test_an_interrupted_run_is_seen_and_resumed(whole: Path, tmp_path: Path, fra
     assert fragile["clusters"] == 0
     files = {p.relative_to(whole): p.read_bytes() for p in whole.rglob("*") if p.is_file()}
     assert {p.relative_to(out): p.read_bytes() for p in out.rglob("*") if p.is_file()} == files
-    assert write(out, resume=True) == module.dataset(Place(out))
+    assert write(out, resume=True) == module.dataset(DatasetFolder(out))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import pytest
 import kafka_ctl.history.dataset as module
 from kafka_ctl import BadInput, Lab, Unavailable
 from kafka_ctl.history import Workload, generate, live, load, load_arrow, simulate, write_logs
-from kafka_ctl.history.layout import Place
+from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.schema import to_parquet
 from kafka_ctl.history.session import spark
 from kafka_ctl.history.traces import read_parquet
@@ -73,7 +73,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
             read()
     assert list((out / "_temporary").iterdir()) == []
     assert write(out, resume=True).histories == 4
-    assert len(load_arrow(out)) == module.dataset(Place(out)).records
+    assert len(load_arrow(out)) == module.dataset(DatasetFolder(out)).records
 
 
 @pytest.mark.parametrize("processes", [1, 2])

@@ -262,13 +262,13 @@ def test_the_format_suggests_a_release(line: str, releases: str) -> None:
 
 def test_departures_in_real_logs(tmp_path: Path) -> None:
     """A broker that asked to leave is told from one that was lost; asking three times is leaving once."""
-    say = "[2019-01-01 00:00:{:02},000] INFO [Controller id=1] {} (kafka.controller.KafkaController)"
+    echo = "[2019-01-01 00:00:{:02},000] INFO [Controller id=1] {} (kafka.controller.KafkaController)"
     lines = [
-        say.format(1, "Shutting down broker 2"),
-        say.format(6, "Shutting down broker 2"),
-        say.format(7, "Newly added brokers: , deleted brokers: 2, all live brokers: 1,3"),
-        say.format(9, "Newly added brokers: 2, deleted brokers: 3, all live brokers: 1,2"),
-        say.format(20, "Shutting down broker 2"),
+        echo.format(1, "Shutting down broker 2"),
+        echo.format(6, "Shutting down broker 2"),
+        echo.format(7, "Newly added brokers: , deleted brokers: 2, all live brokers: 1,3"),
+        echo.format(9, "Newly added brokers: 2, deleted brokers: 3, all live brokers: 1,2"),
+        echo.format(20, "Shutting down broker 2"),
     ]
     logs = import_logs(spark(), lay(tmp_path, "controller.log", lines))
     found = [(r.broker, r.cause, r.at_ms % 60_000) for r in questions.departures(logs).orderBy("at_ms").collect()]

@@ -98,7 +98,7 @@ def test_nobody_comes_home_to_another_cluster() -> None:
     elected(tale, 1, 2, "2.4").tell("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
     tale.tell("broker", "lost", broker=1)
     records = to_arrow(tale.records)
-    assert questions.homecoming(records).collect() == []
+    assert questions.preferred_leader_recovery(records).collect() == []
     assert dicts(questions.broker_churn(records), "departures", "flaps", "shortest_ms") == [
         {"departures": 2, "flaps": 0, "shortest_ms": None}
     ]

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 from kafka_ctl.history import Workload, generate, load, questions
 from kafka_ctl.history.session import spark
 
-SHUFFLES = {"compare": 1, "transition_counts": 2, "unavailability_by": 1, "homecoming": 1}
+SHUFFLES = {"compare": 1, "transition_counts": 2, "unavailability_by": 1, "preferred_leader_recovery": 1}
 """The questions whose answer is about all histories together: the exchange of their sums (and of these beside the legal
-moves); and `homecoming`, which brings together the few records that say that a broker is back.
+moves); and `preferred_leader_recovery`, which brings together the few records that say that a broker is back.
 """
 UNSORTED = ("leader_churn",)
 """Questions that are asked by partition and of one kind of record, which the files have in that order."""

@@ -89,8 +89,8 @@ def test_a_broker_comes_home() -> None:
         lab.settle()
         lab.kill(2)
         lab.settle()
-        (row,) = questions.homecoming(lab.trace).collect()
-    assert (row.broker, row.cause, row.astray) == (1, "controlled shutdown", 2)
+        (row,) = questions.preferred_leader_recovery(lab.trace).collect()
+    assert (row.broker, row.cause, row.led_elsewhere) == (1, "controlled shutdown", 2)
     assert 60_000 <= row.away_ms < 62_000
     assert row.home_ms == row.back_ms + row.waited_ms
     assert 29_000 < row.waited_ms < 32_000
@@ -101,6 +101,6 @@ def test_coming_home_in_logs() -> None:
     tale = Tale().move("NewPartition", "OnlinePartition", leader=1, replicas=(1, 2))
     tale.tell("broker", "lost", broker=1).move("OnlinePartition", "OnlinePartition", leader=2, replicas=(1, 2))
     tale.tell("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
-    assert dicts(questions.homecoming(to_arrow(tale.records)), "broker", "away_ms", "astray", "waited_ms") == [
-        {"broker": 1, "away_ms": 2000.0, "astray": 1, "waited_ms": None}
-    ]
+    assert dicts(
+        questions.preferred_leader_recovery(to_arrow(tale.records)), "broker", "away_ms", "led_elsewhere", "waited_ms"
+    ) == [{"broker": 1, "away_ms": 2000.0, "led_elsewhere": 1, "waited_ms": None}]

@@ -7,9 +7,9 @@ from statistics import mean
 import pytest
 
 from kafka_ctl import BadInput, Lab, UnknownName
-from kafka_ctl.history.workload import TROUBLES, Plan, Topic, Workload, plan, play, simulate
+from kafka_ctl.history.workload import INCIDENTS, Plan, Topic, Workload, plan, play, simulate
 
-NOTHING = dict.fromkeys(TROUBLES, 0.0)
+NOTHING = dict.fromkeys(INCIDENTS, 0.0)
 
 
 def test_a_seed_is_a_cluster() -> None:
@@ -35,19 +35,19 @@ def test_troubles_come_at_their_rates() -> None:
     """So many a day and, where the table says so, for each broker."""
     workload = Workload(brokers=(4, 4), per_day={"crash": 0.5}, rate=2)
     drawn = [plan(seed, 48, workload) for seed in range(400)]
-    for name, trouble in TROUBLES.items():
+    for name, trouble in INCIDENTS.items():
         per_day = 0.5 if name == "crash" else trouble.per_day
         expected = per_day * 2 * 2 * (4 if trouble.each_broker else 1)
-        seen = mean(sum(other == name for _, other in p.troubles) for p in drawn)
+        seen = mean(sum(other == name for _, other in p.incidents) for p in drawn)
         assert seen == pytest.approx(expected, rel=0.15)
-    assert all(0 <= at < 48 * 3600 for p in drawn for at, _ in p.troubles)
+    assert all(0 <= at < 48 * 3600 for p in drawn for at, _ in p.incidents)
 
 
 def test_some_clusters_are_luckier() -> None:
     """Within the spread, around the rate; without one all are alike, and everything else is drawn as before."""
     workload = Workload(brokers=(4, 4), spread=4)
-    counts = sorted(len(plan(seed, 240, workload).troubles) for seed in range(200))
-    alike = sorted(len(plan(seed, 240, Workload(brokers=(4, 4))).troubles) for seed in range(200))
+    counts = sorted(len(plan(seed, 240, workload).incidents) for seed in range(200))
+    alike = sorted(len(plan(seed, 240, Workload(brokers=(4, 4))).incidents) for seed in range(200))
     assert alike[0] / 5 < counts[0] < alike[0] / 2 and alike[-1] * 2 < counts[-1] < alike[-1] * 5
     assert plan(3, 1, workload)[:2] == plan(3, 1, Workload(brokers=(4, 4)))[:2]
 
@@ -55,7 +55,7 @@ def test_some_clusters_are_luckier() -> None:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"per_day": {"meteor": 1.0}}, "unknown trouble 'meteor'; known: rolling_restart"),
+        ({"per_day": {"meteor": 1.0}}, "unknown incident 'meteor'; known: rolling_restart"),
         ({"brokers": (0, 3)}, r"brokers=\(0, 3\)"),
         ({"topics": (5, 2)}, r"topics=\(5, 2\)"),
         ({"rate": -1.0}, "rates cannot be negative"),
@@ -133,13 +133,13 @@ def test_administrators_change_topics() -> None:
 
 def test_every_trouble_is_tried_here() -> None:
     """A new row in the table needs a test."""
-    assert {*MARKS, "new_topic", "more_partitions", "reassignment", "deletion"} == set(TROUBLES)
+    assert {*MARKS, "new_topic", "more_partitions", "reassignment", "deletion"} == set(INCIDENTS)
 
 
 def test_the_last_broker_is_left_alone() -> None:
     """Only a rolling restart takes it; what finds nothing to act on does nothing."""
     with Lab(brokers=1) as lab:
-        for name in TROUBLES:
+        for name in INCIDENTS:
             play(lab, Plan(((1, None),), (), ((lab.now + 1, name),)), 1, lab.now / 3600 + 1)
         faults = [r.action for r in lab.trace if r.kind == "fault"]
         assert faults == ["start"]

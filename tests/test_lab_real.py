@@ -36,8 +36,8 @@ server = pytest.fixture(scope="module")(started)
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Waits that say nothing here are short: of leaders with news of an ISR, of the lab for a server it killed."""
-    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_CHECK", 0.1)
-    monkeypatch.setattr("kafka_ctl.brokers.replication.PROPAGATION_QUIET", 0.2)
+    monkeypatch.setattr("kafka_ctl.brokers.leader.PROPAGATION_CHECK", 0.1)
+    monkeypatch.setattr("kafka_ctl.brokers.leader.PROPAGATION_QUIET", 0.2)
     monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)
 
 

@@ -133,7 +133,7 @@ def test_the_stream_answers_as_the_question_does(trace: Trace, tmp_path: Path) -
         for each in (trace, other):
             live.grow(each[: len(each) // part], tmp_path / "lab")
         told = run(live.imbalance(live.traces(spark(), tmp_path / "lab")), tmp_path / "out")
-    columns = ("history", "broker", "at_ms", "preferred", "astray", "share")
+    columns = ("history", "broker", "at_ms", "preferred", "led_elsewhere", "share")
     expected = rows(questions.imbalance(trace), *columns) + rows(questions.imbalance(other), *columns)
     assert rows(told, *columns) == sorted(expected)
     now = rows(live.latest(told), *columns)
@@ -174,7 +174,7 @@ def test_killed_in_the_middle_of_a_batch(trace: Trace, tmp_path: Path) -> None:
         child.communicate()
     live.grow(trace, folder)
     told = run(live.imbalance(live.traces(spark(), folder)), out)
-    columns = ("history", "broker", "at_ms", "preferred", "astray", "share")
+    columns = ("history", "broker", "at_ms", "preferred", "led_elsewhere", "share")
     assert rows(told, *columns) == rows(questions.imbalance(trace), *columns)
 
 

@@ -37,7 +37,7 @@ def test_where_an_epoch_ends(epochs: str, epoch: int, answer: tuple[int, int]) -
     ],
 )  # fmt: skip
 def test_what_two_logs_have_in_common(follower: str, leader: str, common: int) -> None:
-    assert log(follower).common_end(log(leader)) == common
+    assert log(follower).common_end(log(leader).end_of) == common
 
 
 def test_no_common_record_is_dropped_and_no_other_kept() -> None:
@@ -52,7 +52,7 @@ def test_no_common_record_is_dropped_and_no_other_kept() -> None:
         for side, since in ((one, newest + 1), (other, newest + 4)):
             own = sorted(rng.choices(range(since, since + 3), k=rng.randrange(5)))
             side.entries += [Entry(epoch, 100 * since + n) for n, epoch in enumerate(own)]
-        assert one.common_end(other) == other.common_end(one) == cut
+        assert one.common_end(other.end_of) == other.common_end(one.end_of) == cut
 
 
 def test_truncation_takes_the_high_watermark_along() -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.errors import BadInput, Refused
+from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.views.captions import caption
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
@@ -116,7 +116,9 @@ def test_each_step_has_its_cause() -> None:
 
 def test_a_directory_that_is_none_is_refused_before_anything_is_written() -> None:
     with opened() as lab:
-        with pytest.raises(Refused, match=r"Failed to alter dir for orders-0-1 to /d7: LOG_DIR_NOT_FOUND") as refusal:
+        with pytest.raises(
+            ApiException, match=r"Failed to alter dir for orders-0-1 to /d7: LOG_DIR_NOT_FOUND"
+        ) as refusal:
             lab.execute_reassignment(plan([1, 3], ["/d7", "any"]))
         assert refusal.value.code == "LOG_DIR_NOT_FOUND"
         lab.settle()
@@ -129,7 +131,7 @@ def test_a_directory_that_failed_takes_nothing_and_gives_nothing() -> None:
         lab.fail_log_dir(1)  # /d0, with the copy in it
         lab.settle()
         for path in ("/d0", "/d1"):
-            with pytest.raises(Refused, match="KAFKA_STORAGE_ERROR"):
+            with pytest.raises(ApiException, match="KAFKA_STORAGE_ERROR"):
                 lab.execute_reassignment(plan([1, 2], [path, "any"]))
         assert lab.verify_reassignment(plan([1, 2], ["/d1", "any"])).splitlines() == [
             "Status of partition reassignment: ",
@@ -229,7 +231,7 @@ def test_a_broker_that_does_not_answer_is_named(fault: str) -> None:
     """One that stands still, and one that is gone but still registered; the tool gives up after ten seconds."""
     with opened(config={"zookeeper.session.timeout.ms": 60_000}) as lab:
         lab.pause(2, 50) if fault == "pause" else lab.kill(2)
-        with pytest.raises(Refused, match=r"broker 2 did not answer AlterReplicaLogDirs within 10 s") as refusal:
+        with pytest.raises(ApiException, match=r"broker 2 did not answer AlterReplicaLogDirs within 10 s") as refusal:
             lab.execute_reassignment(plan([1, 2], ["any", "/d1"]))
         assert refusal.value.code == "REQUEST_TIMED_OUT"
 

@@ -13,7 +13,7 @@ import pytest
 from kafka_ctl import Lab
 from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.kafka_log.read import Line
-from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, shown
+from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, releases_with
 from kafka_ctl.kafka_log.templates import GENERATIONS
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from tests.statements import Statement, record, statements, version, words
@@ -218,7 +218,7 @@ def test_a_format_is_written_by_its_releases_only(bit: int) -> None:
 def test_a_line_suggests_no_release_that_does_not_write_it() -> None:
     """For each statement, all its releases are among those that its line suggests."""
     for row in statements():
-        bits = shown(f"{row.example} {row.logger}")
+        bits = releases_with(f"{row.example} {row.logger}")
         spans = [(old, new) for n, (_, old, new) in enumerate(FORMATS) if bits >> n & 1]
         for first, last in row.spans:
             assert all(old <= first[:2] and last[:2] <= new for old, new in spans), (row.example, release(bits))
@@ -240,7 +240,7 @@ def test_the_release_that_wrote_a_log(written: str) -> None:
     seen = 0
     for row in statements():
         if row.written_by(written):
-            seen |= shown(f"{row.example} {row.logger}", seen)
+            seen |= releases_with(f"{row.example} {row.logger}", seen)
     assert release(seen) == RELEASES[written]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kafka_ctl.explore import play as playing
-from kafka_ctl.explore.play import RESTLESS, play
+from kafka_ctl.explore.play import DOES_NOT_QUIESCE, play
 from kafka_ctl.explore.walk import Walk, busy
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.invariants import INVARIANTS, MECHANISMS
@@ -17,6 +19,7 @@ from tests.mutants import mutant
 DELETING = """'{"delete.topic.enable":true}'"""
 OUTLIVED, CREATED = "KafkaController.TopicDeletion", "PartitionStateMachine.initializeLeaderAndIsrForPartitions"
 MISSED, DISK = "MetadataCache.scala, updateCache", "ReplicaStateMachine.doHandleStateChanges"
+STARTED = "KafkaController.onBrokerStartup"
 TWICE = "KafkaController.PartitionReassignment"
 PREFERRED = "PartitionStateMachine.electLeaderForPartition"
 
@@ -129,6 +132,102 @@ kill 1\ncreate_topic a partitions=1 replication_factor=1\nstep 28\nreassign '{"a
     "a request comes while a new controller looks again for one": ("2.0 brokers=[1,2,3] seed=0", """
 shutdown 2\nexpire_session 3\nrun_for 0.0023\ncreate_topic a partitions=1 replication_factor=1
 reassign '{"a-0":[2,3,1]}'\nstart 2\nsettle""", {("I14", TWICE)}),
+    "a broker is told to follow nobody, goes on fetching from who led before, and is taken for dead": (
+        "2.0 brokers=[1,2,3] seed=1", """
+create_topic c replication_factor=2 partitions=1\nshutdown 2\nkill 3\nstart 2\nsettle\ndisconnect 2 zookeeper\nsettle
+start 3\nsettle""", {("I15", "KAFKA-14140")}),
+    "the same of a replica that a reassignment adds": ("2.0 brokers=[1,2] seed=2", """
+create_topic b replication_factor=1 partitions=1\nsettle\nfail_log_dir 1\nreassign '{"b-0":[2]}'\nsettle
+disconnect zookeeper 2\nbounce 1\nsettle""", {("I15", "KAFKA-14140")}),
+    "metadata arrives after its broker has a new session, and was told what is newer": (
+        "2.0 brokers=[1,2,3] seed=82100074", """
+create_topic a replication_factor=1 partitions=1\nshutdown 3\ndelay 2 3 1\nstart 3\nrun_for 0.0981\nheal
+expire_session 3\nsettle""", {("I9", "KAFKA-7235"), ("I18", "KAFKA-7235")}),
+    "a leader is elected before the controller hears that a broker has taken a replica as new": (
+        "2.4 brokers=[1,2] seed=1", """
+create_topic b replication_factor=1 partitions=2\ncreate_topic c partitions=1 replication_factor=1
+create_topic m replication_factor=2\nfail_log_dir 1\nshutdown 2\nstart 2\nsettle\ndisconnect 2 zookeeper\nstep 9
+at_once '["delete_topic a","reassign '"'"'{\\"b-1\\":[1]}'"'"'"]'\nrun_for 0.0033\nheal\nsettle""",
+        {("I14", "KAFKA-10314"), ("I19", "KAFKA-10314")}),
+    "a broker starts that a reassignment of a deleted topic waits for": (
+        f"0.10 brokers=[1,2,3] seed=81800445 config={DELETING}", """
+create_topic b replication_factor=3 partitions=1\ncreate_topic c partitions=1 replication_factor=1\nsettle
+delete_topic c\nkill 3\nstart 3\nreassign '{"c-0":[1,2,3]}'\nshutdown 2\ndelete_topic b\nstart 2\nsettle""",
+        {("I19", STARTED)}),
+    "the same, and another broker is gone": ("2.0 brokers=[1,2,3,4] seed=0", """
+create_topic c assignment='{"0":[1]}'\ncreate_topic d assignment='{"0":[2,1]}'\nsettle\nkill 3\nsettle
+reassign '{"c-0":[1,2,3]}'\ndelete_topic c\nsettle\nstart 3\nsettle\nkill 3\nsettle\nkill 2\nrun_for 4\npause 4 4
+start 3\nsettle""", {("I19", STARTED), ("I21", STARTED)}),
+    "a disk's failure is heard of after a restart that nobody notices": ("2.0 brokers=[1,2] seed=2", """
+create_topic c partitions=1 replication_factor=1\nsettle\nfail_log_dir 1
+at_once '["elect_preferred","add_partitions b 3","delete_topic a"]'\ndelay zookeeper 2 1\nrun_for 0.0085\nbounce 1\nheal
+settle""", {("I19", "KAFKA-7235")}),
+    "a request is looked at once more before the controller knows of a broker that has registered": (
+        "2.0 brokers=[1,2] seed=0", """
+shutdown 2\nrun_for 0.0023\npause 1 1\ncreate_topic a partitions=1 replication_factor=1
+reassign '{"a-0":[2,3,1]}'\nstart 2\nsettle""", {("I14", TWICE), ("I18", "KAFKA-9212")}),
+    "a topic is deleted while its broker has a new disk, and nobody notices": ("2.0 brokers=[1,2] seed=2", """
+create_topic c partitions=1 replication_factor=1\nsettle\nfail_log_dir 1
+at_once '["elect_preferred","add_partitions b 3","delete_topic a"]'\ndelete_topic c\nbounce 1\nsettle""",
+        {("I9", "KAFKA-7235"), ("I19", "KAFKA-7235")}),
+    "a topic is made again while a broker has a copy of the old one": (
+        f"0.10 brokers=[1,2,3,4] seed=0 config={DELETING}", """
+create_topic a replication_factor=4 partitions=1\nsettle\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'
+delete_topic a\nsettle\ncreate_topic a assignment='{"0":[4,1]}'\nheal\nsettle""", {("I14", "KAFKA-7362")}),
+    "a follower that a leader has added so stays while the topic is deleted": (
+        f"0.10 brokers=[1,2] seed=1 config={DELETING}", """
+create_topic b partitions=2 replication_factor=2\nsettle\ndisconnect zookeeper 2\nstep 24\ndisconnect 1 zookeeper
+reassign '{"b-0":[1]}'\ndelay zookeeper 1 0.0827\ndelete_topic b\nsettle\nheal\nsettle""",
+        {("I12", "Partition.maybeExpandIsr")}),
+    "a disk refuses a replica, takes it as new, and no election follows": (
+        """2.4 brokers=[1,2,3] seed=2 config='{"unclean.leader.election.enable":true}'""", """
+fail_log_dir 2\ncreate_topic c replication_factor=1 partitions=1\nshutdown 1\nfail_log_dir 3
+reassign '{"c-0":[3,2,1]}'\nsettle""", {("I19", "KAFKA-10314")}),
+    "a broker that was killed as it stopped is asked to leave at that moment": ("0.10 brokers=[1,2,3] seed=13426", """
+shutdown 3\nkill 1\nstep 5\nstop_zookeeper\nbounce 2\nheal\nshutdown 2\nsettle""", set()),
+    "the same where the broker is told to make the old copy when the new topic is there": (
+        f"0.10 brokers=[1,2,3,4] seed=1 config={DELETING}", """
+create_topic a replication_factor=4 partitions=1\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'\ndelete_topic a
+settle\ncreate_topic a assignment='{"0":[4,1]}'\nheal\nsettle""", {("I14", "KAFKA-7362")}),
+    "who led the old copy overwrites the new topic's state": (f"0.10 brokers=[1,2,3,4] seed=0 config={DELETING}", """
+create_topic a replication_factor=4 partitions=1\nsettle\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'
+delete_topic a\nsettle\ncreate_topic a assignment='{"0":[4,1]}'\nheal\nshutdown 2\nsettle""",
+        {("I10", "KAFKA-7362"), ("I14", "KAFKA-7362")}),
+    "the same, told to make the copy when the new topic is there": ("2.0 brokers=[1,2,3,4] seed=1", """
+create_topic a replication_factor=4 partitions=1\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'\ndelete_topic a
+settle\nkill 3\ncreate_topic a assignment='{"0":[4,1]}'\nheal\nsettle""",
+        {("I10", "KAFKA-7362"), ("I14", "KAFKA-7362")}),
+    "an old copy's leader has overwritten a state, and who is not assigned stays in the ISR": (
+        "2.0 brokers=[1,2,3,4] seed=1", """
+create_topic a replication_factor=4 partitions=1\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'\ndelete_topic a
+settle\nkill 3\ncreate_topic a assignment='{"0":[4,1]}'\nheal\nsettle\nelect_preferred\nsettle""",
+        {("I12", "KAFKA-7362")}),
+    "an old copy's leader overwrites a state before it has registered again": (
+        f"0.10 brokers=[1,2,3,4] seed=0 config={DELETING}", """
+create_topic a replication_factor=4 partitions=1\nsettle\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'
+delete_topic a\nsettle\ncreate_topic a assignment='{"0":[4,1]}'\nshutdown 2\nsettle\nheal\nsettle""",
+        {("I15", "KAFKA-7362")}),
+    "a follower that has caught up in an older epoch goes on fetching, and joins as it leaves": (
+        "2.0 brokers=[1,2] seed=1", """
+delay 1 2 0.5245\ncreate_topic b replication_factor=2 partitions=1\nsettle\nexpire_session 2\nrun_for 0.9631
+shutdown 2""", {("I15", "KAFKA-14140")}),
+    "a broker is asked to leave when the command to stop it has just been given up": (
+        "0.10 brokers=[1,2,3] seed=999280", """
+shutdown 3\nkill 1\nstep 5\nstop_zookeeper\nstep 3\nbounce 2\nheal\nshutdown 2\nsettle""", set()),
+    "a controller that finds itself replaced forgets nothing, and is elected again": ("2.4 brokers=[1,2,3] seed=0", """
+delay zookeeper 2 0.3744\nshutdown 1\ndisconnect 3 zookeeper\nsettle
+create_topic b replication_factor=1 partitions=1\ndisconnect zookeeper 2\nelect_preferred\nsettle\nstart 1
+run_for 0.0927\ndelete_controller\nheal\nsettle limit=5""", set()),
+    "a topic is deleted though a broker is gone that had deleted its copy, and then another of that name": (
+        "2.4 brokers=[1,2,3,4] seed=2", """
+create_topic b partitions=1 replication_factor=4\nkill 1\ndelete_topic b\nsettle\ndisconnect 4 zookeeper\nsettle
+start 1\nsettle\nheal\ncreate_topic b partitions=1 replication_factor=1\ndelete_topic b\nsettle""",
+        {("I19", "TopicDeletionManager.completeDeleteTopic")}),
+    "who leads dies, and the controller takes the state for another's": ("2.0 brokers=[1,2,3] seed=0", """
+create_topic a partitions=1 replication_factor=2\nstep 6\nstop_zookeeper\nkill 2\nheal\nsettle""",
+        {("I14", CREATED), ("I18", CREATED), ("I19", CREATED), ("I21", CREATED)}),
+    "who has won dies before who has lost looks at the znode again": ("2.0 brokers=[1,2,3] seed=0", """
+shutdown 3\nsettle\ndelete_controller\nstep 10\nbounce 1\nkill 1\nsettle""", {("I19", "KAFKA-13407")}),
 }  # fmt: skip
 """What walks have found, and what explains it."""
 
@@ -174,6 +273,33 @@ def test_the_answer_to_a_creation_is_lost(generation: str) -> None:
     assert seen == {("I14", CREATED), ("I18", CREATED)}
 
 
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_what_follows_where_the_answer_to_a_creation_is_lost(generation: str) -> None:
+    """Whatever happens to the partition then is explained by it."""
+    occasions: dict[str, Callable[[Lab], object]] = {
+        "moves": lambda lab: lab.reassign({("orders", 0): [1, 2]}),
+        "dies": lambda lab: lab.kill(2),
+        "leaves": lambda lab: lab.shutdown(2),
+        "goes": lambda lab: lab.delete_topic("orders"),
+        "grows": lambda lab: lab.add_partitions("orders", 3),
+    }
+    seen: dict[str, set[tuple[str, str | None]]] = {}
+    for name, occasion in occasions.items():
+        with Lab(brokers=3, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
+            lab.create_topic("orders", assignment={0: [2, 3]})
+            begun = {"kind": "zk", "action": "create", "path": "/brokers/topics/orders/partitions/0"}
+            lab.run_until(lambda now, begun=begun: bool(now.trace.slice(**begun)))
+            lab.lose(lab.controller.id, "zookeeper", applied=True)
+            lab.settle()
+            occasion(lab)
+            lab.settle()
+            seen[name] = {(v.invariant, v.known) for v in lab.violations} - {("I14", CREATED), ("I18", CREATED)}
+    moves = {("I19", CREATED)} if generation != "2.4" else set()
+    goes = {("I19", CREATED)} if generation == "0.10" else set()
+    dies = {("I19", CREATED), ("I21", CREATED)}
+    assert seen == {"moves": moves, "dies": dies, "leaves": dies, "goes": goes, "grows": set()}
+
+
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
 def test_a_follower_slower_than_its_limit_is_no_livelock(generation: str) -> None:
     """It leaves the ISR and comes back as long as it is slow, and comes to rest when that is over."""
@@ -194,7 +320,7 @@ def test_what_goes_on_beside_a_slow_follower_is_noticed(monkeypatch: pytest.Monk
     monkeypatch.setattr(unrest, "_changed", lambda record: {1, 2})
     lines = "create_topic b replication_factor=2 partitions=1\nsettle\nproduce b 0\nslow 2 14.4\nsettle limit=300\n"
     outcome = play(told(f"lab brokers=[1,2] generation=2.4 seed=1\n{lines}"))
-    assert [b.name for b in outcome.broken] == [RESTLESS]
+    assert [b.name for b in outcome.broken] == [DOES_NOT_QUIESCE]
 
 
 def test_checks_that_are_made_up_for_are_no_livelock() -> None:

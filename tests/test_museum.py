@@ -10,16 +10,16 @@ import pytest
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.generation import DEFECTS, FIELDS
+from kafka_ctl.generation import BY_NAME, DEFECTS, FIELDS
 from kafka_ctl.invariants import INVARIANTS
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.museum import EXHIBITS, Exhibit, Question, Showing, find, report
+from kafka_ctl.museum import EXHIBITS, Exhibit, ExhibitRun, Question, find, report
 from kafka_ctl.museum.exhibit import STORIES
 from kafka_ctl.paths import ROOT
 from tools.museum import PAGE
 
 TALES = Path(__file__).parent / "tales"
-TICKETS = {field.name: field.metadata["ticket"] for field in FIELDS}
+TICKETS = {field.name: field.ticket for field in FIELDS}
 TOLD = ("KAFKA-7482", "KAFKA-7235a")
 """The tales that are recorded: one with a question, one with an invariant."""
 
@@ -27,16 +27,16 @@ TOLD = ("KAFKA-7482", "KAFKA-7235a")
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
 def test_an_exhibit_shows_its_bug_and_is_sound_without_it(exhibit: Exhibit) -> None:
     """What is broken is known under its ticket, if its releases had it; both runs have something to look at."""
-    with exhibit.show() as showing:
-        assert showing.is_caught
-        assert showing.is_sound, showing.mended.violations
-        assert {v.known for v in showing.violations} <= {exhibit.ticket, None, *map(TICKETS.get, exhibit.fix)}
-        assert showing.decisive(showing.broken) and showing.decisive(showing.mended)
-        assert 0 < showing.start(showing.broken) < len(showing.broken.trace)
-        assert showing.broken.generation == exhibit.generation
-        assert showing.mended.generation == exhibit.fixed != exhibit.generation
-        assert all(getattr(exhibit.generation, field) is not value for field, value in exhibit.fix.items())
-        assert report.verdict(showing) == f"{exhibit.name:<12}  shows, and is sound with the fix"
+    with exhibit.show() as run:
+        assert run.is_caught
+        assert run.is_sound, run.fixed.violations
+        assert {v.known for v in run.violations} <= {exhibit.ticket, None, *map(TICKETS.get, exhibit.fix)}
+        assert run.decisive(run.broken) and run.decisive(run.fixed)
+        assert 0 < run.start(run.broken) < len(run.broken.trace)
+        assert run.broken.generation == exhibit.generation
+        assert run.fixed.generation == exhibit.fixed != exhibit.generation
+        assert all(exhibit.generation.has(field) is not value for field, value in exhibit.fix.items())
+        assert report.verdict(run) == f"{exhibit.name:<12}  shows, and is sound with the fix"
 
 
 def test_the_collection() -> None:
@@ -60,18 +60,18 @@ def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
     """A title for the list, one sentence, a tale, a task; the module it names asks for its field."""
     assert 8 <= len(exhibit.title) <= 60 and not exhibit.title.endswith(".")
     assert re.fullmatch(r"[A-Z][^.]*\.", exhibit.sentence)
-    assert len(exhibit.tale) > 150 and exhibit.tale.endswith((".", ")"))
+    assert len(exhibit.description) > 150 and exhibit.description.endswith((".", ")"))
     assert re.fullmatch(r"Now you: [a-z].*(\?|try\.)", exhibit.task)
     assert exhibit.commands.startswith("lab ") and "#" not in exhibit.commands
     source = (ROOT / "kafka_ctl" / exhibit.source).read_text("utf-8")
-    assert all(re.search(rf"\b{field}\b", source) for field in exhibit.fix)
+    assert all(re.search(rf"\.{BY_NAME[field].bug or field}\b", source) for field in exhibit.fix)
 
 
 @pytest.mark.parametrize("name", TOLD)
 def test_a_tale_is_told_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
     """`pytest --rewrite` records it anew."""
-    with find(name).show() as showing:
-        told = report.tell(showing) + "\n"
+    with find(name).show() as run:
+        told = report.describe(run) + "\n"
     path = TALES / f"{name}.txt"
     if pytestconfig.getoption("--rewrite"):
         path.write_text(told, "utf-8")
@@ -82,8 +82,8 @@ def test_a_story_can_be_run_by_itself(capsys: pytest.CaptureFixture[str]) -> Non
     """It is a story like any other, and gives the same records."""
     exhibit = find("KAFKA-3143")
     assert cli.status(["run", str(exhibit.path)]) == 0
-    with exhibit.show() as showing:
-        assert capsys.readouterr().out == showing.broken.trace.text() + "\n"
+    with exhibit.show() as run:
+        assert capsys.readouterr().out == run.broken.trace.text() + "\n"
 
 
 def test_an_exhibit_is_found_by_number_name_or_ticket() -> None:
@@ -99,28 +99,28 @@ def test_an_exhibit_is_found_by_number_name_or_ticket() -> None:
 
 
 def test_what_a_question_asks_is_answered_by_both_runs() -> None:
-    with find("KAFKA-7482").show() as showing:
-        assert showing.answers == ("100.1 ms", "0.0 ms")
-        assert showing.violations == ()
-    with find("KAFKA-3143").show() as showing:
-        assert showing.answers is None
-        assert [v.invariant for v in showing.violations] == ["I21"]
-    assert showing.broken.closed and showing.mended.closed
+    with find("KAFKA-7482").show() as run:
+        assert run.answers == ("100.1 ms", "0.0 ms")
+        assert run.violations == ()
+    with find("KAFKA-3143").show() as run:
+        assert run.answers is None
+        assert [v.invariant for v in run.violations] == ["I21"]
+    assert run.broken.closed and run.fixed.closed
 
 
 def test_an_exhibit_that_shows_nothing_says_so() -> None:
     """Nothing is caught where the bug is not there, and what is broken in spite of the fix is told."""
     exhibit = find("KAFKA-3143")
     harmless = replace(exhibit, caught_by="I7")
-    with harmless.show() as showing:
-        assert not showing.is_caught
-        assert "Nothing: invariant I7 holds." in report.tell(showing)
-        assert "DOES NOT SHOW, and is sound" in report.verdict(showing)
+    with harmless.show() as run:
+        assert not run.is_caught
+        assert "Nothing: invariant I7 holds." in report.describe(run)
+        assert "DOES NOT SHOW, and is sound" in report.verdict(run)
     unhealed = replace(exhibit, fix={"caches_bumped_epoch": True})
-    with unhealed.show() as showing:
-        assert not showing.is_sound
-        assert "I21 the-dead-do-not-lead" in report.tell(showing).split("The same story")[1]
-        assert "NOT SOUND" in report.verdict(showing)
+    with unhealed.show() as run:
+        assert not run.is_sound
+        assert "I21 no-dead-leader" in report.describe(run).split("The same story")[1]
+        assert "NOT SOUND" in report.verdict(run)
 
 
 def test_a_showing_that_fails_leaves_no_lab_behind(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +128,7 @@ def test_a_showing_that_fails_leaves_no_lab_behind(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(Lab, "fork", lambda self, **_: 1 / 0)
     monkeypatch.setattr(Lab, "close", lambda self: closed.append(self))
     with pytest.raises(ZeroDivisionError):
-        Showing(EXHIBITS[0])
+        ExhibitRun(EXHIBITS[0])
     assert len(closed) == 1
 
 

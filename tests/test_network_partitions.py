@@ -89,7 +89,7 @@ def test_a_new_copy_waits_for_zookeeper(generation: str) -> None:
         lab.disconnect(other, "zookeeper")
         lab.create_topic("test", assignment={0: [other, lab.controller.id]})
         lab.run_for(1)
-        assert not lab._world.brokers[other].replicas.hosted
+        assert not lab._world.brokers[other].hosted
         lab.heal()
         lab.settle()
         assert state(lab) == (other, (other, lab.controller.id))

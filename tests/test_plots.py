@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame
 
 from kafka_ctl import Trace
 from kafka_ctl.history import plots, questions, simulate
-from kafka_ctl.history.plots.picture import Picture, said
+from kafka_ctl.history.plots.picture import Picture, readable
 
 
 @pytest.fixture(scope="module")
@@ -82,5 +82,5 @@ def test_what_must_not_be_is_named() -> None:
     ("ms", "words"), [(0.25, "0.2 ms"), (999, "999.0 ms"), (6000, "6.0 s"), (90_000, "1.5 min"), (7.2e6, "2.0 h")]
 )
 def test_durations_in_words(ms: float, words: str) -> None:
-    assert said(ms) == words
-    assert said(None) == "for ever"
+    assert readable(ms) == words
+    assert readable(None) == "for ever"

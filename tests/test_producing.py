@@ -158,7 +158,7 @@ def restart_behind_a_leader_that_stands_still(generation: str | Generation) -> L
 def test_truncation_to_the_high_watermark_loses_acknowledged_records(generation: str) -> None:
     """KIP-101 ended that: a follower drops nothing before it has asked its leader."""
     with restart_behind_a_leader_that_stands_still(generation) as lab:
-        lost = not Generation(generation).truncates_by_epoch
+        lost = not Generation(generation).records.truncates_by_epoch
         assert values(lab) == {1: [1, 2, 3], 2: [] if lost else [1, 2, 3]}
         assert told(lab, "truncate") == ([(2, "offset=0 records=1@0,2@0,3@0 by=high-watermark")] if lost else [])
 
@@ -190,7 +190,7 @@ def test_unclean_election_loses_acknowledged_records(generation: str) -> None:
         assert lab.produce("orders", 0) == ((4,), 2, 1, None)
         lab.start(1)
         lab.settle()
-        by_epoch = Generation(generation).truncates_by_epoch
+        by_epoch = Generation(generation).records.truncates_by_epoch
         assert values(lab) == {1: [1, 4] if by_epoch else [1, 2], 2: [1, 4]}
         dropped = "offset=1 records=2@0,3@0 by=leader-epoch" if by_epoch else "offset=2 records=3@0 by=leader-end"
         assert told(lab, "truncate") == [(1, dropped)]
@@ -217,15 +217,15 @@ def test_who_may_join_the_isr(joins_early: bool) -> None:
     """KAFKA-7128: below its high watermark a new leader has records that are on no other replica yet."""
     generation = Generation("2.0").but(joins_from_epoch_start=not joins_early)
     with lab_with([1, 2], generation) as lab:
-        leader = lab._world.brokers[1].logs
+        leader = lab._world.brokers[1].as_leader
         lab.disconnect(1, 2)
         lab.produce("orders", 0, records=3, acks=1)
-        tp = next(iter(leader.logs))
+        tp = next(iter(leader.process.disk.logs))
         leader.lead(tp)
         leader.read(tp, 2, 0)
-        assert leader.may_join(tp, 2) is joins_early
+        assert leader.can_join_isr(tp, 2) is joins_early
         leader.read(tp, 2, 3)
-        assert leader.may_join(tp, 2)
+        assert leader.can_join_isr(tp, 2)
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -275,7 +275,7 @@ def test_without_a_producer_there_are_no_logs(generation: str) -> None:
     with lab_with([1, 2, 3], generation) as lab:
         lab.kill(1)
         lab.settle()
-        assert all(not broker.disk.logs and not broker.logs._ends for broker in lab._world.brokers.values())
+        assert all(not broker.disk.logs and not broker.as_leader._ends for broker in lab._world.brokers.values())
 
 
 def test_what_cannot_be_produced_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.cli.commands import status
 from kafka_ctl.cluster import Replica
-from kafka_ctl.errors import BadInput, Refused
+from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.reassign import plan as plans
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
@@ -144,7 +144,7 @@ def test_what_cannot_be_proposed() -> None:
             BadInput, match=r"Not all brokers have rack information. Add --disable-rack-aware in command"
         ):
             lab.generate_reassignment(["orders"], [1, 2])
-        with pytest.raises(Refused, match="larger than available brokers: 1") as refusal:
+        with pytest.raises(ApiException, match="larger than available brokers: 1") as refusal:
             lab.generate_reassignment(["orders"], [2, 9])  # 9 is not registered: passed over, as in Kafka
         assert refusal.value.code == "INVALID_REPLICATION_FACTOR"
 
@@ -285,7 +285,7 @@ def test_what_is_moving_is_listed_and_brought_back() -> None:
         lab.settle()
         assert lab.reassignments() == []
         assert lab.partition("orders", 0).replicas == (1, 2)
-        with pytest.raises(Refused, match="No partition reassignment is in progress") as refusal:
+        with pytest.raises(ApiException, match="No partition reassignment is in progress") as refusal:
             lab.cancel_reassignment()
         assert refusal.value.code == "NO_REASSIGNMENT_IN_PROGRESS"
 

@@ -9,7 +9,7 @@ import pytest
 from labs import settled
 
 from kafka_ctl import Generation, Lab
-from kafka_ctl.errors import BadInput, Refused
+from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.trace import Record
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
@@ -417,11 +417,11 @@ def test_the_api_takes_over_from_the_request_and_a_failover_does_not_revert_it()
 )
 def test_the_api_refuses_with_kafkas_errors(target: list[int], code: str, text: str) -> None:
     with opened("2.4") as lab:
-        with pytest.raises(Refused) as refusal:
+        with pytest.raises(ApiException) as refusal:
             lab.reassign({ORDERS: target})
         assert refusal.value.code == code
         assert text in str(refusal.value)
-        with pytest.raises(Refused, match=r"The partition does not exist.") as refusal:
+        with pytest.raises(ApiException, match=r"The partition does not exist.") as refusal:
             lab.reassign({("nowhere", 0): [1]})
         assert refusal.value.code == "UNKNOWN_TOPIC_OR_PARTITION"
         assert "\nreassign" not in lab.story
@@ -442,10 +442,10 @@ def test_a_move_of_a_partition_that_never_had_a_leader_fails_and_so_does_its_end
         lab.settle()
         lab.create_topic("late", assignment={0: [3]})
         lab.settle()
-        with pytest.raises(Refused, match="reassign a partition that doesn't exist") as refusal:
+        with pytest.raises(ApiException, match="reassign a partition that doesn't exist") as refusal:
             lab.reassign({("late", 0): [4]})
         assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
-        with pytest.raises(Refused, match="key not found: late-0") as refusal:
+        with pytest.raises(ApiException, match="key not found: late-0") as refusal:
             lab.cancel_reassignment([("late", 0)])
         assert refusal.value.code == "UNKNOWN_SERVER_ERROR"
         lab.start(3)
@@ -497,3 +497,31 @@ def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:
         lab.heal()
         lab.settle()
         assert lab.partition("orders", 0).replicas == (1, 3) and lab.violations == ()
+
+
+@pytest.mark.parametrize(("generation", "said"), [("0.10", "key not found: [c,0]"), ("2.0", "Topic c doesn't exist")])
+def test_a_reassignment_that_outlives_its_topic_stops_the_greeting_of_a_broker(generation: str, said: str) -> None:
+    """The controller fails over it; 2.0 has taken the partition into its picture by then, and knows the topic when it
+    is made again."""
+    config = {"delete.topic.enable": True} | QUIET
+    with settled(generation, {"c": {0: [1]}}, 3, config) as lab:
+        lab.kill(3)
+        lab.settle()
+        lab.reassign({("c", 0): [1, 2, 3]})
+        lab.delete_topic("c")
+        lab.settle()
+        lab.start(3)
+        lab.settle()
+        lab.kill(3)
+        lab.settle()
+        assert lab._world.acting().context.topics == {}
+        since = len(lab.trace)
+        lab.start(3)
+        lab.settle()
+        errors = lab.trace.slice(since, action="error_processing")
+        assert [json.loads(r.detail or "")["error"] for r in errors] == [said]
+        assert list(lab._world.acting().context.topics) == ["c"] * (generation == "2.0")
+        assert lab._world.acting().context.all_topics == []
+        lab.create_topic("c", assignment={0: [2]})
+        lab.settle()
+        assert lab.partition("c", 0).leader == 2

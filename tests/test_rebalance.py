@@ -7,27 +7,29 @@ import json
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.latencies import Costs
 
 ORDERS = ("orders", 0)
 generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
 
 
-def drifted(generation: str, partitions: int = 1, astray: int = 1, automatic: bool = False, **config: object) -> Lab:
+def drifted(
+    generation: str, partitions: int = 1, not_preferred: int = 1, automatic: bool = False, **config: object
+) -> Lab:
     """A topic whose partitions broker 3 should lead; so many of them are led by another one since it was away.
 
-    Broker 1 is controller. What is not astray was created when 3 was back.
+    Broker 1 is controller. What is led by its preferred leader was created when 3 was back.
     """
     settings = {"auto.leader.rebalance.enable": automatic} | config
     lab = Lab(brokers=3, generation=generation, seed=1, config=settings)
-    lab.create_topic("orders", assignment={n: [3, 1, 2] for n in range(astray)})
+    lab.create_topic("orders", assignment={n: [3, 1, 2] for n in range(not_preferred)})
     lab.settle()
     lab.kill(3)
     lab.settle()
     lab.start(3)
     lab.settle()
-    if partitions > astray:
-        lab.create_topic("others", assignment={n: [3, 2, 1] for n in range(partitions - astray)})
+    if partitions > not_preferred:
+        lab.create_topic("others", assignment={n: [3, 2, 1] for n in range(partitions - not_preferred)})
         lab.settle()
     return lab
 
@@ -102,16 +104,16 @@ def test_a_new_controller_runs_the_elections_that_were_requested_for(generation:
 
 
 @generations
-@pytest.mark.parametrize(("astray", "elected"), [(1, False), (2, True)])
-def test_the_imbalance_must_exceed_the_percentage(generation: str, astray: int, elected: bool) -> None:
+@pytest.mark.parametrize(("not_preferred", "elected"), [(1, False), (2, True)])
+def test_the_imbalance_must_exceed_the_percentage(generation: str, not_preferred: int, elected: bool) -> None:
     """One of ten is ten percent, which is not more than ten percent."""
-    with drifted(generation, 10, astray, automatic=True) as lab:
+    with drifted(generation, 10, not_preferred, automatic=True) as lab:
         since = len(lab.trace)
         lab.run_for(310)
         leaders = {p.leader for p in lab.partitions() if p.topic == "orders"}
         assert leaders == ({3} if elected else {1})
         ratios = {w["broker"]: w["ratio"] for w in said(lab, since, "imbalance")}
-        assert ratios[3] == (0.0 if elected and len(said(lab, since, "imbalance")) > 1 else astray / 10)
+        assert ratios[3] == (0.0 if elected and len(said(lab, since, "imbalance")) > 1 else not_preferred / 10)
 
 
 @generations

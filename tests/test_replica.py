@@ -7,7 +7,6 @@ import itertools
 import pytest
 from machines import Bench, bench, requests
 
-from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.generation import GENERATIONS
@@ -22,6 +21,7 @@ from kafka_ctl.replica import (
     SUCCESSFUL,
     ReplicaState,
 )
+from kafka_ctl.requests import Response
 
 MOVES = list(itertools.product(ReplicaState, repeat=2))
 LEGAL = {

@@ -9,9 +9,9 @@ import pytest
 from labs import acting, settled
 
 from kafka_ctl import Generation, Lab
-from kafka_ctl.brokers.requests import ControlledShutdownRequest, Response
 from kafka_ctl.controller import events
 from kafka_ctl.controller.controller import Controller
+from kafka_ctl.requests import ControlledShutdownRequest, Response
 from kafka_ctl.trace import Record
 
 QUIET = {"auto.leader.rebalance.enable": False}
@@ -329,5 +329,5 @@ def test_a_move_to_a_broker_that_is_leaving_need_not_end(generation: str) -> Non
     story = """disconnect 1 zookeeper\ncreate_topic c partitions=1 replication_factor=1
 reassign '{"c-0":[3,2,1]}' zookeeper\nshutdown 1\nheal\nsettle\n"""
     with Lab.replay(f"lab brokers=[1,2,3] generation={generation} seed=0\n{story}") as lab:
-        assert lab._world.brokers[1].replication.unfetched or lab.brokers[1].state == "down"
+        assert lab._world.brokers[1].as_follower.unfetched or lab.brokers[1].state == "down"
         assert [v for v in lab.violations if v.known is None] == []

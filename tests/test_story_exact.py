@@ -11,7 +11,7 @@ import pytest
 
 from kafka_ctl.errors import BadInput, NotReached, UnknownName
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.latencies import Costs
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def test_a_condition_holds_at_the_same_point_again(lab: Lab, limit: float) -> No
     lab.kill(1)
     lab.step()
     for n in (3, 57, 0):
-        wanted = (lab._world.turns or 0) + n
+        wanted = (lab._world.callbacks_run or 0) + n
         with suppress(NotReached):
-            lab.run_until(lambda: (lab._world.turns or 0) >= wanted, limit)  # noqa: B023
+            lab.run_until(lambda: (lab._world.callbacks_run or 0) >= wanted, limit)  # noqa: B023
     same_again(lab).close()
 
 

@@ -17,24 +17,27 @@ from kafka_ctl.paths import ROOT
 PACKAGE = ROOT / "kafka_ctl"
 MODULES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text("utf-8"), name) for name, path in MODULES.items()}
-NOTEBOOKS = sorted(path for path in (ROOT / "notebooks").rglob("*.ipynb") if ".ipynb_checkpoints" not in path.parts)
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 ORDER = """
     errors visible
     paths writing
     cluster table assignment scala_order
     partition replica election generation
+    plugins
     trace
-    brokers.requests
+    requests latencies
     ports
     setup
     zookeeper
-    brokers reassign
     controller
+    brokers reassign
     simulation
+    wire
     invariants kafka_log
     lab
     views history workshop museum explore
+    exercises
     __init__
     jupyter
     cli
@@ -47,12 +50,15 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 
 CORE = """
     errors visible paths writing cluster table partition replica election assignment generation trace scala_order
-    ports controller brokers reassign lab museum explore simulation invariants kafka_log
+    plugins ports requests latencies controller brokers reassign lab museum explore exercises simulation invariants
+    kafka_log
     zookeeper.store zookeeper.memory zookeeper.znodes __init__ __main__ setup.bootstrap setup.installer
 """.split()
 """What imports the standard library only, so that it runs wherever Python does."""
 
-HEAVY = "IPython anywidget click ipywidgets kazoo matplotlib numpy pandas pyarrow pyspark rich wasmtime".split()
+HEAVY = (
+    "IPython anywidget click crc32c ipywidgets kazoo kio matplotlib numpy pandas pyarrow pyspark rich wasmtime".split()
+)
 
 
 def dotted(name: str) -> str:
@@ -90,7 +96,10 @@ def lines(node: ast.stmt) -> int:
     return (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-LONGER: dict[str, str] = {}
+LONGER = {
+    "generation.py": "a table: two lines for each difference and bug",
+    "trace/messages.py": "a table: a row for each message of a controller",
+}
 """Modules of more than 400 lines, and why each is one concept."""
 
 
@@ -154,9 +163,8 @@ def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
 
 
 def test_no_circles() -> None:
-    """What is left of them: parts that refer to the whole process they are in. Cure: give them what they need of it."""
-    assert [{module.partition(".")[0] for module in group} for group in circles()] == [{"brokers"}]
-    assert [len(group) for group in circles()] == [9]
+    """Cure: give a part what it needs of the whole, or a protocol of it, instead of the whole."""
+    assert circles() == []
 
 
 def test_the_core_needs_the_standard_library_only() -> None:
@@ -197,13 +205,47 @@ def test_nobodys_machine_is_in_the_tree() -> None:
     assert not found
 
 
-RETIRED = {"wish": "request", "wishes": "requests", "wished": "requested", "doomed": "to be deleted"}
-"""Words that this project once coined, and the field's own."""
+RETIRED = {
+    "wish": "request",
+    "wishes": "requests",
+    "wished": "requested",
+    "doomed": "to be deleted",
+    "told": "sent, notified, reported",
+    "mend": "fix",
+    "mends": "fixes",
+    "mended": "fixed",
+    "mending": "fixing",
+    "astray": "not on its preferred leader",
+    "homecoming": "preferred leader recovery",
+    "hopeless": "election blocked by",
+    "laggard": "lagging follower",
+    "laggards": "lagging followers",
+    "asleep": "paused",
+    "teller": "narrator",
+    "tale": "description",
+    "by and by": "later",
+    "words_of": "fields_of",
+    "leaders-come-home": "preferred-leaders-restored",
+    "the-dead-do-not-lead": "no-dead-leader",
+    "everybody-is-told": "metadata-propagated",
+    "what-is-wished-happens": "admin-requests-complete",
+    "comes-to-rest": "quiesces",
+    "is_in_step": "is_caught_up",
+    "go_at": "set_fetch_delay",
+    "counts_in": "is_in_isr",
+    "may_join": "can_join_isr",
+    "expire_laggards": "maybe_shrink_isrs",
+    "fall_asleep": "pause",
+}
+"""Words that this project once coined, and the field's own.
+
+Actions in golden traces and names of Kafka's log messages keep theirs (`reassignment_told`, `all-agree`).
+"""
 
 
 def test_retired_words_do_not_return() -> None:
     """In code, docs, notebooks and messages; `docs/glossary.md` has the words that are used."""
-    ours = re.compile(r"(?<![a-zA-Z])(?:" + "|".join(RETIRED) + r")(?![a-zA-Z])", re.IGNORECASE)
+    ours = re.compile(r"(?<![a-zA-Z_-])(?:" + "|".join(RETIRED) + r")(?![a-zA-Z-])", re.IGNORECASE)
     places = ("kafka_ctl/", "tools/", "docs/", "notebooks/", "benchmarks/")
     found = {name: ours.findall(text) for name, text in texts() if name.startswith(places) and ours.search(text)}
     assert not found, f"instead: {RETIRED}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.errors import BadInput, Refused, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, UnknownName
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab.topic_names import check_name, check_new, warning
 
@@ -55,7 +55,7 @@ def test_legal_names(generation: str, topic: str) -> None:
 @pytest.mark.parametrize("topic", ILLEGAL)
 def test_illegal_names(generation: str, topic: str) -> None:
     text = ILLEGAL[topic][generation != "0.10"]
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiException) as refused:
         check_name(topic, Generation(generation))
     assert (refused.value.code, str(refused.value)) == ("INVALID_TOPIC_EXCEPTION", text)
 
@@ -64,7 +64,7 @@ def test_illegal_names(generation: str, topic: str) -> None:
 def test_a_lab_refuses_them_as_well(generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1) as lab:
         for topic, texts in ILLEGAL.items():
-            with pytest.raises(Refused) as refused:
+            with pytest.raises(ApiException) as refused:
                 lab.create_topic(topic)
             assert str(refused.value) == texts[generation != "0.10"]
         lab.settle()
@@ -89,7 +89,7 @@ NO_COLLISIONS = [
 
 @pytest.mark.parametrize(("topics", "new", "listed"), COLLISIONS)
 def test_collisions(topics: list[str], new: str, listed: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ApiException) as refused:
         check_new(new, topics)
     assert refused.value.code == "INVALID_TOPIC_EXCEPTION"
     assert str(refused.value) == f"Topic '{new}' collides with existing topics: {listed}"
@@ -111,9 +111,9 @@ def test_a_topic_beside_one_that_looks_alike_in_metrics(generation: str) -> None
         )
         lab.settle()
         for given in ({}, {"assignment": {0: [1]}}):
-            with pytest.raises(Refused, match=r"^Topic 'test_topic' collides with existing topics: test\.topic$"):
+            with pytest.raises(ApiException, match=r"^Topic 'test_topic' collides with existing topics: test\.topic$"):
                 lab.create_topic("test_topic", **given)  # type: ignore[arg-type]
-        with pytest.raises(Refused, match=r"^Topic 'test\.topic' already exists\.$") as refused:
+        with pytest.raises(ApiException, match=r"^Topic 'test\.topic' already exists\.$") as refused:
             lab.create_topic("test.topic")
         assert refused.value.code == "TOPIC_ALREADY_EXISTS"
         lab.settle()

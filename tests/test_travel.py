@@ -203,7 +203,7 @@ def test_a_long_replay_says_how_far_it_is(
     size = len(lab.trace)
     lab.back(1)
     lines = capsys.readouterr().err.splitlines()
-    assert lines and all(re.fullmatch(r"back: record \d+ of \d+ of the story told again, \d+ s left", x) for x in lines)
+    assert lines and all(re.fullmatch(r"back: record \d+ of \d+ of the story replayed, \d+ s left", x) for x in lines)
     assert len(lab.trace) < size and not any(isinstance(x, progress.Progress) for x in lab.trace.listeners)
     with pytest.raises(BadInput, match="back: progress cannot be 3; it is a function of 2 arguments, or None"):
         lab.back(1, progress=3)  # type: ignore[arg-type]

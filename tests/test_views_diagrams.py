@@ -13,7 +13,7 @@ from kafka_ctl.partition import PARTITION
 from kafka_ctl.paths import ROOT
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.views.dot import to_svg
-from kafka_ctl.views.machines import machine_dot
+from kafka_ctl.views.machines import machine_digraph
 from tools import diagrams
 
 
@@ -53,7 +53,7 @@ def test_no_folder_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("table", [*PARTITION.values(), *REPLICA.values()], ids=lambda t: f"{t.name}-{t.kafka}")
 def test_a_machine_has_all_its_moves(table: object) -> None:
     """One node for each state, one edge for each row, no more."""
-    root = ElementTree.fromstring(to_svg(machine_dot(table)))  # type: ignore[arg-type]
+    root = ElementTree.fromstring(to_svg(machine_digraph(table).source))  # type: ignore[arg-type]
     ids = {g.get("id") for g in root.iter("{http://www.w3.org/2000/svg}g")}
     states = {f"state:{state}" for state in table.states}  # type: ignore[attr-defined]
     moves = {f"move:{m.source}>{m.target}" for m in table.rows}  # type: ignore[attr-defined]
@@ -62,5 +62,5 @@ def test_a_machine_has_all_its_moves(table: object) -> None:
 
 def test_causes_of_anything_can_be_drawn() -> None:
     """Names from outside are text there too."""
-    dot = diagrams.cause_dot(every_kind(NASTY), wants=lambda record: True)
+    dot = diagrams.cause_digraph(every_kind(NASTY), wants=lambda record: True).source
     assert "<script" not in to_svg(dot)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
+import graphviz
 import pytest
 from filmed import NASTY
 
@@ -33,7 +34,9 @@ def test_the_same_text_gives_the_same_bytes() -> None:
 @pytest.mark.parametrize("text", [NASTY, "plain", "a\\nb", "&lt;", "<<b>x</b>>", '"', "\\"])
 def test_a_quoted_text_shows_as_itself(text: str) -> None:
     """No escape, entity or markup of DOT is understood in it."""
-    svg = dot.to_svg(f"digraph {{ a [label={dot.quote(text)}] }}")
+    graph = graphviz.Digraph()
+    graph.node("a", dot.label(text))
+    svg = dot.to_svg(graph.source)
     root = ElementTree.fromstring(svg)
     shown = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
     assert "\n".join(filter(None, shown)) == dot.printable(text)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from kafka_ctl import Lab
-from kafka_ctl.explore.play import Broken, give
+from kafka_ctl.explore.play import Failure, apply
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
 from kafka_ctl.partition import NON_EXISTENT
 from kafka_ctl.replica import NON_EXISTENT as NO_REPLICA
 from kafka_ctl.trace import SET
-from kafka_ctl.views.cluster_model import Model
+from kafka_ctl.trace.model import ClusterModel
 
 
 def believed(lab: Lab) -> tuple[dict[tuple[str, int], str], dict[tuple[str, int, int], str]]:
@@ -24,7 +24,7 @@ def believed(lab: Lab) -> tuple[dict[tuple[str, int], str], dict[tuple[str, int,
 
 def folded(lab: Lab) -> tuple[dict[tuple[str, int], str], dict[tuple[str, int, int], str]]:
     """The same from the trace."""
-    model = Model().apply_all(lab.trace)
+    model = ClusterModel().apply_all(lab.trace)
     partitions = {key: seen.state for key, seen in model.partitions.items() if seen.state != NON_EXISTENT}
     return partitions, {key: state for key, state in model.replicas.items() if state != NO_REPLICA}
 
@@ -37,7 +37,7 @@ def test_the_folded_states_are_those_of_the_controller(generation: str) -> None:
         drawn = walk(generation, 9000 + seed)
         with Lab(**story.opening(drawn.opening)) as lab:
             for line in drawn.commands:
-                if isinstance(give(lab, line), Broken):
+                if isinstance(apply(lab, line), Failure):
                     break
                 acting = [b for b in lab._world.brokers.values() if b.controller.is_active]
                 if line.name == "settle" and len(acting) == 1 and lab.controller is not None:

@@ -8,7 +8,7 @@ from filmed import every_kind, failover, sixty
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record, Trace
-from kafka_ctl.views.cluster_model import Model
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.context import context
 from kafka_ctl.views.eventqueue import _label
 from kafka_ctl.views.frames import VIEWS, Film, film, frames, wants_of
@@ -24,7 +24,7 @@ def test_the_model_folded_from_records_is_the_lab() -> None:
         for broker in (1, 2):
             lab.kill(broker)
             lab.settle()
-            model = Model().apply_all(lab.trace)
+            model = ClusterModel().apply_all(lab.trace)
             for seen in lab.partitions():
                 told = model.partitions[seen.topic, seen.partition]
                 assert (told.leader, told.isr, told.leader_epoch, told.zk_version) == (
@@ -105,7 +105,7 @@ def test_the_cluster_shows_who_leads() -> None:
     """After each step a partition's star is on the chip of its leader, and nowhere without one."""
     trace = list(failover())
     made = film(trace)
-    model, place = Model(), 0
+    model, place = ClusterModel(), 0
     for frame, step in zip(made.frames[1:], steps(trace), strict=True):
         model.apply_all(trace[place : step.upto])
         place = step.upto
@@ -239,10 +239,10 @@ def test_the_context_names_what_is_under_way() -> None:
         lab.run_for(seconds=10)
         lab.delete_topic("old")
         lab.run_for(seconds=1)
-        told = context(Model().apply_all(lab.trace.records))
+        told = context(ClusterModel().apply_all(lab.trace.records))
         assert told["Live"] == "1, 2, 3" and told["Reassigned"] == "orders-0" and told["Deleted"] == "old"
         made = film(lab.trace, "queue")
-        assert "Deleted: old." in made.frames[-1].picture.words
+        assert "Deleted: old." in made.frames[-1].picture.summary
         lab.shutdown(3)
         texts = [look.texts for _, look in film(lab.trace, "queue").tracks["context:1"]]
         assert ("Leaving", "3") in texts

@@ -15,7 +15,7 @@ from kafka_ctl.lab.lab import COMMANDS
 from kafka_ctl.views.actions import ACTIONS, NOT_CLICKED, command, menu
 from kafka_ctl.views.frames import VIEWS, film
 from kafka_ctl.views.live import Live
-from kafka_ctl.views.live_film import KEPT, Growing
+from kafka_ctl.views.live_film import KEPT, LiveFilm
 from kafka_ctl.views.script import script
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import newsworthy
@@ -25,7 +25,7 @@ GIVEN = {"topic": "more", "partitions": "2", "replication_factor": "1", "seconds
          "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y", "records": "2", "acks": "1",
          "broker": "9", "directory": "/d1", "broker_id": "", "topics": "orders", "brokers": "1, 2, 3",
          "commands": "delete_topic orders\nadd_partitions orders 9", "plan": PLAN, "throttle": "1000",
-         "way": "only what it hears", "when": "after it is applied"}  # fmt: skip
+         "way": "only what it receives", "when": "after it is applied"}  # fmt: skip
 
 REFUSED = ("start", "set_broker_id", "set_meta", "delete_znode", "start_zookeeper")
 """What a lab in which all is well has no use for."""
@@ -114,11 +114,11 @@ def test_it_says_that_nobody_acts(lab: Lab) -> None:
     assert live.now["title"].endswith(f"; /controller names broker {other}, which does not act")
     act(live, "time", "settle")
     view = live.film["views"][0]
-    assert f"No controller: /controller names broker {other}, which does not act." in view["words"][-1]
+    assert f"No controller: /controller names broker {other}, which does not act." in view["summary"][-1]
     captions = [frame["caption"] for frame in live.film["frames"]]
     by_hand = f"writes /controller by hand: it names broker {other}, and nobody was elected."
     assert any(by_hand in caption for caption in captions)
-    model = live.growing.union.now
+    model = live.live_film.union.now
     assert model.controller is None and broker_state(model, other) == ("", "up")
     lab.delete_controller()
     lab.settle()
@@ -154,15 +154,15 @@ def test_calls_made_elsewhere_are_shown_too(lab: Lab) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_grown_film_shows_what_a_film_of_all_shows(lab: Lab, view: str) -> None:
     """Every part has the look it has in a film made at once."""
-    growing = Growing(lab.trace, "2.0")
-    growing.whole([view])
+    live_film = LiveFilm(lab.trace, "2.0")
+    live_film.whole([view])
     for name, *given in (("kill", 1), ("settle",), ("start", 1), ("settle",), ("create_topic", "b"), ("settle",)):
         getattr(lab, name)(*given)
-        growing.read()
-        if growing.grow(view) is None:
-            growing.show(view)
-    grown = growing.reels[view][0].film
-    assert len(grown) == len(growing.frames)
+        live_film.read()
+        if live_film.grow(view) is None:
+            live_film.show(view)
+    grown = live_film.builders[view][0].film
+    assert len(grown) == len(live_film.frames)
     whole = film(lab.trace, view, wants=newsworthy, limit=10_000, generation="2.0")
     end = {name: look._replace(at=None) if "gone" in look.styles else look for name, look in grown.looks(-1).items()}
     for name, look in whole.looks(-1).items():
@@ -171,18 +171,18 @@ def test_a_grown_film_shows_what_a_film_of_all_shows(lab: Lab, view: str) -> Non
 
 
 def test_a_long_run_forgets_its_beginning(lab: Lab) -> None:
-    growing = Growing(lab.trace, "2.0")
-    growing.whole(["cluster"])
-    while not growing.too_long:
+    live_film = LiveFilm(lab.trace, "2.0")
+    live_film.whole(["cluster"])
+    while not live_film.too_long:
         lab.bounce(1)
         lab.settle()
-        growing.read()
-    growing.forget()
-    told = growing.whole(["cluster"])
+        live_film.read()
+    live_film.forget()
+    told = live_film.whole(["cluster"])
     assert len(told["frames"]) == KEPT // 2 + 1 == len(told["views"][0]["tokens"])
     assert all(f["cause"] is None or f["cause"] < n for n, f in enumerate(told["frames"]))
     lab.kill(2)
-    assert growing.read()[-1]["caption"].startswith("Broker 2 is killed")
+    assert live_film.read()[-1]["caption"].startswith("Broker 2 is killed")
 
 
 def test_every_button_is_a_call_the_lab_understands(lab: Lab) -> None:
@@ -268,7 +268,7 @@ def test_a_choice_becomes_an_argument(lab: Lab) -> None:
     """One way or both, before or after; nothing but what is offered."""
     calls = {
         ("disconnect", "way", "only what it sends"): "lab.disconnect(1, 2, one_way=True)",
-        ("disconnect", "way", "only what it hears"): "lab.disconnect(2, 1, one_way=True)",
+        ("disconnect", "way", "only what it receives"): "lab.disconnect(2, 1, one_way=True)",
         ("disconnect", "way", ""): "lab.disconnect(1, 2)",
         ("lose", "when", "after it is applied"): "lab.lose(1, 2, applied=True)",
     }
@@ -297,7 +297,7 @@ def test_a_why_is_answered(lab: Lab) -> None:
     live.receive({"do": "why", "frame": frame})
     told = messages[-1]
     assert told["do"] == "why" and told["frame"] == frame
-    assert told["why"]["rule"] and any(ran for _, _, ran in told["why"]["sources"][0]["lines"])
+    assert told["why"]["rule"] and any(executed for _, _, executed in told["why"]["sources"][0]["lines"])
 
 
 def test_a_broken_rule_is_shown_with_its_first_step(lab: Lab) -> None:

@@ -18,7 +18,7 @@ from kafka_ctl.views.why import why as explain
 
 def marked(source: Source) -> list[str]:
     """The lines with a mark, without their indentation."""
-    return [line.text.strip() for line in source.lines if line.ran]
+    return [line.text.strip() for line in source.lines if line.executed]
 
 
 def names(answer: Why) -> list[str]:
@@ -136,7 +136,7 @@ def test_a_deletion_that_must_wait(dying: Lab) -> None:
     assert marked(answer.sources[0])[-4:] == [
         "if topic not in context.topics_to_be_deleted:",
         "if topic in context.topics_ineligible:",
-        "if not env.generation.partitions_leave_first:",
+        "if not env.generation.deletion.partitions_leave_first:",
         'env.log("deletion_ineligible", topic=topic)',
     ]
     assert "await _begin(env, topic)" not in marked(answer.sources[0])
@@ -207,14 +207,14 @@ def test_an_election_decided_again_runs_the_same_lines(generation: str) -> None:
         kinds = ("election", "partition", "replica", "broker", "controller", "violation")
         seqs = [r.seq for r in lab.trace if r.kind in kinds]
         told, plain = (whys(lab.trace, [[s] for s in seqs], lab.generation, how) for how in (lines_of(lab), None))
-    for seq, ran, static in zip(seqs, told, plain, strict=True):
-        assert ran and static
+    for seq, executed, static in zip(seqs, told, plain, strict=True):
+        assert executed and static
         if lab.trace[seq].kind == "election":
-            assert static["lines"] or ran["sources"][:2] == static["sources"]
+            assert static["lines"] or executed["sources"][:2] == static["sources"]
         if lab.trace[seq].kind != "violation":  # of an invariant's checks one has seen it
             named = [source["name"] for source in static["sources"]]
-            assert named == [source["name"] for source in ran["sources"]][: len(named)], lab.trace[seq]
-        assert all(any(mark for _, _, mark in source["lines"]) for source in ran["sources"])
+            assert named == [source["name"] for source in executed["sources"]][: len(named)], lab.trace[seq]
+        assert all(any(mark for _, _, mark in source["lines"]) for source in executed["sources"])
 
 
 def test_a_trace_without_a_story_says_so(dying: Lab) -> None:
@@ -243,7 +243,7 @@ def test_what_no_command_did_is_not_known() -> None:
 def test_the_answer_comes_at_once_and_then_with_the_lines(dying: Lab) -> None:
     seq = first(dying.trace, action="deletion_ineligible").seq
     soon, later = answers(dying.trace, [seq], dying.generation, lines_of(dying))
-    assert "told again" in soon["lines"] and later["lines"] == ""
+    assert "Replaying" in soon["lines"] and later["lines"] == ""
     assert not any(mark for _, _, mark in soon["sources"][0]["lines"])
     assert any(mark for _, _, mark in later["sources"][0]["lines"])
     assert len(list(answers(dying.trace, [seq], dying.generation, None))) == 1
@@ -270,11 +270,11 @@ def test_of_a_loop_under_way_the_present_pass_counts() -> None:
         refused = first(lab.trace, kind="partition", error="StateChangeFailed")
         run = again(lab, [refused.seq])[refused.seq]
         once = next(call for call in run.stack if call.code.co_name == "_elect_once")
-        loop = next(one for one in loops_in(once.code.co_filename).values() if one.first in once.ran)
+        loop = next(one for one in loops_in(once.code.co_filename).values() if one.first in once.executed)
     text = {n: line.strip() for n, line in enumerate(open_lines(once.code.co_filename), 1)}
-    ran = [text[n] for n in sorted(once.ran) if loop.body <= n <= loop.last]
-    assert ran[-1].startswith("self._failed(tp, ONLINE, failure_messages.no_leader(")
-    assert not any(line.startswith("updates[tp] =") for line in ran)
+    executed = [text[n] for n in sorted(once.executed) if loop.body <= n <= loop.last]
+    assert executed[-1].startswith("self._failed(tp, ONLINE, failure_messages.no_leader(")
+    assert not any(line.startswith("updates[tp] =") for line in executed)
 
 
 def open_lines(file: str) -> list[str]:

@@ -20,7 +20,7 @@ from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
-from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, still
+from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, static_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -31,8 +31,8 @@ def nasty(view: str) -> Film:
 
 def svgs(made: Film) -> dict[str, str]:
     return {
-        "still": still(made),
-        "dark still": still(made, theme="dark"),
+        "still": static_svg(made),
+        "dark still": static_svg(made, theme="dark"),
         "filmstrip": filmstrip(made),
         "animated": animated(made),
         "drawing": drawing(made),
@@ -52,7 +52,7 @@ def test_markup_in_names_shows_as_text(view: str) -> None:
 
 def test_a_nasty_topic_is_still_readable() -> None:
     """It is shown, shortened, and in full in the words."""
-    text = still(nasty("cluster"), 13)
+    text = static_svg(nasty("cluster"), 13)
     assert "&lt;script&gt;" in text and "<script" not in text
 
 
@@ -86,7 +86,7 @@ def test_the_same_records_give_the_same_bytes(view: str) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 def test_a_still_needs_no_style_sheet(theme: str) -> None:
     """Its colours are attributes, for sites that take style sheets out."""
-    text = still(film(failover()), theme=theme)
+    text = static_svg(film(failover()), theme=theme)
     assert "<style" not in text and "class=" not in text
     assert f'fill="{THEMES[theme]["leader"]}"' in text
     bare = [e for e in ElementTree.fromstring(text).iter(f"{SVG}rect") if "fill" not in e.attrib]
@@ -95,7 +95,7 @@ def test_a_still_needs_no_style_sheet(theme: str) -> None:
 
 def test_a_still_says_what_it_shows() -> None:
     made = film(failover())
-    root = ElementTree.fromstring(still(made, 9))
+    root = ElementTree.fromstring(static_svg(made, 9))
     assert root.get("role") == "img"
     assert root.get("aria-label") == printable(made.frames[9].alt)
 
@@ -103,8 +103,8 @@ def test_a_still_says_what_it_shows() -> None:
 def test_a_still_shows_its_own_frame() -> None:
     made = film(failover())
     kill = next(f.index for f in made.frames if f.kind == "fault")
-    assert "dead, still registered" in still(made, kill)
-    assert "dead, still registered" not in still(made, kill - 1)
+    assert "dead, still registered" in static_svg(made, kill)
+    assert "dead, still registered" not in static_svg(made, kill - 1)
 
 
 def test_a_filmstrip_has_the_frames_that_count() -> None:

@@ -8,7 +8,7 @@ from filmed import failover
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record
-from kafka_ctl.views.cluster_model import Model
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.frames import film
 from kafka_ctl.views.timeline import Span, spans
 
@@ -85,6 +85,6 @@ def test_a_deleted_topic_is_missed_by_nobody() -> None:
     led = spans(records, records[-1].time_ms)[1]
     assert all(span.end <= deleted for key, found in led.items() if key[0] == "a" for span in found)
     assert led["b", 0][-1].end == records[-1].time_ms
-    model = Model().apply_all(records)
+    model = ClusterModel().apply_all(records)
     assert {seen.state for (topic, _), seen in model.partitions.items() if topic == "a"} == {"NonExistentPartition"}
     assert {state for (topic, _, _), state in model.replicas.items() if topic == "a"} <= {"NonExistentReplica"}

@@ -63,9 +63,9 @@ def test_an_unclean_election_and_what_would_have_been() -> None:
     assert dict(answer.inputs)["Unclean"] == "allowed"
     assert "messages that only others had are lost" in answer.decided
     assert dict(answer.otherwise)["without unclean election"].startswith("nobody is fit")
-    ran = [line.text.strip() for line in answer.sources[0].lines if line.ran]
-    assert "return Election(replica, (replica,), unclean=True)" in ran
-    assert "return Election(leader, tuple(replica for replica in in_sync if replica in alive))" not in ran
+    executed = [line.text.strip() for line in answer.sources[0].lines if line.executed]
+    assert "return Election(replica, (replica,), unclean=True)" in executed
+    assert "return Election(leader, tuple(replica for replica in in_sync if replica in alive))" not in executed
 
 
 def test_a_refusal_names_what_would_have_helped() -> None:
@@ -87,7 +87,7 @@ def test_a_broken_rule_says_what_must_be_true() -> None:
     assert answer.rule == "Whoever leads a partition is in its ISR."
     assert dict(answer.inputs)["Known as"] == "KAFKA-708"
     assert answer.otherwise == (("with resets_dead_leader=True", "Kafka would have kept to it"),)
-    assert any(line.ran and "self.broken(" in line.text for source in answer.sources for line in source.lines)
+    assert any(line.executed and "self.broken(" in line.text for source in answer.sources for line in source.lines)
 
 
 def test_every_record_has_an_answer() -> None:
@@ -119,7 +119,7 @@ def test_the_lab_answers_and_refuses() -> None:
 
 def test_lines_of_late_records_are_marked_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The answer itself comes at once, whatever the length of the story; it says how to get the lines."""
-    monkeypatch.setattr("kafka_ctl.views.why.MOST_RETOLD", 10)
+    monkeypatch.setattr("kafka_ctl.views.why.MOST_REPLAYED", 10)
     with Lab(brokers=2, seed=3) as lab:
         lab.create_topic("t", 1, 2)
         lab.settle()

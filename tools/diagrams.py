@@ -16,55 +16,59 @@ from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.animated import animated
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.dot import FONT, engine, quote, to_svg
+from kafka_ctl.views.dot import FONT, Digraph, engine, label, to_svg
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.machines import machine_dot
+from kafka_ctl.views.machines import machine_digraph
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.steps import Step, newsworthy, steps
 
 LIGHT = THEMES["light"]
-SHAPES = {
+SHAPES: dict[str, tuple[str, ...]] = {
     "zk": ("cylinder", "zoo", "zoo_line"),
     "watch": ("note", "zoo", "zoo_line"),
     "fault": ("octagon", "off", "off_line"),
-    "election": ('box style="filled,bold"', "insync", "leader"),
+    "election": ("box", "insync", "leader", "filled,bold"),
     "partition": ("box", "insync", "leader"),
     "replica": ("box", "insync", "leader"),
-    "request": ('box style="filled,rounded"', "good_fill", "good"),
+    "request": ("box", "good_fill", "good", "filled,rounded"),
     "broker": ("component", "panel", "line"),
     "controller": ("house", "lag", "lag_line"),
 }
-"""Kind of step -> Graphviz shape, fill and line: shape and colour say the same."""
+"""Kind of step -> Graphviz shape, fill, line and perhaps style: shape and colour say the same."""
 
 
-def cause_dot(records: Sequence[Record], start: int = 0, wants: Callable[[Record], bool] = newsworthy) -> str:
-    """What led to what, as DOT: one node a step from place `start` on.
+def cause_digraph(records: Sequence[Record], start: int = 0, wants: Callable[[Record], bool] = newsworthy) -> Digraph:
+    """What led to what: one node a step from place `start` on.
 
     A solid edge leads from a cause to its first effect, dotted ones from there to the later effects.
     """
-    lines = [
-        "digraph causes {",
-        f'  graph [rankdir=TB nodesep=0.25 ranksep=0.3 fontname="{FONT}"];',
-        f'  node [style=filled fontname="{FONT}" fontsize=11 margin="0.16,0.09"];',
-        f'  edge [color="{LIGHT["line"]}" arrowsize=0.7];',
-    ]
+    graph = Digraph(
+        "causes",
+        graph_attr={"rankdir": "TB", "nodesep": "0.25", "ranksep": "0.3", "fontname": FONT},
+        node_attr={"style": "filled", "fontname": FONT, "fontsize": "11", "margin": "0.16,0.09"},
+        edge_attr={"color": LIGHT["line"], "arrowsize": "0.7"},
+    )
     found = steps(records, wants, start=start)
     for number, step in enumerate(found):
-        shape, fill, line = SHAPES.get(step.kind, ("box", "panel", "line"))
-        words = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records)}", 34))
-        colours = f'fillcolor="{LIGHT[fill]}" color="{LIGHT[line]}"'
-        lines.append(f"  s{number} [shape={shape} {colours} label={quote(words)}];")
+        shape, fill, line, *style = SHAPES.get(step.kind, ("box", "panel", "line"))
+        text = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records)}", 34))
+        look = {
+            "shape": shape,
+            "fillcolor": LIGHT[fill],
+            "color": LIGHT[line],
+            **({"style": style[0]} if style else {}),
+        }
+        graph.node(f"s{number}", label(text), **look)
     last_child: dict[int | None, int] = {}
     for number, step in enumerate(found):
         before = last_child.get(step.cause)
         if before is not None:
-            lines.append(
-                f'  s{before} -> s{number} [style=dotted arrowhead=vee weight=3 tooltip="then, for the same reason"];'
-            )
+            dotted = {"style": "dotted", "arrowhead": "vee", "weight": "3"}
+            graph.edge(f"s{before}", f"s{number}", tooltip="then, for the same reason", **dotted)
         elif step.cause is not None:
-            lines.append(f'  s{step.cause} -> s{number} [tooltip="caused"];')
+            graph.edge(f"s{step.cause}", f"s{number}", tooltip="caused")
         last_child[step.cause] = number
-    return "\n".join([*lines, "}"]) + "\n"
+    return graph
 
 
 def _failover() -> str:
@@ -120,13 +124,13 @@ def films() -> dict[str, str]:
 def _story(records: Sequence[Record], start: int, ends: Callable[[Step], bool]) -> str:
     found = steps(records, start=start)
     last = next((step for step in found if ends(step)), found[-1])
-    return cause_dot(list(records)[: last.upto], start)
+    return cause_digraph(list(records)[: last.upto], start).source
 
 
 def sources() -> dict[str, str]:
     """The DOT text of every picture, by file name without ending."""
     machines = {
-        f"{kind}-{name}": machine_dot(table)
+        f"{kind}-{name}": machine_digraph(table).source
         for kind, tables in (("partition", PARTITION), ("replica", REPLICA))
         for name, table in tables.items()
     }

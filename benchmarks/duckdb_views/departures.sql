@@ -29,7 +29,7 @@ WITH said AS (
 ), runs AS (
     SELECT *, count(*) FILTER (leaves) OVER (PARTITION BY history, broker ORDER BY seq
                                              ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
-), told AS (
+), reported AS (
     SELECT *, cause = 'controlled shutdown' AS orderly,
            min(seq) FILTER (asks OR cause = 'controlled shutdown') OVER its AS first_seq,
            min(time_ms) FILTER (asks OR cause = 'controlled shutdown') OVER its AS first_ms
@@ -43,4 +43,4 @@ SELECT history, broker,
        nullif(regexp_extract(detail, 'attempt=([0-9]+)', 1), '')::INT AS attempts,
        CASE WHEN detail LIKE '%remaining=' THEN 0
             WHEN detail LIKE '%remaining=%' THEN len(string_split(detail, ',')) END AS remaining
-FROM told WHERE leaves
+FROM reported WHERE leaves

@@ -39,11 +39,11 @@ WITH said AS (
            last_value(CASE WHEN broker IS NULL OR broker = held.controller THEN vacant END IGNORE NULLS) OVER (
                PARTITION BY history, number ORDER BY seq) AS vacant
     FROM placed
-), told AS (
+), reported AS (
     SELECT *, CASE WHEN previous IS NOT NULL THEN vacant END AS vacant_ms FROM counted WHERE f IS NOT NULL
 )
 SELECT f.history, f.controller, f.epoch, previous, partitions, vacant_ms, f.elected_ms, f.ready_ms,
        round(f.elected_ms - vacant_ms, 4) AS detection_ms, round(f.context_ms - f.elected_ms, 4) AS taking_over_ms,
        round(f.replicas_ms - f.context_ms, 4) AS reading_ms, round(f.partitions_ms - f.replicas_ms, 4) AS replica_ms,
        round(f.ready_ms - f.partitions_ms, 4) AS partition_ms, round(f.ready_ms - f.elected_ms, 4) AS failover_ms
-FROM told
+FROM reported

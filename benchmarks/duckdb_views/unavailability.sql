@@ -29,7 +29,7 @@ WITH moves AS (
            CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored
     FROM changes LEFT JOIN epochs USING (history, controller_epoch)
     WHERE (down OR unseen) AND NOT going
-), told AS (
+), reported AS (
     SELECT i.*, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq,
            CASE WHEN d.cause IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
     FROM intervals i ASOF LEFT JOIN departures d
@@ -37,4 +37,4 @@ WITH moves AS (
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
        leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
-FROM told
+FROM reported

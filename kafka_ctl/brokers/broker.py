@@ -8,114 +8,72 @@ Kafka 2.0.1: server/KafkaServer.scala, KafkaServer; server/KafkaApis.scala, Kafk
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from contextvars import copy_context
-from typing import Any
 
 from kafka_ctl import cluster
-from kafka_ctl.brokers import apis, identity
+from kafka_ctl.brokers import identity
+from kafka_ctl.brokers.apis import KafkaApis
 from kafka_ctl.brokers.controlled_shutdown import ShutdownReport, ask_to_leave
-from kafka_ctl.brokers.disk import Disk
+from kafka_ctl.brokers.follower import FollowerRole
+from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
-from kafka_ctl.brokers.replica_logs import ReplicaLogs
+from kafka_ctl.brokers.process import (
+    DOWN,
+    PENDING_SHUTDOWN,
+    RUNNING,
+    STARTING,
+    BrokerProcess,
+    World,
+)
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.brokers.replication import Replication
-from kafka_ctl.brokers.requests import UNKNOWN_EPOCH, Request, Response
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.brokers.topic_configs import TopicConfigs
+from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
 from kafka_ctl.ports import PROCESS
+from kafka_ctl.requests import UNKNOWN_EPOCH, Request, Response
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper import store
-from kafka_ctl.zookeeper.client import ZooKeeperClient
-from kafka_ctl.zookeeper.memory.session import MemorySession
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.store import Create, Exists
 from kafka_ctl.zookeeper.znodes import PERSISTENT_PATHS, BrokerIdZNode, ClusterIdZNode
 
-UNNAMED = "broker-new"
-"""The actor of a process that does not know its id yet."""
-DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
 
+class Broker(BrokerProcess):
+    """One broker process with all its parts."""
 
-class Broker:
-    """One broker process; `world` gives the ports (store, network, clock, trace) and the settings."""
+    def __init__(self, id: int, rack: str | None, world: World) -> None:
+        super().__init__(id, rack, world)
+        self.reset()
 
-    def __init__(self, id: int, rack: str | None, world: Any) -> None:
-        self.id, self.rack, self.world = id, rack, world  # an id below 0 only keeps a place for one that is generated
-        self.clock, self.trace, self.network, self.costs = world.clock, world.trace, world.network, world.costs
-        self.config: Mapping[str, Any] = world.config
-        generated = identity.is_generated(id, self.config)
-        self.configured = identity.NOT_CONFIGURED if generated or id < 0 else id
-        """What `broker.id` in our configuration says."""
-        self.actor = f"broker-{id}" if id >= 0 else UNNAMED
-        self.state = DOWN
-        self.down_since, self.paused_since = 0.0, math.inf
-        self._tasks: dict[asyncio.Task, None] = {}
-        self.disk = Disk()
-        if generated:  # in an earlier life
-            self.disk.checkpoint(identity.Meta(id), overwrite=True)
-        self._reset()
-
-    def _reset(self) -> None:
-        """What a process has in memory when it starts."""
-        generation = self.world.generation
-        window = self.config["zookeeper.max.in.flight.requests"] if generation.pipelined else 1
-        self.zk = ZooKeeperClient(window, generation.ends_with_session)
-        self.epoch = UNKNOWN_EPOCH
-        """The czxid of our znode: tells this life of the broker from earlier ones."""
-        self.replicas = ReplicaManager(self)
-        self.replication = Replication(self)
-        self.logs = ReplicaLogs(self)
+    def reset(self) -> None:
+        super().reset()
+        configs = TopicConfigs(self)
+        self.as_leader, self.as_follower = LeaderRole(self, configs), FollowerRole(self, configs)
         self.log_dirs = LogDirs(self)
-        self.controller = self.world.make_controller(self)
+        self.replicas = ReplicaManager(self, configs, self.as_leader, self.as_follower, self.log_dirs)
+        self.apis = KafkaApis(self, self.replicas)
+        self._make_controller()
+
+    def _make_controller(self) -> None:
+        zk, register = KafkaZkClient(self.zk), self.register
+        ports = self.network, self.clock, self.trace
+        self.controller = Controller(self.id, zk, *ports, self.generation, self.config, self.world.plugins, register)
 
     @property
     def _cluster(self) -> str | None:
         """What our disks are to remember of the cluster."""
-        return self.world.cluster_id if self.world.generation.remembers_cluster else None
-
-    @property
-    def listening(self) -> bool:
-        return self.state in (RUNNING, PENDING_SHUTDOWN)
-
-    @property
-    def is_leaving(self) -> bool:
-        """Whether the process has been told to stop: then it starts no fetcher any more."""
-        return self.state == PENDING_SHUTDOWN
+        return self.world.cluster_id if self.generation.membership.remembers_cluster else None
 
     @property
     def acts(self) -> bool:
         """Whether this broker acts as controller. `is_active` is also one whose id somebody has written by hand."""
         return self.listening and self.controller.is_active and self.controller.context.elected
 
-    def record(self, action: str, partition: TopicPartition | None = None, **columns: Any) -> int:
-        topic, number = partition or (None, None)
-        known = self.id if self.id >= 0 else None
-        return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
-
-    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
-        """Start a task that stands still and dies with this process."""
-        context = copy_context()
-        context.run(PROCESS.set, self.id)
-        task = self.clock.spawn(coro, context)
-        self._tasks[task] = None
-        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
-        return task
-
-    def adopt(self) -> None:
-        """Make the current task one of this process."""
-        PROCESS.set(self.id)
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks[task] = None
-        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
-
     # Life
 
     def start(self, delay: float) -> None:
         """Start the process; it is up after `delay` seconds."""
-        self._reset()
+        self.reset()
         self.disk.mount()
         self.state = STARTING
         self.spawn(self._start(delay))
@@ -136,12 +94,12 @@ class Broker:
 
     async def _come_up(self) -> None:
         await self._connect()
-        self.replication.begin()
+        self.as_leader.begin()
         await self.zk.send([Create(path) for path in PERSISTENT_PATHS])
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
         await self._identify()
-        registers_first = self.world.generation.registers_first or self.id in self.world.awaited
+        registers_first = self.generation.membership.registers_first or self.id in self.world.awaited
         if registers_first:
             await self.register()
             await self.world.arrived(self.id)
@@ -149,20 +107,22 @@ class Broker:
             await self.controller.startup()
             await self.register()
         self.state = RUNNING
-        self.spawn(self.replication.expire_laggards())
+        if self.world.listeners is not None:
+            await self.world.listeners.open(self)
+        self.spawn(self.as_leader.shrink_isrs())
         if registers_first:
             await self.controller.startup()
 
     async def _identify(self) -> None:
         """Find out who we are, and take that name."""
-        generation, cluster_id = self.world.generation, self.world.cluster_id
-        stored = identity.remembered(self.disk.meta, generation)
+        cluster_id = self.world.cluster_id
+        stored = identity.remembered(self.disk.meta, self.generation)
         found = identity.decide(self.configured, stored, cluster_id, self.config)
         found = await identity.generate(self.zk, self.config) if found is None else found
         if found != self.id:
-            self.world.rename(self, found)
+            self.world.rename(self.id, found)
             self.id, self.actor = found, f"broker-{found}"
-            self.controller = self.world.make_controller(self)
+            self._make_controller()
             PROCESS.set(found)
             assert self.zk.session is not None
             self.zk.session.actor = self.actor
@@ -180,7 +140,9 @@ class Broker:
         Kafka gives up instead when the znode belongs to a live session of another process; so do we when it
         belongs to no session at all, since it will never go.
         """
-        me = cluster.Broker(self.id, "127.0.0.1", 9092 + self.id, self.rack)
+        listeners = self.world.listeners
+        port = 9092 + self.id if listeners is None else listeners.port(self)
+        me = cluster.Broker(self.id, "127.0.0.1", port, self.rack)
         data = BrokerIdZNode.encode(me, int(self.clock.now() * 1000))
         while True:
             try:
@@ -191,14 +153,14 @@ class Broker:
                     raise
                 self.record("waiting", error=error.code, path=error.path)
                 await self.clock.sleep(self.world.registration_retry)
-        if self.world.generation.broker_epochs:
+        if self.generation.membership.broker_epochs:
             there = (await self.zk.send([Exists(BrokerIdZNode.path(self.id))]))[0]
             self.epoch = there.stat.czxid if there.stat else UNKNOWN_EPOCH
         self.disk.checkpoint(identity.Meta(self.id, self._cluster), overwrite=self._cluster is not None)
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
-        fails = self.zk.ends_with_session and self.world.generation.fails_waiters_at_expiry
+        fails = self.zk.ends_with_session and not self.generation.bugs.strands_waiters_at_expiry
         if state == store.DISCONNECTED or (state == store.EXPIRED and not fails):
             self.zk.connected.clear()
         else:
@@ -216,43 +178,21 @@ class Broker:
                 break
         self.controller.session_renewed()
 
-    def kill(self) -> None:
-        """Die at once, without a word to anybody."""
-        self._end()
-        if self.zk.session is not None:
-            self.zk.session.abandon()
-
     def pause(self, seconds: float) -> None:
-        """Stand still for so many seconds, as in a garbage collection, then go on as if nothing had happened."""
+        """Run nothing for so many seconds, as in a garbage collection, then go on as if nothing had happened."""
         self.paused_since = self.clock.now()
         self.clock.hold(self.id)
-        if isinstance(self.zk.session, MemorySession):
-            self.zk.session.fall_asleep()
+        if self.zk.session is not None:
+            self.zk.session.pause()
         self._pause = self.clock.later(seconds, self.resume, CAUSE.get())
 
     def resume(self, cause: int | None = None) -> None:
         """End a pause; harmless if there is none."""
-        if self.paused_since != math.inf:
-            self.paused_since = math.inf
-            self._pause.cancel()
+        if self.end_pause():
             self.trace.add("fault", "fault", "resume", broker=self.id, cause=cause)
-            self.clock.release(self.id)
-            if isinstance(self.zk.session, MemorySession):
-                self.zk.session.wake()
-            self.replication.fetch_again()
-
-    def _end(self) -> None:
-        self.state = DOWN
-        self.down_since = self.clock.now()
-        if self.paused_since != math.inf:
-            self.paused_since = math.inf
-            self._pause.cancel()
-            self.clock.release(self.id)
-        self.controller.stop()
-        this = asyncio.current_task() if asyncio._get_running_loop() else None
-        for task in list(self._tasks):
-            if task is not this:
-                task.cancel()
+            if self.zk.session is not None:
+                self.zk.session.resume()
+            self.as_follower.fetch_again()
 
     async def stop(self) -> None:
         """Close the session and end; where that takes too long for whoever asked, the process is killed."""
@@ -268,7 +208,7 @@ class Broker:
                 self.kill()
             raise
         self.record("stopped")
-        self._end()
+        self.end()
 
     # Requests
 
@@ -288,7 +228,7 @@ class Broker:
 
     async def _handle(self, request: Request, cause: int | None) -> tuple[Response, int]:
         CAUSE.set(cause)
-        response = await apis.answer(self, request)
+        response = await self.apis.answer(request)
         seq = self.trace.add(self.actor, "response", request.name, broker=self.id, error=response.error, cause=cause)
         return response, seq
 
@@ -297,6 +237,8 @@ class Broker:
     async def controlled_shutdown(self) -> ShutdownReport:
         """Ask the controller to take our leaderships, several times if need be; then stop in any case."""
         report = ShutdownReport(0)
+        if not self.listening:  # it has ended before it heard of this
+            return report
         if self.config["controlled.shutdown.enable"]:
             self.state = PENDING_SHUTDOWN
             report = await ask_to_leave(self)

@@ -6,15 +6,14 @@ Kafka 2.0.1: server/KafkaServer.scala, controlledShutdown
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from kafka_ctl.brokers.requests import ControlledShutdownRequest, Response
+from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import ZooKeeperError
+from kafka_ctl.requests import ControlledShutdownRequest, Response
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
-
-if TYPE_CHECKING:
-    from kafka_ctl.brokers.broker import Broker
 
 
 class ShutdownReport(NamedTuple):
@@ -25,40 +24,40 @@ class ShutdownReport(NamedTuple):
     error: str | None = None
 
 
-async def ask_to_leave(broker: Broker) -> ShutdownReport:
+async def ask_to_leave(process: BrokerProcess) -> ShutdownReport:
     """Ask until nothing remains and there is no error, or the attempts are used up."""
-    retries = broker.config["controlled.shutdown.max.retries"]
+    retries = process.config["controlled.shutdown.max.retries"]
     remaining: tuple[TopicPartition, ...] = ()
     error: str | None = None
     for attempt in range(1, retries + 1):
         try:
-            response = await _ask_once(broker)
+            response = await _ask_once(process)
         except ZooKeeperError as lost:  # Kafka logs it and stops without asking again
-            broker.record("controlled-shutdown", error=lost.code, detail=f"attempt={attempt} remaining=")
+            process.record("controlled-shutdown", error=lost.code, detail=details.write(attempt=attempt, remaining=""))
             return ShutdownReport(attempt, remaining, lost.code)
         error, remaining = response.error, response.remaining
-        broker.record(
+        process.record(
             "controlled-shutdown",
             error=error,
-            detail=f"attempt={attempt} remaining={','.join(map(str, remaining))}",
+            detail=details.write(attempt=attempt, remaining=details.listed(remaining)),
         )
         if error is None and not remaining:
             return ShutdownReport(attempt)
-        await broker.clock.sleep(broker.config["controlled.shutdown.retry.backoff.ms"] / 1000)
+        await process.clock.sleep(process.config["controlled.shutdown.retry.backoff.ms"] / 1000)
     return ShutdownReport(retries, remaining, error)
 
 
-async def _ask_once(broker: Broker) -> Response:
-    controller = await broker.zk.controller_id()
-    request = ControlledShutdownRequest(broker.id, broker.epoch)
-    sent = broker.trace.add(broker.actor, "request", request.name, broker=controller, target="sent")
+async def _ask_once(process: BrokerProcess) -> Response:
+    controller = await process.zk.controller_id()
+    request = ControlledShutdownRequest(process.id, process.epoch)
+    sent = process.trace.add(process.actor, "request", request.name, broker=controller, target="sent")
     CAUSE.set(sent)
     if controller == -1:
         return Response("CONTROLLER_NOT_AVAILABLE")
-    timeout = broker.config["controller.socket.timeout.ms"] / 1000
+    timeout = process.config["controller.socket.timeout.ms"] / 1000
     try:
         async with asyncio.timeout(timeout):
-            return (await broker.network.call(broker.id, controller, request))[0]
+            return (await process.network.call(process.id, controller, request))[0]
     except ConnectionError as error:
         return Response("DISCONNECTED", text=str(error))
     except TimeoutError:

@@ -39,6 +39,10 @@ class Disk:
     def has_failed(self) -> bool:
         return len(self.failed) == DIRECTORIES
 
+    def log(self, tp: TopicPartition) -> Log:
+        """The records of a copy; an empty log is made where there is none."""
+        return self.logs.setdefault(tp, Log())
+
     def mount(self) -> None:
         """A process starts: all directories can be read again."""
         self.failed.clear()

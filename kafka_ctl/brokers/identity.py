@@ -58,14 +58,14 @@ def remembered(files: Mapping[str, Meta | None], generation: Generation) -> Meta
     Before KAFKA-7335 only the id is read, also where a newer Kafka has written a cluster beside it.
     """
     found = {path: meta for path, meta in files.items() if meta is not None}
-    if generation.remembers_cluster and len(set(found.values())) > 1:
+    if generation.membership.remembers_cluster and len(set(found.values())) > 1:
         listed = "".join(f"- {path} -> {meta}\n" for path, meta in sorted(found.items()))
         raise IdentityError(
             "InconsistentBrokerMetadata",
             "BrokerMetadata is not consistent across log.dirs. This could happen if multiple brokers shared a log "
             f"directory (log.dirs) or partial data was manually copied from another broker. Found:\n{listed}",
         )
-    if not generation.remembers_cluster:
+    if not generation.membership.remembers_cluster:
         found = {path: Meta(meta.broker) for path, meta in found.items()}
     if len(ids := {meta.broker for meta in found.values()}) > 1:
         raise IdentityError(

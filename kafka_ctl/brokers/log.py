@@ -10,7 +10,7 @@ getOffsetTruncationState (KIP-101, KIP-279)
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 
@@ -48,15 +48,16 @@ class Log:
         offset = bisect_right(self.entries, epoch, key=lambda entry: entry.leader_epoch)
         return (self.entries[offset - 1].leader_epoch if offset else epoch), offset
 
-    def common_end(self, leader: Log) -> int:
+    def common_end(self, leaders_end_of: Callable[[int], tuple[int, int]]) -> int:
         """How much of this log the leader has as well, judged by leader epochs alone, as a follower asks for it.
 
-        The follower names its last epoch; the leader answers with the last epoch up to it that it has records of, and
-        where that ends. An epoch that the follower does not have makes it ask again with its next older one.
+        The follower names its last epoch; the leader's `end_of` answers with the last epoch up to it that it has
+        records of, and where that ends. An epoch that the follower does not have makes it ask again with its next
+        older one.
         """
         end = self.end
         while end:
-            epoch, leaders_end = leader.end_of(self.entries[end - 1].leader_epoch)
+            epoch, leaders_end = leaders_end_of(self.entries[end - 1].leader_epoch)
             own, own_end = self.end_of(epoch)
             end = min(end, own_end)
             if own == epoch:

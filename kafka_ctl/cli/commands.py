@@ -19,15 +19,16 @@ import click
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
-from kafka_ctl.cli.terminal import INT32, say
+from kafka_ctl.cli.terminal import INT32, echo
+from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT, import_from_checkout
 
 SECTIONS = {
-    "Learn": ("lab", "demo"),
+    "Learn": ("lab", "demo", "exercises"),
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
-    "Tools": ("zookeeper", "reassign"),
+    "Tools": ("zookeeper", "reassign", "wire"),
     "This project": ("test", "diagrams", "docs"),
 }
 """The commands as `--help` groups them."""
@@ -40,7 +41,7 @@ Examples:
   kafka-ctl demo --zookeeper embedded     ... on a real ZooKeeper that is started for it
   kafka-ctl run my-story.txt              everything that happens in a story, one fact a line
   kafka-ctl run my-story.txt --log state-change
-                                          ... as Kafka's own log would tell it
+                                          ... as Kafka's own log
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
   kafka-ctl museum KAFKA-7482             a famous bug, and the same story without it
   kafka-ctl explore --seconds 60          random commands and faults, until something breaks
@@ -74,7 +75,7 @@ def app() -> None:
     """Watch, step, rewind, break and question the controller of ZooKeeper-era Kafka.
 
     One broker of a Kafka cluster is its controller: it notices that brokers come and go, chooses the leader
-    of every partition, and tells the others. Start with `lab`, or without a browser with `demo`.
+    of every partition, and informs the others. Start with `lab`, or without a browser with `demo`.
     """
 
 
@@ -108,7 +109,7 @@ def test(arguments: Sequence[str]) -> int:
 @click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller.")
 @click.option("--fast", is_flag=True, help="Do not wait after each line, as where no terminal reads.")
 def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
-    """Tell the first story in this terminal: an election, a dead controller, two ways to leave."""
+    """Play the first story in this terminal: an election, a dead controller, two ways to leave."""
     from rich.console import Console
 
     from kafka_ctl.cli.demo import play
@@ -146,7 +147,7 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
             text = kafka_log(played.trace, log, played.generation.name, broker)
         else:
             text = played.trace.text("all" if everything else "story")
-        say(text.rstrip("\n"))
+        echo(text.rstrip("\n"))
 
 
 @app.command()
@@ -158,7 +159,7 @@ def render(story: str, output: str, views: tuple[str, ...]) -> None:
     from kafka_ctl.lab.lab import Lab
 
     with Lab.replay(story) as played:
-        say(played.export(output, views or "cluster"))
+        echo(played.export(output, views or "cluster"))
 
 
 @app.command()
@@ -175,13 +176,13 @@ def museum(name: str | None, story: bool, check: bool) -> int:
     if story and (name is None or check):
         raise click.UsageError("--story goes with the NAME of an exhibit, and not with --check")
     if story or (name is None and not check):
-        say((find(str(name)).story if story else report.index()).rstrip("\n"))
+        echo((find(str(name)).story if story else report.index()).rstrip("\n"))
         return 0
     failed = 0
     for exhibit in EXHIBITS if name is None else (find(name),):
-        with exhibit.show() as showing:
-            say(report.verdict(showing) if check else report.tell(showing))
-            failed += not (showing.is_caught and showing.is_sound)
+        with exhibit.show() as run:
+            echo(report.verdict(run) if check else report.describe(run))
+            failed += not (run.is_caught and run.is_sound)
     return int(failed > 0)
 
 
@@ -202,7 +203,29 @@ def diagrams(check: bool) -> int:
     drawn, folder = import_from_checkout("tools.diagrams"), ROOT / "diagrams"
     if check:
         return _stale(drawn.check(folder), "kafka-ctl diagrams")
-    say(f"wrote {len(drawn.write(folder))} files to {folder}")
+    echo(f"wrote {len(drawn.write(folder))} files to {folder}")
+    return 0
+
+
+@app.command()
+@click.option("--reset", is_flag=True, help="Forget which exercises were solved.")
+def exercises(reset: bool) -> int:
+    """Say which exercises of the lessons have been solved.
+
+    That is kept in a small file of yours; the environment variable KAFKA_CTL_DATA names another folder for it.
+    """
+    from kafka_ctl.exercises import progress_file
+    from kafka_ctl.exercises.report import rows, summary
+
+    if reset:
+        progress_file.reset()
+    found, lesson = rows(), ""
+    for row in found:
+        if row.lesson != lesson:
+            echo(f"\n{row.lesson}" if lesson else row.lesson)
+            lesson = row.lesson
+        echo(f"  {row.name}  {row.kind:<9}  {row.title:<60}  {row.state}")
+    echo(f"\n{summary(found)}")
     return 0
 
 
@@ -211,24 +234,27 @@ def diagrams(check: bool) -> int:
 def docs(check: bool) -> int:
     """Write what is generated of docs/ anew: commands and the lab, what differs, what must be true, famous bugs."""
     pages = [import_from_checkout("tools.reference").page(app)]
-    pages += [import_from_checkout(f"tools.{name}").PAGE for name in ("generations", "invariants", "museum")]
+    pages += [
+        import_from_checkout(f"tools.{name}").PAGE for name in ("generations", "invariants", "museum", "trace_format")
+    ]
     folder = ROOT / "docs"
     if check:
         return _stale([problem for page in pages for problem in page.check(folder)], "kafka-ctl docs")
     for page in pages:
-        say(f"wrote {page.write(folder)}")
+        echo(f"wrote {page.write(folder)}")
     return 0
 
 
 app.add_command(reassign)
 app.add_command(explore)
 app.add_command(history)
+app.add_command(wire)
 
 
-def _stale(problems: Sequence[str], cure: str) -> int:
-    """Say what is stale and how to mend it; the exit status."""
+def _stale(problems: Sequence[str], hint: str) -> int:
+    """Print what is stale and how to renew it; the exit status."""
     for problem in problems:
-        say(f"kafka-ctl: {problem}; `{cure}` makes it anew", err=True)
+        echo(f"kafka-ctl: {problem}; `{hint}` makes it anew", err=True)
     return int(bool(problems))
 
 
@@ -245,17 +271,17 @@ def status(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> i
         wrong.show()
         return wrong.exit_code
     except click.Abort:
-        say("kafka-ctl: stopped", err=True)
+        echo("kafka-ctl: stopped", err=True)
         return 130
     except KafkaCtlError as trouble:
-        say(f"kafka-ctl: {getattr(trouble, 'unnamed', None) or trouble}", err=True)
+        echo(f"kafka-ctl: {getattr(trouble, 'unnamed', None) or trouble}", err=True)
         return 2 if isinstance(trouble, BadInput) else 1
     except BrokenPipeError:  # whoever read what we print has ended, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as trouble:
         where = "" if trouble.filename is None else f"{trouble.filename}: "
-        say(f"kafka-ctl: {where}{trouble.strerror or trouble}", err=True)
+        echo(f"kafka-ctl: {where}{trouble.strerror or trouble}", err=True)
         return 2 if where else 1
 
 

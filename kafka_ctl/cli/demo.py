@@ -1,4 +1,4 @@
-"""The first story, told in a terminal: an election, a dead controller, and two ways for a broker to leave.
+"""The first story, played in a terminal: an election, a dead controller, and two ways for a broker to leave.
 
     Act 1   three brokers start and race for /controller
     Act 2   a topic is made, and its partitions and replicas get their states
@@ -22,7 +22,7 @@ from rich.text import Text
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.lab import Lab
-from kafka_ctl.simulation.latencies import Costs
+from kafka_ctl.latencies import Costs
 from kafka_ctl.table import short
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
@@ -36,12 +36,12 @@ COLOURS = {
 """The colour of a step by its kind."""
 
 SETTINGS: dict[str, Any] = {"auto.leader.rebalance.enable": False}
-"""Kafka's configuration in the story: nothing moves that the story does not tell of."""
+"""Kafka's configuration in the story: nothing moves that the story does not show."""
 RACE = Costs(boot=0.0005, zookeeper_tick=0)
 """In memory the brokers start almost at once, so that they really race."""
 
 
-class Teller:
+class Narrator:
     """Prints, and waits `pause` seconds after each line so that it can be read."""
 
     def __init__(self, console: Console, pause: float) -> None:
@@ -57,12 +57,12 @@ class Teller:
         self.console.print()
 
     def steps(self, trace: Recorder, since: int = 0) -> int:
-        """Tell what happened since a record, one line a step; returns where to go on."""
+        """Print what happened since a record, one line a step; returns where to go on."""
         for step in steps(trace.records, start=since):
             line = Table.grid(Column(width=12, justify="right"), Column(width=10), Column(), padding=(0, 1))
             colour, strong = COLOURS[step.kind], "bold" if step.kind in ("controller", "fault") else ""
-            told = Text(caption(step.records), style=strong)
-            line.add_row(Text(f"{step.time_ms:,.1f} ms", style="dim"), Text(step.kind, style=colour), told)
+            text = Text(caption(step.records), style=strong)
+            line.add_row(Text(f"{step.time_ms:,.1f} ms", style="dim"), Text(step.kind, style=colour), text)
             self.console.print(line)
             time.sleep(self.pause)
         return len(trace)
@@ -82,11 +82,11 @@ def play(
     seed: int = 7,
     join: bool = False,
 ) -> None:
-    """Tell the whole story; `zookeeper`, `generation`, `seed` and `join` are those of `Lab`.
+    """Play the whole story; `zookeeper`, `generation`, `seed` and `join` are those of `Lab`.
 
     Raises what `Lab` raises: UnknownName, BadInput, Unavailable.
     """
-    teller = Teller(console, pause)
+    narrator = Narrator(console, pause)
 
     def open_lab(**more: Any) -> Lab:
         more["costs"] = RACE if zookeeper == "memory" else None
@@ -95,46 +95,46 @@ def play(
     with open_lab(settle=False) as lab:
         where = "in memory, on virtual time" if zookeeper == "memory" else f"at {zookeeper}, in real time"
         console.print(f"Kafka {lab.generation}, three brokers, ZooKeeper {where}", style="bold")
-        _election(lab, teller)
-        _topic(lab, teller)
-        _controller_failure(lab, teller)
+        _election(lab, narrator)
+        _topic(lab, narrator)
+        _controller_failure(lab, narrator)
     with open_lab() as lab:
-        _two_ways_to_leave(lab, teller)
+        _two_ways_to_leave(lab, narrator)
 
 
-def _election(lab: Lab, teller: Teller) -> None:
-    teller.act(
+def _election(lab: Lab, narrator: Narrator) -> None:
+    narrator.act(
         "Three brokers race for /controller",
         "Each broker tries to create the znode /controller.",
         "ZooKeeper lets one of them succeed: that broker is the controller.",
         "The znode is ephemeral, it lives as long as its creator's session; the others watch it.",
     )
     lab.settle()
-    teller.steps(lab.trace)
+    narrator.steps(lab.trace)
     view = lab.controller
     assert view is not None
-    teller.conclude(f"Broker {view.id} is the controller, with epoch {view.epoch}.")
+    narrator.conclude(f"Broker {view.id} is the controller, with epoch {view.epoch}.")
 
 
-def _topic(lab: Lab, teller: Teller) -> None:
-    teller.act(
+def _topic(lab: Lab, narrator: Narrator) -> None:
+    narrator.act(
         "A topic is created",
         "A tool only writes the request into ZooKeeper.",
         "The controller sees it and moves the new partitions and replicas through their states.",
-        "It tells the replicas' brokers who leads (LeaderAndIsr) and everybody whom to ask (UpdateMetadata).",
+        "It sends the leaders to the replicas' brokers (LeaderAndIsr) and to all brokers (UpdateMetadata).",
     )
     before = len(lab.trace)
     lab.create_topic("orders", partitions=3, replication_factor=3)
     lab.settle()
-    teller.steps(lab.trace, before)
-    teller.console.print(partitions(lab))
+    narrator.steps(lab.trace, before)
+    narrator.console.print(partitions(lab))
 
 
-def _controller_failure(lab: Lab, teller: Teller) -> None:
+def _controller_failure(lab: Lab, narrator: Narrator) -> None:
     view = lab.controller
     assert view is not None
     patience = lab.config["zookeeper.session.timeout.ms"] / 1000
-    teller.act(
+    narrator.act(
         f"The controller, broker {view.id}, dies",
         f"It had no time to say anything: ZooKeeper waits {patience:g} s before it gives the session up.",
         "Then the others race again, and the winner reads everything from ZooKeeper.",
@@ -143,17 +143,17 @@ def _controller_failure(lab: Lab, teller: Teller) -> None:
     before = len(lab.trace)
     lab.kill(view.id)
     lab.settle()
-    teller.steps(lab.trace, before)
-    teller.console.print(partitions(lab, {view.id}))
+    narrator.steps(lab.trace, before)
+    narrator.console.print(partitions(lab, {view.id}))
     new = lab.controller
     assert new is not None
-    teller.conclude(
+    narrator.conclude(
         f"Broker {new.id} took over from broker {view.id}; the epoch rose from {view.epoch} to {new.epoch}."
     )
 
 
-def _two_ways_to_leave(lab: Lab, teller: Teller) -> None:
-    teller.act(
+def _two_ways_to_leave(lab: Lab, narrator: Narrator) -> None:
+    narrator.act(
         "Two ways to leave",
         "In a new cluster a broker leaves twice that is not the controller.",
         "First it is killed; it returns and gets its leaderships back.",
@@ -180,8 +180,8 @@ def _two_ways_to_leave(lab: Lab, teller: Teller) -> None:
     table.add_column("controlled shutdown", justify="right", style="green")
     for tp in led:
         table.add_row(str(tp), f"{killed[tp]:,.1f}", f"{left[tp]:,.1f}")
-    teller.console.print(table)
-    teller.conclude(
+    narrator.console.print(table)
+    narrator.conclude(
         f"Killed, it left its partitions without a leader for up to {max(killed.values()):,.1f} ms; "
         f"in good order for {max(left.values()):,.1f} ms."
     )
@@ -192,8 +192,8 @@ def outages(
 ) -> dict[TopicPartition, float]:
     """How many milliseconds nobody led each of these partitions after their leader `broker` left.
 
-    From the moment its process ended to the moment another broker, or it itself when it was back, was told that it
-    leads; 0 when another was told before, infinity when nobody ever was.
+    From the end of its process until another broker, or it itself when it was back, became the
+    leader; 0 when another had become it before, infinity when none ever did.
     """
     later = trace.slice(start=since, broker=broker)
     ended = next((r for r in later if (r.kind, r.action) in (("fault", "kill"), ("broker", "stopped"))), None)

@@ -72,13 +72,13 @@ def _at_random(
     from kafka_ctl.explore.report import summary
     from kafka_ctl.explore.search import search
 
-    say = Progress()
+    progress = Progress()
     findings = search(
         generation, seed, seconds, steps, jobs, mutant,
-        lambda f: say(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
+        lambda f: progress(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
     )  # fmt: skip
     click.echo(summary(findings))
-    return _stories(findings, say, out)
+    return _stories(findings, progress, out)
 
 
 def _every_order(
@@ -88,24 +88,24 @@ def _every_order(
     from kafka_ctl.explore.exhaustive import exhaust
     from kafka_ctl.explore.report import account
 
-    say = Progress()
+    progress = Progress()
 
-    def tell(search: Search) -> None:
+    def report(search: Search) -> None:
         seen = search.rounds[-1].seen
         deep = f"{search.rounds[-1].depth} choices deep: {seen.finished} of {search.rounds[-1].cases} pairs of commands"
-        say(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {len(search.unknown)} not declared")
+        progress(f"{deep}, {seen.states:,} states, {seen.paths:,} paths, {len(search.unknown)} not declared")
 
-    search = exhaust(generation, brokers, partitions, depth, seconds, jobs, mutant, tell)
+    search = exhaust(generation, brokers, partitions, depth, seconds, jobs, mutant, report)
     click.echo(account(search))
-    return _stories(search, say, out)
+    return _stories(search, progress, out)
 
 
-def _stories(findings: Findings | Search, say: Progress, out: Path) -> int:
+def _stories(findings: Findings | Search, progress: Progress, out: Path) -> int:
     """Print and write the shortest story of everything that is not declared; the exit status."""
     from kafka_ctl.explore.report import story_text, write_story
     from kafka_ctl.explore.search import shortest
 
-    for found in shortest(findings, lambda runs, lines: say(f"minimising: {lines} commands after {runs} runs")):
+    for found in shortest(findings, lambda runs, lines: progress(f"minimising: {lines} commands after {runs} runs")):
         click.echo(f"\n{story_text(found)}\n# written to {write_story(found, out)}")
     return int(bool(findings.unknown))
 
@@ -116,8 +116,8 @@ class Progress:
     def __init__(self, every: float = 5.0) -> None:
         self.every, self.last = every, time.monotonic()
 
-    def __call__(self, told: str) -> None:
+    def __call__(self, text: str) -> None:
         now = time.monotonic()
         if now - self.last >= self.every:
             self.last = now
-            print(f"kafka-ctl explore: {told}", file=sys.stderr, flush=True)
+            print(f"kafka-ctl explore: {text}", file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import click
 
-from kafka_ctl.cli.terminal import INT32, Number, say
+from kafka_ctl.cli.terminal import INT32, Number, echo
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.generation import GENERATIONS
 
@@ -64,7 +64,7 @@ def generate(out: str, clusters: int, hours: float, seed: int, generation: str, 
 
     Job(clusters, hours, seed, generation)  # a wrong number is refused before Spark starts
     how = functools.partial(generate, out=out, generation=generation, overwrite=overwrite, resume=resume)
-    say(f"{how(spark(), clusters, hours, seed)} in {out}")
+    echo(f"{how(spark(), clusters, hours, seed)} in {out}")
 
 
 @history.command(name="import")
@@ -82,7 +82,7 @@ def import_(logs: Sequence[str], out: Path | None) -> None:
         if out is not None and out.exists():
             raise BadInput(f"{out} is there already; name a folder that is not")
     found = _import(list(logs))
-    say(repr(found))
+    echo(repr(found))
     if out is not None:
         _keep(found, out)
 
@@ -94,7 +94,7 @@ def _import(logs: list[str]) -> Logs:
 
     found = read_logs(spark(), logs)
     for problem in found.problems:
-        say(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
+        echo(f"kafka-ctl: not read, or not to the end: {problem}", err=True)
     if found.files.where("records > 0").isEmpty():
         counted = found.rejected.groupBy("reason").count().orderBy("count", "reason").collect()
         reasons = [f"{row['count']:,} of its lines rejected ({row['reason']})" for row in reversed(counted)]
@@ -143,12 +143,12 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     if csv is None:
         with contextlib.redirect_stdout(io.StringIO()) as table:
             answer.show(rows, truncate=False)
-        say(table.getvalue().removesuffix("\n"))
+        echo(table.getvalue().removesuffix("\n"))
     else:
         rows_of_all = answer.toPandas()
         with naming(csv, "cannot be written"), replacing(csv) as unfinished:
             rows_of_all.to_csv(unfinished, index=False)
-        say(csv)
+        echo(csv)
 
 
 @history.command(name="questions")
@@ -158,18 +158,18 @@ def list_questions() -> None:
 
     width = max(map(len, questions.__all__))
     for name in questions.__all__:
-        say(f"{name:{width}}  {(inspect.getdoc(getattr(questions, name)) or '').splitlines()[0]}")
+        echo(f"{name:{width}}  {(inspect.getdoc(getattr(questions, name)) or '').splitlines()[0]}")
 
 
 def _records(source: str) -> DataFrame | Any:
     """The records at a source, whatever kind it is; BadInput when there is nothing."""
     from kafka_ctl.history import load, spark
     from kafka_ctl.history.files import naming
-    from kafka_ctl.history.layout import MANIFEST, UNFINISHED, Place
+    from kafka_ctl.history.layout import MANIFEST, UNFINISHED, DatasetFolder
     from kafka_ctl.history.reading import checked_parquet
 
     with naming(source, "cannot be read"):
-        place = Place(source)
+        place = DatasetFolder(source)
         if place.has(MANIFEST) or place.has(UNFINISHED):
             return load(spark(), source)
         imported = Path(source, "records")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kafka_ctl.cli.terminal import INT64, say
+from kafka_ctl.cli.terminal import INT64, echo
 from kafka_ctl.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, di
             *plans
         )
 
-    say(_with_tool(zookeeper, generation, work))
+    echo(_with_tool(zookeeper, generation, work))
 
 
 @reassign.command()
@@ -88,7 +88,7 @@ def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None, l
     The brokers are not spoken to, so a plan can name no log directory but "any".
     """
     text = _read(plan)
-    return _told(_with_tool(zookeeper, generation, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
+    return _print(_with_tool(zookeeper, generation, lambda tool: tool.execute(text, throttle, log_dirs_throttle)))
 
 
 @reassign.command()
@@ -98,7 +98,7 @@ def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None, l
 def verify(zookeeper: str, generation: str, plan: Path) -> int:
     """Say how far a plan has come, and remove the throttles when it is done."""
     text = _read(plan)
-    return _told(_with_tool(zookeeper, generation, lambda tool: tool.verify(text)))
+    return _print(_with_tool(zookeeper, generation, lambda tool: tool.verify(text)))
 
 
 @reassign.command()
@@ -108,14 +108,14 @@ def verify(zookeeper: str, generation: str, plan: Path) -> int:
 def cancel(zookeeper: str, plan: Path, preserve_throttles: bool) -> int:
     """Bring partitions that move back to where they came from (clusters of 2.4 and later)."""
     text = _read(plan)
-    return _told(_with_tool(zookeeper, "2.4", lambda tool: tool.cancel(text, preserve_throttles)))
+    return _print(_with_tool(zookeeper, "2.4", lambda tool: tool.cancel(text, preserve_throttles)))
 
 
 @reassign.command(name="list")
 @zookeeper
 def list_running(zookeeper: str) -> None:
-    """List the partitions that move, as the topics' znodes tell (clusters of 2.4 and later)."""
-    say(_with_tool(zookeeper, "2.4", lambda tool: tool.running()).text)
+    """List the partitions that move, as the topics' znodes say (clusters of 2.4 and later)."""
+    echo(_with_tool(zookeeper, "2.4", lambda tool: tool.running()).text)
 
 
 def _read(file: Path) -> str:
@@ -125,8 +125,8 @@ def _read(file: Path) -> str:
         raise BadInput(f"{file}: not UTF-8 at byte {error.start}; JSON is expected") from None
 
 
-def _told(outcome: Outcome) -> int:
-    say(outcome.text)
+def _print(outcome: Outcome) -> int:
+    echo(outcome.text)
     return 0 if outcome.done else 1
 
 

@@ -22,6 +22,6 @@ class Number(click.FloatRange):
         return float(super().convert(number, param, ctx))
 
 
-def say(text: object, err: bool = False) -> None:
+def echo(text: object, err: bool = False) -> None:
     """Print a text of several lines; what would move the cursor or change colours is shown as an escape."""
     click.echo("\n".join(map(visible, str(text).split("\n"))), err=err)

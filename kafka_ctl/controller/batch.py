@@ -1,4 +1,4 @@
-"""The request batch: what brokers must be told, gathered while states change and sent at once.
+"""The request batch: the requests to brokers, gathered while states change and sent at once.
 
 LeaderAndIsr by broker first, then one UpdateMetadata for all, then StopReplica by broker.
 Kafka 2.0.1: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch
@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_ctl.brokers.requests import (
+from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
+from kafka_ctl.controller.channel import Callback, Channels
+from kafka_ctl.controller.process import ControllerProcess
+from kafka_ctl.errors import BatchNotEmpty
+from kafka_ctl.requests import (
     UNKNOWN_EPOCH,
     LeaderAndIsrRequest,
     PartitionState,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.cluster import LEADER_DURING_DELETE, LeaderAndIsr, TopicPartition
-from kafka_ctl.controller.channel import Callback, Channels
-from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BatchNotEmpty
 from kafka_ctl.scala_order import HashMap, java_hash
+from kafka_ctl.trace import details
 
 
 class RequestBatch:
@@ -62,24 +63,24 @@ class RequestBatch:
         replicas: tuple[int, ...],
         is_new: bool,
     ) -> None:
-        """Tell these brokers who leads; everybody will learn it as metadata."""
+        """Add a state to these brokers' LeaderAndIsr, and to all brokers' UpdateMetadata."""
         full = self.context.assignment(partition)
         for broker in brokers:
             if broker >= 0:
                 states = self._leader_and_isr.setdefault(broker, self._states())
                 before = states.get(partition)
                 new = is_new or (before is not None and before.is_new)
-                new = new and self.process.generation.marks_new_replicas
+                new = new and self.process.generation.requests.marks_new_replicas
                 states[partition] = PartitionState(state, replicas, new, (), full.adding, full.removing)
         self.update_metadata(self.context.live_or_shutting_down, (partition,))
 
     def update_metadata(self, brokers: Iterable[int], partitions: Iterable[TopicPartition]) -> None:
-        """Tell these brokers how the partitions are led."""
+        """Add the states of these partitions to the brokers' UpdateMetadata."""
         for broker in brokers:
             self._metadata_to[broker] = None
         context, to_be_deleted = self.context, self.context.partitions_to_be_deleted
-        knows_offline = self.process.generation.marks_new_replicas
-        if self.process.generation.announces_all_deletions:
+        knows_offline = self.process.generation.requests.marks_new_replicas
+        if self.process.generation.requests.announces_all_deletions:
             partitions = [*(tp for tp in partitions if tp not in to_be_deleted), *sorted(to_be_deleted)]
         for tp in partitions:
             state = context.leadership.get(tp)
@@ -93,7 +94,7 @@ class RequestBatch:
             self._metadata[tp] = PartitionState(state, replicas, offline=offline)
 
     def stop_replica(self, broker: int, partition: TopicPartition, delete: bool, callback: Callback | None) -> None:
-        """Tell a broker to stop its copy, and to delete it."""
+        """Add a partition to a broker's StopReplica; with `delete` its copy is deleted."""
         if broker >= 0:
             self._stop.setdefault(broker, []).append((partition, delete, callback))
 
@@ -113,24 +114,22 @@ class RequestBatch:
                 del self._leader_and_isr[broker]
                 continue
             for tp, (state, replicas, is_new, _, adding, removing) in states.items():
-                detail = "is_new" if is_new else None
-                if adding or removing:
-                    moves = f"adding={','.join(map(str, adding))} removing={','.join(map(str, removing))}"
-                    detail = f"{detail} {moves}" if detail else moves
+                moves = {"adding": details.listed(adding), "removing": details.listed(removing)}
+                detail = details.write("is_new" * is_new, **(moves if adding or removing else {}))
                 about(actor, "request", "LeaderAndIsr", tp, broker, state, replicas=replicas, detail=detail)
             leaders = {s.state.leader for s in states.values()}
             live_leaders = tuple(b for b in self.context.live_or_shutting_down if b in leaders)
             request = LeaderAndIsrRequest(process.id, epoch, dict(states), live_leaders, self._broker_epoch(broker))
-            heard = self._leader_and_isr_answered if process.generation.marks_new_replicas else None
+            heard = self._leader_and_isr_answered if process.generation.requests.marks_new_replicas else None
             self.channels.send(broker, request, heard)
             del self._leader_and_isr[broker]
 
     def _send_metadata(self) -> None:
         process, brokers = self.process, tuple(sorted(self._metadata_to))
         about, actor, epoch = process.trace.about, process.actor, self.context.epoch
-        told = "brokers=" + ",".join(map(str, brokers))
+        receivers = details.listed(brokers)
         for tp, (state, replicas, _, offline, _, _) in self._metadata.items():
-            detail = told + " offline=" + ",".join(map(str, offline)) if offline else told
+            detail = details.write(brokers=receivers, offline=details.listed(offline) or None)
             about(actor, "request", "UpdateMetadata", tp, None, state, replicas=replicas, detail=detail)
         live = tuple(self.context.live_or_shutting_down)
         request = UpdateMetadataRequest(process.id, epoch, dict(self._metadata), live)
@@ -156,7 +155,7 @@ class RequestBatch:
                     tp.partition,
                     broker,
                     controller_epoch=self.context.epoch,
-                    detail="delete" if delete else None,
+                    detail=details.write("delete" * delete),
                 )
             for partitions, delete, callback in self._grouped(replicas):
                 broker_epoch = self._broker_epoch(broker)
@@ -166,10 +165,10 @@ class RequestBatch:
 
     def _reachable(self, broker: int) -> bool:
         """Since broker epochs exist, only registered brokers are written to: the others have none."""
-        return not self.process.generation.broker_epochs or broker in self.context.brokers
+        return not self.process.generation.membership.broker_epochs or broker in self.context.brokers
 
     def _broker_epoch(self, broker: int) -> int:
-        return self.context.brokers[broker].epoch if self.process.generation.broker_epochs else UNKNOWN_EPOCH
+        return self.context.brokers[broker].epoch if self.process.generation.membership.broker_epochs else UNKNOWN_EPOCH
 
     def _grouped(
         self, replicas: list[tuple[TopicPartition, bool, Callback | None]]
@@ -180,9 +179,9 @@ class RequestBatch:
         in 0.10 it holds those that are not deleted, in 1.1 to 2.2 none, for there every replica has a callback.
         """
         generation = self.process.generation
-        if not generation.groups_stop_replica:
-            plain = [tp for tp, delete, _ in replicas if not delete] if generation.groups_plain_stops else []
-            alone = [r for r in replicas if r[1]] if generation.groups_plain_stops else replicas
+        if not generation.requests.groups_stop_replica:
+            plain = [tp for tp, delete, _ in replicas if not delete] if generation.requests.groups_plain_stops else []
+            alone = [r for r in replicas if r[1]] if generation.requests.groups_plain_stops else replicas
             return [(tuple(plain), False, None), *(((tp,), delete, callback) for tp, delete, callback in alone)]
         groups = []
         for wanted in (True, False):

@@ -11,8 +11,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from kafka_ctl.brokers.requests import ControlRequest, Response, StopReplicaRequest
 from kafka_ctl.controller.process import ControllerProcess
+from kafka_ctl.requests import ControlRequest, Response, StopReplicaRequest
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
 RETRY_BACKOFF = 0.1
@@ -52,7 +53,7 @@ class Channel:
                 broker=self.broker,
                 target="sent",
                 controller_epoch=request.controller_epoch,
-                detail=f"partitions={len(request.partitions)} correlation_id={correlation_id}",
+                detail=details.write(partitions=len(request.partitions), correlation_id=correlation_id),
             )
             CAUSE.set(sent)
             response, answered = await self._until_answered(request)
@@ -104,7 +105,7 @@ class Channels:
             self._by_broker[broker] = Channel(self.process, broker)
 
     def remove(self, broker: int) -> None:
-        """Forget a broker; what was still queued for it is lost."""
+        """Remove a broker; what was still queued for it is lost."""
         channel = self._by_broker.pop(broker, None)
         if channel is not None:
             channel.task.cancel()
@@ -112,13 +113,13 @@ class Channels:
     def send(self, broker: int, request: Any, callback: Callback | None = None) -> None:
         channel = self._by_broker.get(broker)
         if channel is None:
-            words = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
+            fields = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
             self.process.log(
                 "not_sending",
                 request=request.name,
                 broker=broker,
                 partitions=list(map(str, request.partitions)),
-                **words,
+                **fields,
             )
         else:
             channel.put(request, callback)

@@ -41,6 +41,9 @@ class Context:
     """Every registered broker, those shutting down included."""
     shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, dict[int, ReplicaAssignment]] = field(default_factory=dict)
+    revived: set[str] = field(default_factory=set)
+    """Deleted topics that a reassignment, which goes on all the same, has assigned anew: they are not among all topics.
+    """
     leadership: dict[TopicPartition, LeaderAndIsr] = field(default_factory=dict)
     partitions: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     replicas: dict[Replica, ReplicaState] = field(default_factory=dict)
@@ -97,6 +100,8 @@ class Context:
 
     def assign(self, partition: TopicPartition, replicas: Iterable[int]) -> None:
         """Change the replicas of a partition; one that loses all of them is still known, with none."""
+        if partition.topic not in self.topics:
+            self.revived.add(partition.topic)
         new = self.assignment(partition)._replace(replicas=tuple(replicas))
         self.topics.setdefault(partition.topic, {})[partition.partition] = new
         if self.in_tables:
@@ -111,6 +116,11 @@ class Context:
             partitions = map_order(partitions, case_hash)
             self.table.put_all((tp, None) for tp in partitions)
         return partitions
+
+    @property
+    def all_topics(self) -> list[str]:
+        """The topics that ZooKeeper has, as far as we know."""
+        return [topic for topic in self.topics if topic not in self.revived]
 
     def all_partitions(self) -> Iterator[TopicPartition]:
         if self.in_tables:

@@ -27,6 +27,7 @@ from kafka_ctl.controller import (
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.legacy_threads import Lock
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
 
@@ -47,7 +48,7 @@ class Controller(Environment):
         """Begin to compete for `/controller`; in 0.10 the broker goes on only when that is decided."""
         self._started = True
         self.spawn(self._run())
-        if self.generation.single_threaded:
+        if self.generation.threads.single_threaded:
             self.queue.put(events.Startup())
         else:
             await self.work(events.Startup(), CAUSE.get())
@@ -63,7 +64,7 @@ class Controller(Environment):
 
         While there is no queue, nothing happens before the new session is there; nor before the controller competes.
         """
-        if not self.generation.single_threaded or not self._started:
+        if not self.generation.threads.single_threaded or not self._started:
             return
         started = asyncio.Event()
         self.queue.clear_and_put(events.Expire(started))
@@ -90,14 +91,14 @@ class Controller(Environment):
             await self.process(event)
         except KafkaCtlError as problem:
             error = type(problem).__name__
-            moved = isinstance(problem, ControllerMoved) and self.generation.fences_writes
+            moved = isinstance(problem, ControllerMoved) and self.generation.zookeeper.fences_writes
             self.log("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
             if moved:
                 await leadership.controller_change(self)
-        if self.generation.single_threaded:
+        if self.generation.threads.single_threaded:
             self.gauges.update()
         self.state = "Idle"
-        detail = f"waited={waited.seconds * 1000:.3g}ms" if waited.seconds else None
+        detail = details.write(waited=f"{waited.seconds * 1000:.3g}ms" if waited.seconds else None)
         self.trace.add(
             self.actor, "event", event.name, source="started", target="done", error=error, detail=detail, **about
         )
@@ -111,7 +112,7 @@ class Controller(Environment):
                 await leadership.noticed_change(self)
             case events.Reelect():
                 await leadership.reelect(self)
-            case events.RegisterBrokerAndReelect() if self.generation.registers_first:
+            case events.RegisterBrokerAndReelect() if self.generation.membership.registers_first:
                 await self.register()
                 await leadership.new_session(self)
             case events.RegisterBrokerAndReelect():
@@ -152,13 +153,13 @@ class Controller(Environment):
                 await deletion.topic_deletion(self)
             case events.TopicDeletionStopReplicaResponseReceived(broker, failed, errors):
                 await deletion.stop_replica_response(self, broker, failed, errors)
-            case events.PartitionReassignment() if self.generation.incremental_reassignment:
+            case events.PartitionReassignment() if self.generation.reassignment.incremental_reassignment:
                 await reassignment_incremental.zk_partition_reassignment(self)
             case events.PartitionReassignment():
                 await reassignment.partition_reassignment(self)
             case events.PartitionReassignmentIsrChange(tp):
                 await (
-                    reassignment_incremental if self.generation.incremental_reassignment else reassignment
+                    reassignment_incremental if self.generation.reassignment.incremental_reassignment else reassignment
                 ).isr_change(self, tp)
             case events.PreferredReplicaLeaderElection():
                 await rebalance.preferred_election(self)

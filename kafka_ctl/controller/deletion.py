@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
 from kafka_ctl.controller.environment import Environment
@@ -19,6 +18,7 @@ from kafka_ctl.partition import NON_EXISTENT, OFFLINE
 from kafka_ctl.replica import INELIGIBLE, STARTED, SUCCESSFUL
 from kafka_ctl.replica import NON_EXISTENT as NON_EXISTENT_REPLICA
 from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
+from kafka_ctl.requests import Response
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, DeleteTopicsTopicZNode, DeleteTopicsZNode, TopicZNode
 
@@ -40,7 +40,7 @@ async def initialize(env: Environment) -> None:
         r.topic for r in context.replicas_of(context.all_partitions()) if not online(r.broker, r.topic_partition)
     }
     blocked |= {tp.topic for tp in context.reassigning}
-    if env.generation.halts_deletions_for_elections:
+    if env.generation.deletion.halts_deletions_for_elections:
         blocked |= {tp.topic for tp in context.preferred_elections}
     env.log("topics_to_be_deleted", topics=wanted)
     env.log("topics_ineligible", topics=sorted(blocked))
@@ -61,11 +61,12 @@ async def topic_deletion(env: Environment) -> None:
 
 
 async def _requested(env: Environment, wanted: list[str]) -> None:
-    unknown = [t for t in wanted if t not in env.context.topics]
+    known = env.context.all_topics
+    unknown = [t for t in wanted if t not in known]
     if unknown:
         env.log("deleting_unknown_topics", topics=unknown)
         await _forget_requests(env, unknown)
-    topics = [t for t in wanted if t in env.context.topics]
+    topics = [t for t in wanted if t in known]
     if not enabled(env):
         env.log("deletion_disabled", topics=topics)
         await _forget_requests(env, topics)
@@ -107,10 +108,10 @@ async def resume(env: Environment, topics: Iterable[str]) -> None:
 
 
 async def resume_deletions(env: Environment) -> None:
-    """Look at the queued topics now, or, where a thread does that, wake it."""
+    """Look at the queued topics now, or, where a thread does that, notify it."""
     if not enabled(env):
         return
-    if env.generation.single_threaded:
+    if env.generation.threads.single_threaded:
         await look(env)
     else:
         env.deletion_wanted.set()
@@ -150,7 +151,7 @@ async def look(env: Environment) -> None:
             await _complete(env, topic)
             env.log("deletion_completed", topic=topic)
         elif started:
-            if not env.generation.partitions_leave_first:
+            if not env.generation.deletion.partitions_leave_first:
                 env.log(
                     "deletion_in_progress",
                     topic=topic,
@@ -163,7 +164,7 @@ async def look(env: Environment) -> None:
         if topic not in context.topics_to_be_deleted:
             continue
         if topic in context.topics_ineligible:
-            if not env.generation.partitions_leave_first:
+            if not env.generation.deletion.partitions_leave_first:
                 env.log("deletion_ineligible", topic=topic)
         elif not context.replicas_in(topic, STARTED):
             env.log("deletion_started", topic=topic)
@@ -171,10 +172,10 @@ async def look(env: Environment) -> None:
 
 
 async def _begin(env: Environment, topic: str) -> None:
-    """Make brokers forget the topic, then stop and delete the replicas that are online."""
+    """Remove the topic from the brokers' metadata, then stop and delete the replicas that are online."""
     context, partitions = env.context, env.context.partitions_of(topic)
     env.log("topic_deletion", topics=[topic])
-    if env.generation.partitions_leave_first and topic not in context.deletion_started:
+    if env.generation.deletion.partitions_leave_first and topic not in context.deletion_started:
         await env.partition_machine.handle(partitions, OFFLINE)
         await env.partition_machine.handle(partitions, NON_EXISTENT)
         context.deletion_started.add(topic)
@@ -204,7 +205,7 @@ async def stop_replica_response(
 
 
 async def _stopped(env: Environment, broker: int, error: str | None, errors: dict[TopicPartition, str | None]) -> None:
-    if env.generation.partitions_leave_first:
+    if env.generation.deletion.partitions_leave_first:
         errors = {tp: e for tp, e in errors.items() if tp.topic in env.context.deletion_started}
     failed = [tp for tp, e in errors.items() if error is not None or e is not None]
     await fail(env, [Replica(tp.topic, tp.partition, broker) for tp in failed])
@@ -224,12 +225,12 @@ async def fail(env: Environment, replicas: Iterable[Replica]) -> None:
 
 
 async def _complete(env: Environment, topic: str) -> None:
-    """Every replica is gone: forget the topic and delete its znodes."""
+    """Every replica is gone: drop the topic and delete its znodes."""
     context = env.context
     listeners.forget_topics(env, [topic])
     partitions = context.partitions_of(topic)
     await env.replica_machine.handle(context.replicas_in(topic, SUCCESSFUL), NON_EXISTENT_REPLICA)
-    if not env.generation.partitions_leave_first:
+    if not env.generation.deletion.partitions_leave_first:
         await env.partition_machine.handle(partitions, OFFLINE)
         await env.partition_machine.handle(partitions, NON_EXISTENT)
     del context.topics_to_be_deleted[topic]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from kafka_ctl.brokers.requests import ApiError
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partition_machine import Strategy
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ControllerMoved, StateChangeFailed
 from kafka_ctl.partition import ONLINE
+from kafka_ctl.requests import ApiError
 
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
 DELETING = ApiError("INVALID_TOPIC_EXCEPTION", "The topic is being deleted")

@@ -12,18 +12,19 @@ from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 
-from kafka_ctl.brokers.requests import Response
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Channels
 from kafka_ctl.controller.gauges import Gauges
 from kafka_ctl.controller.legacy_threads import Lock, Thread
+from kafka_ctl.controller.packed_batch import PackedBatch
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.errors import BatchNotEmpty, ControllerMoved
+from kafka_ctl.requests import Response
 
 
 class Environment(ControllerProcess):
@@ -35,7 +36,7 @@ class Environment(ControllerProcess):
         """The broker this one believes to be the controller; -1 for none."""
         self.last_election = (0, "")
         """When (how many records there were) it last became controller, or on which malformed znode that failed."""
-        self.queue = EventQueue(self.actor, self.trace, self.generation.preempts_queue)
+        self.queue = EventQueue(self.actor, self.trace, self.generation.threads.preempts_queue)
         self.lock, self.shutdown_lock = Lock(self.clock), Lock(self.clock)
         """Where several threads share the context, whoever works on it holds the first (Kafka's controllerLock), and
         only one controlled shutdown runs at a time (brokerShutdownLock)."""
@@ -49,16 +50,17 @@ class Environment(ControllerProcess):
         self.gauges = Gauges(self.context, self.generation, lambda: self.is_active)
 
     def _batch(self) -> RequestBatch:
-        return RequestBatch(self, self.channels, self.leader_and_isr_answered)
+        kind = PackedBatch if "batch" in self.plugins.rules else RequestBatch
+        return kind(self, self.channels, self.leader_and_isr_answered)
 
     @property
     def is_active(self) -> bool:
         """Whether this broker acts as controller; in 0.10, whether it has channels, whoever is elected (KAFKA-4447)."""
-        return self.active_id == self.id if self.generation.single_threaded else self.channels.open
+        return self.active_id == self.id if self.generation.threads.single_threaded else self.channels.open
 
     def locked(self) -> AbstractAsyncContextManager[Any]:
         """What one thread may do at a time; where there is one only, that goes without saying."""
-        return nullcontext() if self.generation.single_threaded else self.lock
+        return nullcontext() if self.generation.threads.single_threaded else self.lock
 
     async def take_over(self) -> None:
         """Become the acting controller, after the race was won."""
@@ -78,7 +80,7 @@ class Environment(ControllerProcess):
 
     def hand_over(self, event: events.Event) -> None:
         """Process an event that no listener made: in turn or, before there was a queue, in a thread of its own."""
-        if self.generation.single_threaded:
+        if self.generation.threads.single_threaded:
             self.queue.put(event)
         else:
             self.spawn(self.work(event, self.queue.record(event)))
@@ -101,12 +103,12 @@ class Environment(ControllerProcess):
             await self.illegal_state(error)
 
     async def announce_brokers(self) -> None:
-        """Tell every broker who is there: with all partitions, or, since that is needless, with none (KAFKA-7537)."""
-        await self.send_update_metadata(None if self.generation.metadata_to_all_on_broker_change else ())
+        """Send UpdateMetadata to all live brokers: with all partitions or, since KAFKA-7537, with none."""
+        await self.send_update_metadata(None if self.generation.requests.metadata_to_all_on_broker_change else ())
 
     async def illegal_state(self, error: BatchNotEmpty) -> None:
         """A batch was left half sent: nothing can be trusted, so another controller shall start afresh (KAFKA-2300)."""
-        if not self.generation.clears_batches:
+        if self.generation.bugs.keeps_batches:
             raise error
         self.log("forcing_resignation")
         self.batch.clear()

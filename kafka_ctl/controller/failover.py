@@ -28,40 +28,40 @@ from kafka_ctl.zookeeper import znodes
 
 async def become_controller(env: Environment) -> None:
     """Everything between winning the race and acting as controller; an error here ends in resignation."""
-    if not env.generation.fences_writes:
+    if not env.generation.zookeeper.fences_writes:
         env.log("reading_epoch")
         await leadership.read_epoch(env)
         env.log("incrementing_epoch")
         await leadership.increment_epoch(env)
     env.log("registering_handlers")
     await listeners.register(env)
-    if env.generation.clears_isr_notifications:
+    if env.generation.failover.clears_isr_notifications:
         env.log("deleting_log_dir_notifications")
         await _clear(env, znodes.LogDirEventNotificationZNode.path())
         env.log("deleting_isr_change_notifications")
         await _clear(env, znodes.IsrChangeNotificationZNode.path())
     env.log("initializing_context")
     await initialize_context(env)
-    if env.generation.introduces_brokers_first:
+    if not env.generation.bugs.introduces_brokers_last:
         env.log("sending_update_metadata")
         await env.announce_brokers()
     await env.replica_machine.startup()
     await env.partition_machine.startup()
-    if not env.generation.single_threaded:
+    if not env.generation.threads.single_threaded:
         await listeners.subscribe_topics(env, env.context.topics)
     env.log("ready", epoch=env.context.epoch)
     await _resume(env)
-    if not env.generation.introduces_brokers_first:
+    if env.generation.bugs.introduces_brokers_last:
         await env.announce_brokers()
 
 
 async def _resume(env: Environment) -> None:
     """Go on with what the last controller left unfinished, then look after the balance."""
-    if env.generation.incremental_reassignment:
+    if env.generation.reassignment.incremental_reassignment:
         await reassignment_incremental.initialize(env)
     else:
         await reassignment.resume(env)
-    if env.generation.single_threaded:
+    if env.generation.threads.single_threaded:
         await deletion.resume_deletions(env)
         await rebalance.elect(env, await rebalance.pending(env), rebalance.MANUAL)
         env.log("starting_scheduler")
@@ -80,10 +80,10 @@ async def initialize_context(env: Environment) -> None:
     """Read brokers, topics, assignments and partition states; start a channel for every broker."""
     context = env.context
     context.brokers = await env.zk.brokers(await env.zk.broker_ids())
-    if env.generation.broker_epochs:
+    if env.generation.membership.broker_epochs:
         env.log("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
     names = topics.topic_names(env, await env.zk.read_children(znodes.TopicsZNode.path()))
-    if env.generation.single_threaded:
+    if env.generation.threads.single_threaded:
         listeners.watch_topics(env, names)
     context.topics, context.table = {name: {} for name in names}, HashMap(case_hash)
     context.topics |= await topics.read_assignments(env, names)
@@ -92,23 +92,23 @@ async def initialize_context(env: Environment) -> None:
         context.table, context.leadership = HashMap(case_hash, ((tp, None) for tp in read)), HashMap(case_hash)
     context.leadership.clear()
     context.shutting_down.clear()
-    if env.generation.watches_endpoints:
+    if env.generation.membership.watches_endpoints:
         await listeners.watch_brokers(env, context.brokers)
     await refresh_leadership(env, context.all_partitions())
     env.channels.start(context.brokers)
-    if not env.generation.single_threaded:
+    if not env.generation.threads.single_threaded:
         context.preferred_elections |= dict.fromkeys(await rebalance.pending(env))
-    if env.generation.incremental_reassignment:
+    if env.generation.reassignment.incremental_reassignment:
         moving = ((tp, context.assignment(tp)) for tp in context.all_partitions())
         context.reassigning = {tp: a.target for tp, a in moving if a.is_being_reassigned}
     else:
         await reassignment.initialize(env)
-    if not env.generation.single_threaded:
+    if not env.generation.threads.single_threaded:
         await deletion.initialize(env)
     env.log("active_brokers", brokers=sorted(context.brokers))
     env.log("shutting_brokers", brokers=sorted(context.shutting_down))
     env.log("topics", topics=sorted(context.topics))
-    if env.generation.single_threaded:
+    if env.generation.threads.single_threaded:
         env.log("fetching_deletions")
         await deletion.initialize(env)
 
@@ -125,9 +125,9 @@ async def refresh_leadership(env: Environment, partitions: Iterable[TopicPartiti
 
 
 async def resign(env: Environment) -> None:
-    """Stop listening, stop sending, forget everything.
+    """Stop listening, stop sending, clear the context.
 
-    In 0.10 only after its threads have finished what they are at, and what it was told to do is not forgotten: when
+    In 0.10 only after its threads have finished their current work, and what it was asked to do is kept: when
     it is elected again, it does that too, whatever has happened meanwhile (KAFKA-5310).
     """
     listeners.unregister_requests(env)
@@ -138,11 +138,11 @@ async def resign(env: Environment) -> None:
         listeners.unregister(env)
         env.channels.close()
         env.zk.fence = None
-        if env.generation.clears_batches:
+        if not env.generation.bugs.keeps_batches:
             for batch in (env.batch, env.partition_machine.batch, env.replica_machine.batch):
                 batch.clear()
         fresh = vars(Context(env.context.in_tables))
-        kept = () if env.generation.forgets_on_resignation else SURVIVORS
+        kept = () if env.generation.failover.forgets_on_resignation else SURVIVORS
         if env.context.in_tables:
             env.context.partitions.clear()
             env.context.replicas.clear()

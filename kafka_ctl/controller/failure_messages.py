@@ -11,13 +11,13 @@ from kafka_ctl.errors import NoReplicaOnline, StateChangeFailed
 
 def no_live_replica(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
-    told = f"Controller {env.id} epoch {env.context.epoch} encountered error during state change of partition {tp}", ""
-    if not env.generation.single_threaded:
+    texts = f"Controller {env.id} epoch {env.context.epoch} encountered error during state change of partition {tp}", ""
+    if not env.generation.zookeeper.pipelined:
         assigned = ",".join(map(str, env.context.assigned(tp)))
-        told = f"encountered error during state change of partition [{tp.topic},{tp.partition}]", assigned
+        texts = f"encountered error during state change of partition [{tp.topic},{tp.partition}]", assigned
     live = ", ".join(map(str, sorted(env.context.live)))
     return StateChangeFailed(
-        f"{told[0]} from New to Online, assigned replicas are [{told[1]}], live brokers are [Set({live})]. "
+        f"{texts[0]} from New to Online, assigned replicas are [{texts[1]}], live brokers are [Set({live})]. "
         "No assigned replica is alive."
     )
 
@@ -35,10 +35,12 @@ def no_leader(
 
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """
-    if env.generation.pipelined:
-        words = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(strategy, strategy.title().replace("-", ""))
-        name = f"{words}PartitionLeaderElectionStrategy"
-        if env.generation.elects_on_request and words == "Offline":
+    if env.generation.zookeeper.pipelined:
+        prefix = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(
+            strategy, strategy.title().replace("-", "")
+        )
+        name = f"{prefix}PartitionLeaderElectionStrategy"
+        if env.generation.election.elects_on_request and prefix == "Offline":
             name += f"({str(strategy == 'unclean').lower()})"
         return StateChangeFailed(f"Failed to elect leader for partition {tp} under strategy {name}")
     assigned, pair, isr = env.context.assigned(tp), f"[{tp.topic},{tp.partition}]", ",".join(map(str, state.isr))

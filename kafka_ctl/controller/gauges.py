@@ -32,7 +32,7 @@ def _offline(context: Context, generation: Generation) -> int:
 
     Since KAFKA-6753: partitions in the state Offline, but for those of topics whose deletion has begun.
     """
-    if generation.partitions_leave_first:
+    if generation.deletion.partitions_leave_first:
         begun = context.deletion_started
         return sum(state is OFFLINE and tp.topic not in begun for tp, state in context.partitions.items())
     registered, queued = context.brokers, context.topics_to_be_deleted
@@ -49,7 +49,7 @@ def _imbalance(context: Context, generation: Generation) -> int:
         queued = topic in context.topics_to_be_deleted
         for number, (replicas, adding, _) in partitions.items():
             state, preferred = context.leadership.get(TopicPartition(topic, number)), replicas[0]
-            if state is None and not generation.single_threaded:
+            if state is None and not generation.threads.single_threaded:
                 raise KeyError(topic, number)
             if state is not None and not queued:
                 count += preferred in state.isr if preferred in adding else state.leader != preferred
@@ -69,7 +69,7 @@ def _replicas(context: Context, counts: Callable[[ReplicaState], bool]) -> int:
 COUNTS: dict[str, Callable[[Context, Generation], int]] = {
     "OfflinePartitionsCount": _offline,
     "PreferredReplicaImbalanceCount": _imbalance,
-    "GlobalTopicCount": lambda context, _: len(context.topics),
+    "GlobalTopicCount": lambda context, _: len(context.all_topics),
     "GlobalPartitionCount": lambda context, _: len(context.leadership),
     "TopicsToDeleteCount": lambda context, _: len(context.topics_to_be_deleted),
     "ReplicasToDeleteCount": lambda context, _: _replicas(context, lambda state: state is not SUCCESSFUL),
@@ -103,7 +103,7 @@ class Gauges:
         """By name; None for a gauge that Kafka fails to count."""
         active = self.is_active()
         shown: dict[str, int | None] = {"ActiveControllerCount": int(active)}
-        if self.generation.single_threaded or not active:
+        if self.generation.threads.single_threaded or not active:
             return shown | self._shown
         for name, count in COUNTS.items():
             shown[name] = None

@@ -1,7 +1,7 @@
 """Who is controller: the race for `/controller`, its epoch, and giving it up.
 
 Whoever creates the ephemeral znode `/controller` is controller; when it vanishes, all race again. The epoch in
-`/controller_epoch` rises with each controller, so that brokers can tell an old one's requests from a new one's.
+`/controller_epoch` rises with each controller, so that brokers can refuse the requests of an old one.
 Kafka 2.0.1: controller/KafkaController.scala, elect, triggerControllerMove
 """
 
@@ -36,7 +36,7 @@ async def noticed_change(env: Environment) -> None:
     """The watch on `/controller` has fired. In 0.10 the ZooKeeper client reads the znode again and reports a deletion
     if it is gone; since then, a missed deletion triggers no election until the next change (KAFKA-13407)."""
     await controller_change(env)
-    if env.active_id == -1 and not env.generation.single_threaded:
+    if env.active_id == -1 and env.generation.zookeeper.reports_missed_deletion:
         await elect(env)
 
 
@@ -48,9 +48,9 @@ async def reelect(env: Environment) -> None:
 
 async def new_session(env: Environment) -> None:
     """Our session is new: compete; in 0.10 after resigning, unless `/controller` is ours again already (KAFKA-4229)."""
-    if env.generation.single_threaded:
+    if env.generation.threads.single_threaded:
         await reelect(env)
-    elif env.generation.skips_own_reelection and await env.zk.controller_id() == env.id:
+    elif not env.generation.bugs.resigns_when_reelected and await env.zk.controller_id() == env.id:
         env.log("reelection_skipped")
     else:
         await listeners.watch_controller(env)
@@ -72,7 +72,7 @@ async def _elect(env: Environment) -> None:
         return
     try:
         data = ControllerZNode.encode(env.id, int(env.clock.now() * 1000))
-        if env.generation.fences_writes:
+        if env.generation.zookeeper.fences_writes:
             env.context.epoch, env.context.epoch_zk_version = await _register_with_epoch(env, data)
             env.zk.fence, env.context.elected = env.context.epoch_zk_version, True
             env.active_id = env.id
@@ -83,7 +83,7 @@ async def _elect(env: Environment) -> None:
             env.active_id = env.id
         await env.take_over()
     except ControllerMoved as error:
-        if not env.generation.fences_writes:
+        if not env.generation.zookeeper.fences_writes:
             env.log("election_failed", error=str(error))
             await trigger_move(env)
             return
@@ -107,8 +107,8 @@ async def trigger_move(env: Environment) -> None:
 
     In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
     """
-    if not env.generation.fences_writes:
-        if env.generation.single_threaded:
+    if not env.generation.zookeeper.fences_writes:
+        if env.generation.threads.single_threaded:
             await env.resign()
         env.active_id = -1
         await env.zk.write(Delete(ControllerZNode.path()))
@@ -157,7 +157,7 @@ async def _register_with_epoch(env: Environment, data: bytes) -> tuple[int, int]
 
 async def read_epoch(env: Environment) -> None:
     """Take over the epoch of the last controller, if there was one."""
-    if not env.generation.single_threaded and not await env.zk.exists(ControllerEpochZNode.path()):
+    if not env.generation.threads.single_threaded and not await env.zk.exists(ControllerEpochZNode.path()):
         return
     answer = await env.zk.read(ControllerEpochZNode.path())
     if answer.error is None:

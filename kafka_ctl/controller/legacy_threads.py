@@ -1,7 +1,7 @@
 """What 0.10 had instead of a queue: a lock, and threads that take it by turns.
 
 The listeners share one thread; the deletion of topics, the rebalance and every controlled shutdown have their own. A
-thread that is told to end finishes what it is at.
+thread that is asked to end finishes its current work.
 Kafka 0.10.2.2: controller/KafkaController.scala, controllerLock; utils/ShutdownableThread.scala, ShutdownableThread
 """
 
@@ -26,7 +26,7 @@ _waited: ContextVar[Waited | None] = ContextVar("waited", default=None)
 
 
 class Lock(asyncio.Lock):
-    """A lock that tells the work in hand how long it had to wait: `async with lock: ...`."""
+    """A lock that measures how long the current event waited for it: `async with lock: ...`."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -69,7 +69,7 @@ class Thread:
                 self.busy = False
 
     async def end(self) -> None:
-        """Tell it to end, and wait until it has finished what it is at."""
+        """Ask it to end, and wait until it has finished its current work."""
         self.ending = True
         if not self.busy:
             self.task.cancel()

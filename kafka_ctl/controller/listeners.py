@@ -36,7 +36,7 @@ async def watch_controller(env: Environment) -> None:
 
 async def register(env: Environment) -> None:
     """What a new controller listens to; a watch on children is armed by the first read of them."""
-    if not env.generation.single_threaded:
+    if not env.generation.threads.single_threaded:
         await _subscribe(env)
         return
     for path, event in CHILDREN:
@@ -91,7 +91,7 @@ async def watch_preferred(env: Environment) -> bool:
 
 async def _watch_request(env: Environment, path: str, event: events.Event) -> bool:
     """A request is noticed when it is created; in 0.10 at every change, and its end, which arms the watch again."""
-    kinds = (CREATED,) if env.generation.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
+    kinds = (CREATED,) if env.generation.reassignment.requests_begin_when_created else (CREATED, DATA_CHANGED, DELETED)
     return await env.zk.handle_node_and_check(path, _on(env, kinds, event))
 
 

@@ -21,7 +21,7 @@ async def broker_change(env: Environment) -> None:
     ids = await env.zk.broker_ids()
     async with env.locked():
         now = await env.zk.brokers(ids)
-        await _brokers_are(env, now, now if env.generation.reads_brokers_once else ids)
+        await _brokers_are(env, now, ids if env.generation.bugs.reads_brokers_twice else now)
 
 
 async def _brokers_are(env: Environment, now: dict[int, Broker], listed: Collection[int]) -> None:
@@ -29,14 +29,14 @@ async def _brokers_are(env: Environment, now: dict[int, Broker], listed: Collect
     before = env.context.brokers
     new, dead = sorted(now.keys() - before.keys()), sorted(before.keys() - set(listed))
     bounced: list[int] = []
-    if env.generation.broker_epochs:
+    if env.generation.membership.broker_epochs:
         bounced = sorted(b for b in now.keys() & before.keys() if now[b].epoch > before[b].epoch)
     env.log("brokers_changed", new=new, dead=dead, bounced=bounced, live=sorted(now))
     for broker in [*bounced, *dead]:
         env.channels.remove(broker)
     for broker in [*new, *bounced]:
         env.channels.add(broker)
-    if not env.generation.broker_epochs:
+    if not env.generation.membership.broker_epochs:
         env.context.brokers = now
     if new:
         _update(env, now, new)
@@ -49,7 +49,7 @@ async def _brokers_are(env: Environment, now: dict[int, Broker], listed: Collect
     if dead:
         _update(env, {}, dead)
         await on_broker_failure(env, dead)
-    if env.generation.broker_epochs and (new or bounced or dead):
+    if env.generation.membership.broker_epochs and (new or bounced or dead):
         env.log("broker_epochs_updated", epochs={id: broker.epoch for id, broker in env.context.brokers.items()})
 
 
@@ -74,11 +74,11 @@ async def broker_modifications(env: Environment, broker: int) -> None:
 
 
 async def on_broker_startup(env: Environment, brokers: Sequence[int]) -> None:
-    """Tell everybody of them, tell them what they hold, and see whom they bring back."""
+    """Send them to all brokers, send them their replicas, and elect leaders that have come back with them."""
     env.log("broker_startup", brokers=list(brokers))
     for broker in brokers:
         env.context.offline_dirs.pop(broker, None)
-    if env.generation.metadata_to_all_on_broker_change:
+    if env.generation.requests.metadata_to_all_on_broker_change:
         await env.send_update_metadata()
     else:
         await env.send_update_metadata((), [b for b in env.context.live_or_shutting_down if b not in brokers])
@@ -87,7 +87,7 @@ async def on_broker_startup(env: Environment, brokers: Sequence[int]) -> None:
     await env.replica_machine.handle(replicas, ONLINE)
     await env.partition_machine.trigger_online()
     returning = frozenset(brokers)
-    if env.generation.incremental_reassignment:
+    if env.generation.reassignment.incremental_reassignment:
         await reassignment_incremental.resume(env, lambda _, assignment: not returning.isdisjoint(assignment.target))
     else:
         moving = env.context.reassigning
@@ -98,7 +98,7 @@ async def on_broker_startup(env: Environment, brokers: Sequence[int]) -> None:
         topics = list(env.context.topics_to_be_deleted)
         env.log("deletion_can_resume", replicas=[list(r) for r in to_be_deleted], topics=topics, brokers=list(brokers))
         await deletion.resume(env, {r.topic for r in to_be_deleted})
-    if env.generation.watches_endpoints:
+    if env.generation.membership.watches_endpoints:
         await listeners.watch_brokers(env, brokers)
 
 
@@ -109,7 +109,7 @@ async def on_broker_failure(env: Environment, brokers: Sequence[int]) -> None:
     for broker in brokers:
         env.context.offline_dirs.pop(broker, None)
         env.context.shutting_down.discard(broker)
-    if leaving or not env.generation.broker_epochs:
+    if leaving or not env.generation.membership.broker_epochs:
         env.log("removed_from_shutting_down", brokers=leaving)
     await on_replicas_offline(env, env.context.replicas_on(brokers), frozenset(brokers))
     listeners.forget_brokers(env, brokers)
@@ -125,7 +125,7 @@ async def on_replicas_offline(
     context, to_be_deleted, every = (
         env.context,
         env.context.topics_to_be_deleted,
-        env.generation.follows_missing_leaders,
+        env.generation.election.follows_missing_leaders,
     )
     leaderless = filtered(
         context.leadership,

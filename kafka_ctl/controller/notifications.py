@@ -24,7 +24,7 @@ STORAGE_ERROR = "KAFKA_STORAGE_ERROR"
 
 
 async def isr_change_notification(env: Environment) -> None:
-    """Read the partitions named by the notifications again, tell all brokers, delete the notifications."""
+    """Read the partitions named by the notifications again, send them to all brokers, delete the notifications."""
     parent = IsrChangeNotificationZNode.path()
     names = await env.zk.read_children(parent)
     async with env.locked():
@@ -43,7 +43,7 @@ async def isr_change_notification(env: Environment) -> None:
 
 
 async def log_dir_event_notification(env: Environment) -> None:
-    """Brokers lost a log directory: ask them for all their replicas; their answers tell which are gone."""
+    """Brokers lost a log directory: ask them for all their replicas; their answers say which are gone."""
     parent = LogDirEventNotificationZNode.path()
     names = await env.zk.read_children(parent)
     try:

@@ -17,11 +17,12 @@ from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET
 
 
 class Strategy(StrEnum):
-    """Why a leader is wanted; decides who may lead and who is told."""
+    """Why a leader is needed; it decides who may lead and who gets the request."""
 
     OFFLINE = "offline"
     REASSIGN = "reassign"
@@ -66,7 +67,7 @@ class PartitionStateMachine:
     ) -> dict[TopicPartition, Exception]:
         """Move these partitions to `target` and send what follows from it, in one batch; those that failed, and why."""
         wanted = list(partitions)
-        if not self.process.generation.single_threaded:
+        if not self.process.generation.threads.single_threaded:
             self.process.log("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
         await self._together(wanted, target, strategy)
         return self._failures
@@ -77,7 +78,7 @@ class PartitionStateMachine:
             return
         try:
             self.batch.open()
-            for together in [wanted] if self.process.generation.pipelined else [[tp] for tp in wanted]:
+            for together in [wanted] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]:
                 await self._move(together, target, strategy)
             self.batch.send()
         except BatchNotEmpty as error:
@@ -103,7 +104,7 @@ class PartitionStateMachine:
                     self._moved(tp, target, action)
 
     def _set(self, tp: TopicPartition, state: PartitionState) -> None:
-        """Record a state that a partition has without a move, and remember it."""
+        """Record a state that a partition has without a move, and keep it."""
         context = self.context
         self.process.trace.add(self.process.actor, "partition", SET, *tp, target=state, controller_epoch=context.epoch)
         context.partitions[tp] = state
@@ -170,11 +171,11 @@ class PartitionStateMachine:
     async def _elect(self, partitions: list[TopicPartition], strategy: Strategy) -> None:
         """Elect until every write went through or failed for good."""
         remaining, elected = partitions, []
-        if strategy is Strategy.PREFERRED and not self.process.generation.elects_already_preferred:
+        if strategy is Strategy.PREFERRED and not self.process.generation.election.elects_already_preferred:
             elected = [tp for tp in partitions if self._led_by_preferred(tp)]
             remaining = partitions = [tp for tp in partitions if tp not in elected]
         while remaining:
-            again = partitions if self.process.generation.retries_whole_batch else remaining
+            again = partitions if self.process.generation.election.retries_whole_batch else remaining
             done, remaining = await self._elect_once(again, strategy)
             elected += done
         for tp in elected:
@@ -200,7 +201,7 @@ class PartitionStateMachine:
                 self._failed(tp, ONLINE, failure_messages.no_leader(self.process, tp, strategy, state, allowed))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
-        updated = await self.process.zk.update_states(updates, self.process.generation.accepts_own_lost_write)
+        updated = await self.process.zk.update_states(updates, self.process.generation.zookeeper.accepts_own_lost_write)
         for tp, new in updated.done.items():
             context.leadership[tp] = new
             self.batch.leader_and_isr(receivers[tp], tp, new, context.assigned(tp), is_new=False)
@@ -239,32 +240,33 @@ class PartitionStateMachine:
     def _decide(
         self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, unclean: bool
     ) -> tuple[Election | None, tuple[int, ...]]:
-        """The election's result, and the brokers that are told of it."""
-        context = self.context
+        """The election's result, and the receivers of its LeaderAndIsr request."""
+        context, elect = self.context, self.process.plugins.elect
         assigned = context.assigned(tp)
         live = tuple(r for r in assigned if context.online(r, tp))
         match strategy:
             case Strategy.OFFLINE | Strategy.UNCLEAN:
-                return election.offline_leader(assigned, state.isr, live, unclean), live
+                return elect(strategy, election.offline_leader, assigned, state.isr, live, unclean), live
             case Strategy.PREFERRED:
-                return election.preferred_leader(assigned, state.isr, live), assigned
+                return elect(strategy, election.preferred_leader, assigned, state.isr, live), assigned
             case Strategy.CONTROLLED_SHUTDOWN:
                 leaving = context.shutting_down
                 candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
-                told = candidates if self.process.generation.shutdown_tells_leaving_broker else live
-                if not self.process.generation.shutdown_prefers_order:  # KAFKA-3670: the head of the ISR
+                receivers = candidates if self.process.generation.shutdown.shutdown_tells_leaving_broker else live
+                if self.process.generation.bugs.shutdown_follows_isr:  # KAFKA-3670: the head of the ISR
                     assigned = candidates = state.isr
-                return election.controlled_shutdown_leader(assigned, state.isr, candidates, leaving), told
+                rule = election.controlled_shutdown_leader
+                return elect(strategy, rule, assigned, state.isr, candidates, leaving), receivers
             case Strategy.REASSIGN:
                 target = context.reassigning[tp]
                 live = tuple(r for r in target if context.online(r, tp))
-                return election.reassigned_leader(target, state.isr, live), target
+                return elect(strategy, election.reassigned_leader, target, state.isr, live), target
 
     def _record_election(
         self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, choice: Election | None
     ) -> None:
-        live = ",".join(map(str, sorted(self.context.live)))
-        detail = f"live={live} isr_before={','.join(map(str, state.isr))} leader_before={state.leader}"
+        live, isr = details.listed(sorted(self.context.live)), details.listed(state.isr)
+        detail = details.write(live=live, isr_before=isr, leader_before=state.leader)
         self.process.trace.add(
             self.process.actor,
             "election",

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from kafka_ctl.controller.context import Context
 from kafka_ctl.generation import Generation
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.ports import Clock, Network
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
@@ -29,10 +30,11 @@ class ControllerProcess:
     trace: Recorder
     generation: Generation
     config: Mapping[str, Any]
+    plugins: Plugins
 
     def __post_init__(self) -> None:
         self.actor = f"controller-{self.id}"
-        self.context = Context(in_tables=not self.generation.pipelined)
+        self.context = Context(in_tables=not self.generation.zookeeper.pipelined)
         self._tasks: dict[asyncio.Task, None] = {}
 
     def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
@@ -42,7 +44,7 @@ class ControllerProcess:
         task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
         return task
 
-    def log(self, message: str, **words: Any) -> None:
+    def log(self, message: str, **fields: Any) -> None:
         """Write a line into the controller's own log; `kafka_log/write.py` knows the texts."""
         self.trace.add(
             self.actor,
@@ -50,5 +52,5 @@ class ControllerProcess:
             message,
             broker=self.id,
             controller_epoch=self.context.epoch,
-            detail=json.dumps(words) if words else None,
+            detail=details.write_fields(fields),
         )

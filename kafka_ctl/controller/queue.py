@@ -16,7 +16,7 @@ from kafka_ctl.trace.record import Recorder
 
 
 class EventQueue:
-    """Events with the records that tell when they were queued."""
+    """Events with the records that say when they were queued."""
 
     def __init__(self, actor: str, trace: Recorder, preempts: bool = False) -> None:
         self.actor, self.trace, self.preempts = actor, trace, preempts
@@ -34,7 +34,7 @@ class EventQueue:
         return self.trace.add(self.actor, "event", event.name, target="queued", **subject(event))
 
     def clear_and_put(self, event: Event) -> None:
-        """Forget everything that waits, then put; since 2.2 those who wait for a reply are told so."""
+        """Drop everything that waits, then put; since 2.2 those who wait for a reply get an error."""
         for dropped, seq in self._items:
             if self.preempts and (reply := getattr(dropped, "reply", None)) is not None and not reply.done():
                 reply.set_exception(ControllerMoved("Controller moved to another broker"))

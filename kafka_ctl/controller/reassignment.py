@@ -24,10 +24,10 @@ from kafka_ctl.zookeeper.znodes import TopicZNode
 
 
 async def initialize(env: Environment) -> None:
-    """At failover: remember the reassignments that are under way; in 0.10 also take out those that are none."""
+    """At failover: keep the reassignments that are under way; in 0.10 also take out those that are none."""
     requested = await reassignment_request.read(env)
     env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
-    if not env.generation.single_threaded:
+    if not env.generation.threads.single_threaded:
         assigned = env.context.assigned
         done = [tp for tp, target in requested.items() if not assigned(tp) or assigned(tp) == target]
         await reassignment_request.forget(env, done)
@@ -41,7 +41,7 @@ async def initialize(env: Environment) -> None:
 
 async def resume(env: Environment) -> None:
     """At failover, once ready: go on with them."""
-    if env.generation.drops_requests_together:
+    if env.generation.reassignment.drops_requests_together:
         await trigger(env, map_order(env.context.reassigning, java_hash))
     else:
         for tp in list(env.context.reassigning):
@@ -54,9 +54,9 @@ async def partition_reassignment(env: Environment) -> None:
         return
     requested = await reassignment_request.read(env)
     fresh = requested
-    if not env.generation.requests_begin_when_created:  # our own changes are noticed, too
+    if not env.generation.reassignment.requests_begin_when_created:  # our own changes are noticed, too
         fresh = {tp: target for tp, target in requested.items() if tp not in env.context.reassigning}
-    if env.generation.drops_requests_together:
+    if env.generation.reassignment.drops_requests_together:
         env.context.reassigning |= fresh
         if fresh:
             await trigger(env, set_order_by(fresh, java_hash))
@@ -114,7 +114,7 @@ async def initiate(env: Environment, tp: TopicPartition, target: tuple[int, ...]
 
 async def _start(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     alive = [r for r in target if r in env.context.live]
-    if len(alive) < len(target) and not env.generation.waits_for_dead_targets:
+    if len(alive) < len(target) and env.generation.bugs.drops_dead_targets:
         raise failure_messages.dead_targets(tp, target, alive)
     env.log("handling_reassignment", partition=str(tp), replicas=list(target))
     listeners.watch_state(env, tp)
@@ -157,9 +157,9 @@ async def on_reassignment(env: Environment, tp: TopicPartition, target: tuple[in
 
 
 async def _begin(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
-    """Steps 1 to 3: grow AR, tell everybody, start the new replicas; step 4 is to wait."""
+    """Steps 1 to 3: grow AR, send it to all brokers, start the new replicas; step 4 is to wait."""
     env.log("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
-    before = env.context.assigned(tp)
+    before = _assigned(env, tp)
     both = set_order((*target, *before))
     await _assign(env, tp, both)
     await bump_leader_epoch(env, tp, both, both)
@@ -168,9 +168,19 @@ async def _begin(env: Environment, tp: TopicPartition, target: tuple[int, ...]) 
     env.log("reassignment_waiting", partition=str(tp), replicas=list(target))
 
 
+def _assigned(env: Environment, tp: TopicPartition) -> tuple[int, ...]:
+    """The replicas of a partition on the move; before 1.0 StateChangeFailed where its topic has been deleted.
+
+    Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
+    """
+    if not env.generation.threads.single_threaded and tp.partition not in env.context.topics.get(tp.topic, {}):
+        raise StateChangeFailed(f"key not found: [{tp.topic},{tp.partition}]")
+    return env.context.assigned(tp)
+
+
 async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 5 to 12: all of RAR are in sync, so OAR - RAR can go."""
-    old = [r for r in env.context.assigned(tp) if r not in target]
+    old = [r for r in _assigned(env, tp) if r not in target]
     for broker in target:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
     before = env.context.assigned(tp)
@@ -179,24 +189,26 @@ async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...])
     await stop_replicas(env, tp, set_order(old))
     await _assign(env, tp, target)
     await reassignment_request.forget(env, [tp])
-    if not env.generation.drops_requests_together:
+    if not env.generation.reassignment.drops_requests_together:
         env.log("reassignment_removed", partitions=[str(tp)])
     await env.send_update_metadata([tp])
     await deletion.resume(env, [tp.topic])
 
 
-async def move_leader(env: Environment, tp: TopicPartition, told: tuple[int, ...], target: tuple[int, ...]) -> None:
+async def move_leader(
+    env: Environment, tp: TopicPartition, receivers: tuple[int, ...], target: tuple[int, ...]
+) -> None:
     """Step 7: elect a leader among the target replicas unless one of them leads already and is alive."""
     leader = env.context.leader_of(tp)
-    words = {"partition": str(tp), "leader": leader, "replicas": list(target)}
+    fields = {"partition": str(tp), "leader": leader, "replicas": list(target)}
     if leader not in target:
-        env.log("reassignment_leader_outside", **words)
+        env.log("reassignment_leader_outside", **fields)
     elif env.context.online(leader, tp):
-        env.log("reassignment_leader_stays", **words)
-        await bump_leader_epoch(env, tp, told, target)
+        env.log("reassignment_leader_stays", **fields)
+        await bump_leader_epoch(env, tp, receivers, target)
         return
     else:
-        env.log("reassignment_leader_dead", **words)
+        env.log("reassignment_leader_dead", **fields)
     await env.partition_machine.handle([tp], ONLINE, Strategy.REASSIGN)
 
 
@@ -208,7 +220,7 @@ async def stop_replicas(env: Environment, tp: TopicPartition, brokers: Iterable[
 
 
 async def bump_leader_epoch(
-    env: Environment, tp: TopicPartition, told: tuple[int, ...], assignment: tuple[int, ...]
+    env: Environment, tp: TopicPartition, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     """Raise the leader epoch in ZooKeeper, so that brokers accept a LeaderAndIsr with a new assignment."""
     while True:
@@ -221,25 +233,25 @@ async def bump_leader_epoch(
         if state.controller_epoch > env.context.epoch:
             raise failure_messages.newer_controller_wrote(env, state)
         new = state.led_by(state.leader, state.isr)._replace(controller_epoch=env.context.epoch)
-        updated = await env.zk.update_states({tp: new}, env.generation.accepts_own_lost_write)
+        updated = await env.zk.update_states({tp: new}, env.generation.zookeeper.accepts_own_lost_write)
         for error in updated.failed.values():
             raise error
         if tp in updated.done:
             break
     new = updated.done[tp]
-    if env.generation.caches_bumped_epoch:
+    if env.generation.reassignment.caches_bumped_epoch:
         env.context.leadership[tp] = new
     env.log("leader_epoch_updated", partition=str(tp), leader_epoch=new.leader_epoch)
-    await _tell(env, tp, new, told, assignment)
+    await _send(env, tp, new, receivers, assignment)
 
 
-async def _tell(
-    env: Environment, tp: TopicPartition, state: LeaderAndIsr, told: tuple[int, ...], assignment: tuple[int, ...]
+async def _send(
+    env: Environment, tp: TopicPartition, state: LeaderAndIsr, receivers: tuple[int, ...], assignment: tuple[int, ...]
 ) -> None:
     try:
         env.batch.open()
-        new = env.context.assignment(tp).adding if env.generation.announces_new_replicas else ()
-        env.batch.leader_and_isr([r for r in told if r not in new], tp, state, assignment, is_new=False)
+        new = () if env.generation.bugs.omits_new_replicas else env.context.assignment(tp).adding
+        env.batch.leader_and_isr([r for r in receivers if r not in new], tp, state, assignment, is_new=False)
         if new:
             env.batch.leader_and_isr(new, tp, state, assignment, is_new=True)
         env.batch.send()
@@ -273,4 +285,7 @@ async def write_assignment(env: Environment, topic: str) -> None:
         table = map_order(env.context.table.ordered(TopicPartition(topic, n) for n in known), case_hash)
         known = {number: known[number] for number in json_order(tp.partition for tp in table)}
     data = TopicZNode.encode(known, env.generation.topic_version)
-    (await env.zk.write(Set(TopicZNode.path(topic), data))).checked()
+    answer = await env.zk.write(Set(TopicZNode.path(topic), data))
+    if answer.error == "NONODE":
+        raise StateChangeFailed(f"Topic {topic} doesn't exist")
+    answer.checked()

@@ -1,6 +1,6 @@
 """Moving partitions since 2.4: what is added and removed stands in the topic's znode, and can be changed or cancelled.
 
-While it runs, the replicas are the target followed by the original ones; `adding` and `removing` tell which are on
+While it runs, the replicas are the target followed by the original ones; `adding` and `removing` list which are on
 their way. Phase A starts the new replicas, phase B finishes when all of the target are in sync.
 Kafka 2.4.1: controller/KafkaController.scala, onPartitionReassignment (KIP-455)
 """
@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from kafka_ctl.brokers.requests import ApiError
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, listeners, reassignment, reassignment_request
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.errors import ControllerMoved, KafkaCtlError
 from kafka_ctl.replica import NEW
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
+from kafka_ctl.requests import ApiError
 from kafka_ctl.scala_order import java_hash, map_order
 
 UNKNOWN = ApiError("UNKNOWN_TOPIC_OR_PARTITION", "The partition does not exist.")
@@ -60,7 +60,7 @@ async def api_partition_reassignment(env: Environment, targets: Targets, reply: 
         return
     refused = {tp: error for tp, target in targets.items() if (error := _problem(env, tp, target)) is not None}
     valid = {tp: target for tp, target in targets.items() if tp not in refused}
-    if env.generation.takes_over_requests:
+    if not env.generation.bugs.keeps_older_requests:
         await _drop_requests(env, lambda tp, _: tp in valid)
     refused |= await _apply(env, valid)
     if not reply.done():

@@ -39,17 +39,17 @@ async def write(env: Environment, rest: Requests) -> None:
         return
     env.log("reassignment_done")
     await env.zk.write(Delete(path))
-    if env.generation.requests_begin_when_created:
+    if env.generation.reassignment.requests_begin_when_created:
         env.queue.put(events.PartitionReassignment())  # the watch is armed again by looking
 
 
 async def forget(env: Environment, partitions: Iterable[TopicPartition]) -> None:
     """Take these partitions out, and stop listening to their states.
 
-    Together, from what the controller remembers; in 0.10 one after the other, and the znode is read again for each.
+    Together, from the controller's context; in 0.10 one after the other, and the znode is read again for each.
     """
     gone = list(partitions)
-    if env.generation.drops_requests_together:
+    if env.generation.reassignment.drops_requests_together:
         for tp in gone:
             listeners.forget_state(env, tp)
         env.log("reassignment_removed", partitions=[str(tp) for tp in gone])

@@ -69,14 +69,14 @@ async def preferred_election(env: Environment) -> None:
 async def _elect_requested(env: Environment, requested: list[TopicPartition]) -> None:
     to_be_deleted = [tp for tp in requested if tp.topic in env.context.topics_to_be_deleted]
     unknown = []
-    if env.generation.skips_needless_elections:
+    if env.generation.election.skips_needless_elections:
         unknown = [tp for tp in requested if tp not in to_be_deleted and not env.context.assigned(tp)]
     if to_be_deleted:
         env.log("preferred_deleting", partitions=[str(tp) for tp in to_be_deleted])
     if unknown:
         env.log("preferred_unknown", partitions=[str(tp) for tp in unknown])
     electable = [tp for tp in requested if tp not in to_be_deleted and tp not in unknown]
-    if env.generation.skips_needless_elections:
+    if env.generation.election.skips_needless_elections:
         electable = [tp for tp in electable if not _leads(env, tp)]
     await elect(env, electable, MANUAL)
 
@@ -85,20 +85,20 @@ async def elect(env: Environment, partitions: Iterable[TopicPartition], trigger:
     """Elect the preferred replicas of these partitions; a request in ZooKeeper is then fulfilled."""
     wanted = list(partitions)
     env.log("preferred_starting", partitions=[str(tp) for tp in wanted], trigger=trigger)
-    if env.generation.halts_deletions_for_elections:
+    if env.generation.deletion.halts_deletions_for_elections:
         env.context.preferred_elections |= dict.fromkeys(wanted)
         deletion.halt(env, {tp.topic for tp in wanted}, deletion.ELECTING)
     await env.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)
     for tp in wanted:
         leader = env.context.leader_of(tp)  # without one the request stays where it is, as in Kafka
         preferred = env.context.assigned(tp)[0]
-        words = {"partition": str(tp), "preferred": preferred, "leader": leader}
-        env.log("preferred_done" if leader == preferred else "preferred_failed", **words)
+        fields = {"partition": str(tp), "preferred": preferred, "leader": leader}
+        env.log("preferred_done" if leader == preferred else "preferred_failed", **fields)
     if trigger == MANUAL:
         await env.zk.write(Delete(PreferredReplicaElectionZNode.path()))
-        if env.generation.requests_begin_when_created:
+        if env.generation.reassignment.requests_begin_when_created:
             env.queue.put(events.PreferredReplicaLeaderElection())  # the watch is armed again by looking
-    if env.generation.halts_deletions_for_elections:
+    if env.generation.deletion.halts_deletions_for_elections:
         env.context.preferred_elections = {tp: None for tp in env.context.preferred_elections if tp not in wanted}
         await deletion.resume(env, {tp.topic for tp in wanted})
 
@@ -141,7 +141,7 @@ async def auto_rebalance(env: Environment) -> None:
     try:
         await _check(env)
     finally:
-        if env.generation.single_threaded:
+        if env.generation.threads.single_threaded:
             schedule(env, env.config["leader.imbalance.check.interval.seconds"])
 
 
@@ -156,11 +156,13 @@ async def _check(env: Environment) -> None:
     for broker in group_order(by_preferred):
         partitions = _walked(env, by_preferred[broker])
         async with env.locked():
-            astray = [tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker]
-            ratio = len(astray) / len(partitions)
+            not_preferred = [
+                tp for tp in partitions if tp in context.leadership and context.leadership[tp].leader != broker
+            ]
+            ratio = len(not_preferred) / len(partitions)
             env.log("imbalance", broker=broker, ratio=ratio)
         if ratio > env.config["leader.imbalance.per.broker.percentage"] / 100:
-            await _rebalance(env, broker, astray)
+            await _rebalance(env, broker, not_preferred)
 
 
 def _kept(env: Environment) -> list[TopicPartition]:
@@ -184,12 +186,12 @@ def _walked(env: Environment, partitions: Iterable[TopicPartition]) -> list[Topi
     return map_order(partitions, case_hash) if env.context.in_tables else list(partitions)
 
 
-async def _rebalance(env: Environment, broker: int, astray: list[TopicPartition]) -> None:
+async def _rebalance(env: Environment, broker: int, not_preferred: list[TopicPartition]) -> None:
     """Give a broker the leaderships it is preferred for: all at once, or one by one as far as that still can be."""
-    if env.generation.rebalances_in_batches:
-        await elect(env, [tp for tp in astray if _electable(env, tp, broker)], AUTOMATIC)
+    if env.generation.election.rebalances_in_batches:
+        await elect(env, [tp for tp in not_preferred if _electable(env, tp, broker)], AUTOMATIC)
         return
-    for tp in _walked(env, astray):
+    for tp in _walked(env, not_preferred):
         async with env.locked():
             if _electable(env, tp, broker):
                 await elect(env, [tp], AUTOMATIC)
@@ -198,6 +200,6 @@ async def _rebalance(env: Environment, broker: int, astray: list[TopicPartition]
 def _electable(env: Environment, tp: TopicPartition, broker: int) -> bool:
     context = env.context
     busy = context.reassigning or context.preferred_elections
-    known = tp.topic in context.topics and tp.topic not in context.topics_to_be_deleted
-    may_lead = not env.generation.rebalances_to_in_sync or broker in context.leadership[tp].isr
+    known = tp.topic in context.all_topics and tp.topic not in context.topics_to_be_deleted
+    may_lead = env.generation.bugs.rebalances_out_of_sync or broker in context.leadership[tp].isr
     return known and not busy and may_lead and context.online(broker, tp)

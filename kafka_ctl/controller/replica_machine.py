@@ -19,6 +19,16 @@ from kafka_ctl.scala_order import group_order, replica_hash, set_order_by
 from kafka_ctl.trace.record import SET
 
 
+def without_replica(leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
+    """Leader and ISR of a partition once its replica on broker `gone` is Offline.
+
+    A leader that is gone leads no longer, -1; the last member stays in the ISR, so that it can lead when it returns.
+    Kafka 2.0.1: controller/ReplicaStateMachine.scala, doRemoveReplicasFromIsr
+    """
+    staying = isr if len(isr) == 1 else tuple(r for r in isr if r != gone)
+    return NO_LEADER if leader == gone else leader, staying
+
+
 class ReplicaStateMachine:
     """Moves replicas between their states for one controller."""
 
@@ -27,7 +37,7 @@ class ReplicaStateMachine:
         self.table = REPLICA[process.generation]
 
     async def startup(self) -> None:
-        """Guess every replica's state from its broker, then tell every live broker what it leads and follows."""
+        """Guess every replica's state from its broker, then send LeaderAndIsr to every live broker."""
         self.process.log("initializing_replica_state")
         context = self.context
         for tp in context.all_partitions():
@@ -37,7 +47,7 @@ class ReplicaStateMachine:
         guessed = dict(context.replicas)
         online = context.replicas_on(sorted(context.live)) if context.in_tables else guessed
         await self.handle([r for r in online if guessed[r] is ONLINE], ONLINE)
-        if self.process.generation.stops_dead_replicas_at_startup:
+        if self.process.generation.failover.stops_dead_replicas_at_startup:
             self.process.log("triggering_offline_replicas")
             await self.handle([r for r, state in guessed.items() if state is INELIGIBLE], OFFLINE)
 
@@ -49,7 +59,7 @@ class ReplicaStateMachine:
         wanted = set_order_by(replicas, replica_hash) if self.context.in_tables else list(replicas)
         if not wanted:
             return
-        if not self.process.generation.single_threaded:
+        if not self.process.generation.threads.single_threaded:
             self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
         try:
             self.batch.open()
@@ -61,7 +71,7 @@ class ReplicaStateMachine:
 
     def _together(self, replicas: Iterable[Replica]) -> list[tuple[int, list[Replica]]]:
         """The replicas that move together: those of a broker, or each by itself while nothing is pipelined."""
-        if not self.process.generation.pipelined:
+        if not self.process.generation.zookeeper.pipelined:
             return [(replica.broker, [replica]) for replica in replicas]
         by_broker: dict[int, list[Replica]] = {}
         for replica in replicas:
@@ -82,7 +92,7 @@ class ReplicaStateMachine:
         for action, movable in by_action.items():
             if action == "stop":
                 await self._stop(broker, movable)
-            elif action == "create" and self.process.generation.reads_state_of_new_replicas:
+            elif action == "create" and self.process.generation.isr.reads_state_of_new_replicas:
                 for replica in movable:
                     state = await self.process.zk.state(replica.topic_partition)
                     self._start_following(replica, target, state)
@@ -112,7 +122,7 @@ class ReplicaStateMachine:
         context.replicas[replica] = target
 
     def _set(self, replica: Replica, state: ReplicaState) -> None:
-        """Record a state that a replica has without a move, and that no log of Kafka's tells, and remember it."""
+        """Record a state that a replica has without a move, and that Kafka does not log, and keep it."""
         context = self.context
         self.process.trace.add(
             self.process.actor, "replica", SET, *replica, target=state, controller_epoch=context.epoch
@@ -135,7 +145,7 @@ class ReplicaStateMachine:
         )
 
     def _create(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        """NonExistent -> New: tell its broker who leads, if anybody does yet."""
+        """NonExistent -> New: send its broker LeaderAndIsr if there is a leader."""
         self._start_following(replica, target, self.context.leadership.get(replica.topic_partition))
 
     def _start_following(self, replica: Replica, target: ReplicaState, state: LeaderAndIsr | None) -> None:
@@ -156,18 +166,18 @@ class ReplicaStateMachine:
         self._moved(replica, target, "join")
 
     def _tell(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        """Online, Offline or Ineligible -> Online: tell its broker who leads."""
+        """Online, Offline or Ineligible -> Online: send its broker LeaderAndIsr."""
         tp = replica.topic_partition
         state = self.context.leadership.get(tp)
         if state is not None:
             self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=False)
-        elif not self.process.generation.tolerates_missing_state:
+        elif not self.process.generation.isr.tolerates_missing_state:
             self._set(replica, target)  # 0.10 logs nothing of a replica whose partition was never led
             return
         self._moved(replica, target, "tell")
 
     def _delete(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        """Offline -> DeletionStarted: tell its broker to delete the copy."""
+        """Offline -> DeletionStarted: send its broker StopReplica with delete."""
         self._moved(replica, target, "delete")
         self.batch.stop_replica(replica.broker, replica.topic_partition, True, callback)
 
@@ -187,7 +197,7 @@ class ReplicaStateMachine:
     # -> Offline
 
     async def _stop(self, broker: int, replicas: list[Replica]) -> None:
-        """Stop the copies, take them out of the ISRs, tell the other replicas."""
+        """Stop the copies, take them out of the ISRs, send LeaderAndIsr to the other replicas."""
         context, batch = self.context, self.batch
         for replica in replicas:
             batch.stop_replica(broker, replica.topic_partition, False, None)
@@ -200,12 +210,12 @@ class ReplicaStateMachine:
         for replica in replicas:
             if replica.topic_partition in led:
                 continue
-            if not self.process.generation.tolerates_missing_state:
+            if not self.process.generation.isr.tolerates_missing_state:
                 if replica.topic_partition not in context.partitions_to_be_deleted:
                     self._failed(replica, OFFLINE, failure_messages.nothing_stored(replica))
             else:
                 self._moved(replica, OFFLINE, "stop")
-                if self.process.generation.announces_leaderless_replicas:
+                if self.process.generation.requests.announces_leaderless_replicas:
                     batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
 
     async def _remove_from_isr(
@@ -219,7 +229,9 @@ class ReplicaStateMachine:
             shrunk = {tp: state for tp, state in states.items() if broker in self._isr(tp, state)}
             emptied = await self._emptied(shrunk)
             updates = {tp: self._without(state, broker, tp in emptied) for tp, state in shrunk.items()}
-            updated = await self.process.zk.update_states(updates, self.process.generation.accepts_own_lost_write)
+            updated = await self.process.zk.update_states(
+                updates, self.process.generation.zookeeper.accepts_own_lost_write
+            )
             for tp, state in states.items():
                 if tp not in updates or tp in updated.done:
                     state = updated.done.get(tp, state)._replace(controller_epoch=self.context.epoch)
@@ -230,12 +242,12 @@ class ReplicaStateMachine:
         return results
 
     def _isr(self, tp: TopicPartition, stored: LeaderAndIsr) -> tuple[int, ...]:
-        """The ISR that counts: as ZooKeeper has it, or once as the controller remembered it."""
-        return (stored if self.process.generation.shrinks_stored_isr else self.context.leadership[tp]).isr
+        """The ISR that counts: as ZooKeeper has it, or in old releases as the controller had cached it."""
+        return (self.context.leadership[tp] if self.process.generation.bugs.shrinks_cached_isr else stored).isr
 
     async def _emptied(self, states: dict[TopicPartition, LeaderAndIsr]) -> set[TopicPartition]:
         """The partitions whose ISR may become empty: once, those where a replica out of sync may lead anyway."""
-        if self.process.generation.keeps_last_isr_member:
+        if self.process.generation.isr.keeps_last_isr_member:
             return set()
         last = [tp for tp, state in states.items() if len(state.isr) == 1]
         allowed = await unclean.allowed(self.process, dict.fromkeys(tp.topic for tp in last))
@@ -246,12 +258,15 @@ class ReplicaStateMachine:
 
     def _without(self, state: LeaderAndIsr, broker: int, emptied: bool) -> LeaderAndIsr:
         """The state without this broker; the last member stays, so that it can lead again when it returns."""
-        if not self.process.generation.resets_dead_leader:
+        if self.process.generation.bugs.keeps_dead_leader:
             return state.led_by(state.leader, (r for r in state.isr if r != broker))._replace(
                 controller_epoch=self.context.epoch
             )
-        leader = NO_LEADER if state.leader == broker else state.leader
-        isr = state.isr if len(state.isr) == 1 and not emptied else tuple(r for r in state.isr if r != broker)
+        plugins = self.process.plugins
+        rule = plugins.shrink if "shrink" in plugins.rules else without_replica
+        leader, isr = rule(state.leader, state.isr, broker)
+        if emptied:
+            isr = ()
         return state.led_by(leader, isr)._replace(controller_epoch=self.context.epoch)
 
     def _shrinkable(

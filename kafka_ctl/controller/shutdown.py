@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Collection
 from contextlib import nullcontext
 
-from kafka_ctl.brokers.requests import UNKNOWN_EPOCH
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.partition_machine import Strategy
-from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, Refused, StaleBrokerEpoch, StateChangeFailed
+from kafka_ctl.errors import ApiException, BatchNotEmpty, ControllerMoved, StaleBrokerEpoch, StateChangeFailed
 from kafka_ctl.partition import ONLINE
 from kafka_ctl.replica import OFFLINE
+from kafka_ctl.requests import UNKNOWN_EPOCH
 from kafka_ctl.scala_order import case_hash, filtered, product_hash, set_order_by
 
 
@@ -26,7 +26,7 @@ async def controlled_shutdown(env: Environment, broker: int, broker_epoch: int, 
     try:
         if not env.is_active:
             raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
-        async with nullcontext() if env.generation.single_threaded else env.shutdown_lock:
+        async with nullcontext() if env.generation.threads.single_threaded else env.shutdown_lock:
             remaining = await _move_away(env, broker, broker_epoch)
     except Exception as error:
         if not reply.done():
@@ -39,7 +39,7 @@ async def controlled_shutdown(env: Environment, broker: int, broker_epoch: int, 
 async def _move_away(env: Environment, broker: int, broker_epoch: int) -> tuple[TopicPartition, ...]:
     async with env.locked():
         _begin(env, broker, broker_epoch)
-    if env.generation.pipelined:
+    if env.generation.zookeeper.pipelined:
         await _move_together(env, broker)
     else:
         await _move_one_by_one(env, broker)
@@ -58,7 +58,9 @@ def _begin(env: Environment, broker: int, broker_epoch: int) -> None:
     context = env.context
     known = context.brokers.get(broker)
     if broker_epoch != UNKNOWN_EPOCH and known is None:
-        raise Refused("UNKNOWN_SERVER_ERROR", f"key not found: {broker}")  # whose epoch is looked up before all else
+        raise ApiException(
+            "UNKNOWN_SERVER_ERROR", f"key not found: {broker}"
+        )  # whose epoch is looked up before all else
     if known is not None and UNKNOWN_EPOCH != broker_epoch < known.epoch:
         text = (
             f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
@@ -75,7 +77,7 @@ def _begin(env: Environment, broker: int, broker_epoch: int) -> None:
 
 
 def _skipped(env: Environment) -> Collection[str]:
-    return env.context.topics_to_be_deleted if env.generation.shutdown_skips_deletions else ()
+    return env.context.topics_to_be_deleted if env.generation.shutdown.shutdown_skips_deletions else ()
 
 
 async def _move_together(env: Environment, broker: int) -> None:

@@ -20,7 +20,7 @@ from kafka_ctl.zookeeper.znodes import TopicPartitionsZNode, TopicsZNode, TopicZ
 
 
 async def topic_change(env: Environment) -> None:
-    """The children of `/brokers/topics` changed: forget the deleted topics, bring the new ones online."""
+    """The children of `/brokers/topics` changed: drop the deleted topics, bring the new ones online."""
     now = await env.zk.read_children(TopicsZNode.path())
     async with env.locked():
         await _topics_are(env, now)
@@ -28,16 +28,18 @@ async def topic_change(env: Environment) -> None:
 
 async def _topics_are(env: Environment, now: list[str]) -> None:
     context = env.context
-    new = [t for t in topic_names(env, now) if t not in context.topics]
-    deleted = [t for t in context.topics if t not in now]
-    if env.generation.single_threaded:
+    known = context.all_topics
+    new = [t for t in topic_names(env, now) if t not in known]
+    deleted = [t for t in known if t not in now]
+    if env.generation.threads.single_threaded:
         listeners.watch_topics(env, new)
     assignments = await read_assignments(env, new)
     context.remove_topics(deleted)
     for topic in new:
-        context.topics[topic] = {}
+        context.topics.setdefault(topic, {})
+    context.revived.difference_update(new)
     partitions = _take(env, assignments, "topics_changed", new=new, deleted=deleted)
-    if new and not env.generation.single_threaded:
+    if new and not env.generation.threads.single_threaded:
         env.log("topic_creation", partitions=[str(tp) for tp in partitions])
         await listeners.subscribe_topics(env, new)
         await on_new_partitions(env, partitions)
@@ -71,7 +73,7 @@ async def partition_modifications(env: Environment, topic: str) -> None:
 async def _partitions_are(env: Environment, topic: str, assignment: dict[int, ReplicaAssignment]) -> None:
     added = {n: a for n, a in assignment.items() if not env.context.assigned(TopicPartition(topic, n))}
     if topic in env.context.topics_to_be_deleted:
-        if added and not env.generation.restores_assignments:
+        if added and not env.generation.deletion.restores_assignments:
             env.log("partitions_not_added", topic=topic, partitions=list(added))
         elif added:
             await _restore(env, topic, assignment, added)
@@ -92,19 +94,19 @@ async def _restore(
     env.log("restoring_assignment", topic=topic)
     existing = await env.zk.read_children(TopicPartitionsZNode.path(topic))
     kept = {n: a for n, a in assignment.items() if str(n) in existing}
-    if env.generation.incremental_reassignment:
+    if env.generation.reassignment.incremental_reassignment:
         kept = {n: env.context.assignment(TopicPartition(topic, n)) for n in kept}
     data = TopicZNode.encode(kept, env.generation.topic_version)
     (await env.zk.write(Set(TopicZNode.path(topic), data))).checked()
 
 
 def _take(
-    env: Environment, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **words: object
+    env: Environment, assignments: dict[str, dict[int, ReplicaAssignment]], message: str, **fields: object
 ) -> list[TopicPartition]:
     """Take new partitions into the context."""
     partitions = env.context.add(assignments)
     named = {str(tp): list(env.context.assigned(tp)) for tp in partitions}
-    env.log(message, **words, assignment=named)
+    env.log(message, **fields, assignment=named)
     return partitions
 
 

@@ -2,7 +2,7 @@
 
 Two commands are given at the same moment; then, wherever several messages or timers are pending, each of them is tried
 first, and so on, so many choices deep; what follows happens in its usual order until all is quiet
-(`lab/event_order.py` tells what may come in any order, `tree.py` how it is tried).
+(`lab/event_order.py` says what may come in any order, `tree.py` how it is tried).
 
 Where the time is bounded, all pairs are tried one choice deep, then two choices deep, and so on: when it is over, it is
 known how deep every order was tried.
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, permutations
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.explore.play import Broken
+from kafka_ctl.explore.play import Failure
 from kafka_ctl.explore.tree import Case, Kind, Seen, try_all
 from kafka_ctl.explore.workers import defect, processes
 from kafka_ctl.lab import story
@@ -67,7 +67,7 @@ class Search:
         return sum(r.seen.states for r in self.rounds)
 
     @property
-    def broken(self) -> dict[Kind, tuple[int, Case, Broken]]:
+    def broken(self) -> dict[Kind, tuple[int, Case, Failure]]:
         """By kind: how many paths broke it; the shortest of them, and what happened."""
         all_rounds = Seen()
         for each in self.rounds:
@@ -75,7 +75,7 @@ class Search:
         return all_rounds.broken
 
     @property
-    def unknown(self) -> dict[Kind, tuple[int, Case, Broken]]:
+    def unknown(self) -> dict[Kind, tuple[int, Case, Failure]]:
         """What was broken and is not declared."""
         return {kind: what for kind, what in self.broken.items() if what[2].known is None}
 
@@ -125,8 +125,8 @@ def scenarios(generation: str, brokers: int, partitions: int) -> Iterator[Case]:
     before = tuple(story.parse(f"create_topic t partitions={partitions} replication_factor=2\nsettle\n"))
     with Lab(**story.opening(opening)) as lab:
         assert lab.controller is not None
-        words = {"controller": lab.controller.id, "other": lab.controller.id % brokers + 1, "more": partitions + 1}
-    starts = [next(story.parse(text.format(**words))) for text in STARTS]
+        values = {"controller": lab.controller.id, "other": lab.controller.id % brokers + 1, "more": partitions + 1}
+    starts = [next(story.parse(text.format(**values))) for text in STARTS]
     for pair in permutations(starts, 2):
         yield Case(opening, before, pair, depth=0)
     for tools in combinations([start for start in starts if start.name in TOOLS], 2):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kafka_ctl.explore.play import Broken, Outcome, play
+from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab.story import Command
 
-Breaks = Callable[[Walk], bool]
+Fails = Callable[[Walk], bool]
 ATTEMPTS = 2000
 """Runs that one minimisation may take."""
 SIMPLER: dict[str, dict[str, tuple[Any, ...]]] = {
@@ -31,10 +31,10 @@ TIMES = {"run_for": (1, 10), "pause": (1, 10), "delay": (1,), "step": (1, 2, 5, 
 
 
 class Minimiser:
-    """Makes a walk shorter as long as it breaks the same; `told` hears of each success."""
+    """Makes a walk shorter as long as it breaks the same; `progress` is called at each success."""
 
-    def __init__(self, broken: Broken, told: Callable[[int, int], None] = lambda runs, lines: None) -> None:
-        self.broken, self.told, self.runs = broken, told, 0
+    def __init__(self, broken: Failure, progress: Callable[[int, int], None] = lambda runs, lines: None) -> None:
+        self.broken, self.progress, self.runs = broken, progress, 0
 
     def minimise(self, walk: Walk) -> Walk:
         """The shortest walk found that breaks the same; the given one, if it does not break it at all."""
@@ -67,7 +67,7 @@ class Minimiser:
                     start += size
                 else:
                     walk = walk._replace(commands=outcome.commands)
-                    self.told(self.runs, len(walk.commands))
+                    self.progress(self.runs, len(walk.commands))
             if size == 1:
                 return walk
             size = max(1, size // 2)

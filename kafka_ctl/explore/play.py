@@ -14,10 +14,10 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.simulation.clock import Halted, VirtualClock
 
-CRASH, RESTLESS = "nobody-crashes", "comes-to-rest"
-"""What must hold beside the invariants: no actor dies of an error, and a sound cluster comes to rest."""
+CRASH, DOES_NOT_QUIESCE = "no-actor-crashes", "quiesces"
+"""What must hold beside the invariants: no actor fails with an error, and a healthy cluster quiesces."""
 BUDGET = 10_000
-"""What leaves more records than this after one command is not expected to come to rest."""
+"""What leaves more records than this after one command is not expected to quiesce."""
 REFUSED = "refused"
 REQUEST = "KafkaController.removePartitionsFromPreferredReplicaElection"
 """Where Kafka fails over a request for the preferred leader of a partition that never had one, in every generation."""
@@ -27,7 +27,7 @@ FAILURES = {"key not found": REQUEST, "Cannot update leader epoch": RESUMED}
 """By what a new controller says of its failure."""
 
 
-class Broken(NamedTuple):
+class Failure(NamedTuple):
     """Something that a walk broke: an invariant by its name, what happened, the ticket if it is known."""
 
     name: str
@@ -43,7 +43,7 @@ class Broken(NamedTuple):
 class Outcome(NamedTuple):
     """A walk that was played: what it broke, in order, the commands that were not refused, the records it left."""
 
-    broken: tuple[Broken, ...]
+    broken: tuple[Failure, ...]
     commands: tuple[Command, ...]
     records: int
 
@@ -55,14 +55,14 @@ def play(walk: Walk, wanted: object = None) -> Outcome:
     """
     with Lab(**story.opening(walk.opening)) as lab:
         done: list[Command] = []
-        more: list[Broken] = []
+        more: list[Failure] = []
         for line in walk.commands:
             before = len(lab.commands)
-            trouble = give(lab, line)
+            trouble = apply(lab, line)
             if trouble is REFUSED and len(lab.commands) == before:
                 continue
             done.append(lab.commands[-1] if trouble is REFUSED else line)
-            if isinstance(trouble, Broken):
+            if isinstance(trouble, Failure):
                 more.append(trouble)
                 break
             if wanted is not None and wanted in [b.kind for b in (*violated(lab), *more)]:
@@ -70,7 +70,7 @@ def play(walk: Walk, wanted: object = None) -> Outcome:
         return Outcome((*violated(lab), *more), tuple(done), len(lab.trace))
 
 
-def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> Broken | str | None:
+def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> Failure | str | None:
     """Give one command; REFUSED when it cannot be done, what is wrong when an actor dies or nothing comes to rest.
 
     Where `stop()` becomes true, the command ends half-way.
@@ -93,14 +93,14 @@ def give(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> B
     except Halted:
         if stop():
             return None
-        return Broken(RESTLESS, f"one command has left {BUDGET} records, and more are to come", _known(lab))
+        return Failure(DOES_NOT_QUIESCE, f"one command has left {BUDGET} records, and more are to come", _known(lab))
     except NotReached as error:
-        restless = line.name == "settle" and lab._world.healthy and not is_slow_follower(lab)
-        return Broken(RESTLESS, str(error), _known(lab)) if restless else None
+        quiesces_not = line.name == "settle" and lab._world.is_healthy and not is_slow_follower(lab)
+        return Failure(DOES_NOT_QUIESCE, str(error), _known(lab)) if quiesces_not else None
     except Unavailable:
         return None
     except Exception as error:
-        return Broken(CRASH, f"{type(error).__name__}: {error}")
+        return Failure(CRASH, f"{type(error).__name__}: {error}")
     finally:
         clock.halt = None
     return None
@@ -112,6 +112,6 @@ def _known(lab: Lab) -> str | None:
     return next((known for said, known in FAILURES.items() if any(said in text for text in failed)), None)
 
 
-def violated(lab: Lab) -> list[Broken]:
+def violated(lab: Lab) -> list[Failure]:
     """The invariants that a lab has broken so far."""
-    return [Broken(f"{v.invariant} {v.name}", v.text, v.known) for v in lab.violations]
+    return [Failure(f"{v.invariant} {v.name}", v.text, v.known) for v in lab.violations]

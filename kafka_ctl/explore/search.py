@@ -14,7 +14,7 @@ from multiprocessing.pool import Pool
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.explore.minimise import Minimiser
-from kafka_ctl.explore.play import Broken, play
+from kafka_ctl.explore.play import Failure, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, walk
 from kafka_ctl.explore.workers import cores, defect, processes
 from kafka_ctl.generation import Generation
@@ -58,7 +58,7 @@ class Played(NamedTuple):
     task: Task
     commands: int
     steps: int
-    broken: tuple[Broken, ...]
+    broken: tuple[Failure, ...]
 
 
 @dataclass
@@ -72,7 +72,7 @@ class Findings:
     seconds: float = 0.0
     known: dict[tuple[str, str], int] = field(default_factory=dict)
     """By invariant and ticket: how many walks broke it in a way that is declared."""
-    unknown: dict[tuple[str, str, str | None], tuple[int, Task, Broken]] = field(default_factory=dict)
+    unknown: dict[tuple[str, str, str | None], tuple[int, Task, Failure]] = field(default_factory=dict)
     """By kind: how many walks broke it in a way that is not declared, the shortest of them, and what happened."""
 
     def add(self, played: Played) -> None:
@@ -96,7 +96,7 @@ def search(
     mutant: str | None = None,
     progress: Callable[[Findings], None] = lambda findings: None,
 ) -> Findings:
-    """Play walks from this seed on until the time is over or so many steps were made; `progress` hears of each.
+    """Play walks from this seed on until the time is over or so many steps were made; `progress` is called after each.
 
     `jobs` processes share the work (all cores, if None); with 1 it is done in this one. With `mutant`, a seeded defect
     is switched on, that some invariant must notice. Raises UnknownName for a generation or mutant that does not exist.
@@ -137,7 +137,7 @@ def run(task: Task) -> Played:
 class Found(NamedTuple):
     """A violation with the shortest walk that shows it."""
 
-    broken: Broken
+    broken: Failure
     times: int
     task: Task | Case
     walk: Walk
@@ -145,12 +145,12 @@ class Found(NamedTuple):
 
 
 def shortest(
-    findings: Findings | Search, told: Callable[[int, int], None] = lambda runs, lines: None
+    findings: Findings | Search, progress: Callable[[int, int], None] = lambda runs, lines: None
 ) -> Iterator[Found]:
     """Minimise what was found and is not declared, the most frequent first."""
-    found: list[tuple[int, Task | Case, Broken]] = [*findings.unknown.values()]
+    found: list[tuple[int, Task | Case, Failure]] = [*findings.unknown.values()]
     for times, task, broken in sorted(found, key=lambda item: -item[0])[:MOST]:
-        minimiser = Minimiser(broken, told)
+        minimiser = Minimiser(broken, progress)
         with defect(task.mutant):
             walk = minimiser.minimise(task.walk)
         yield Found(broken, times, task, walk, minimiser.runs)

@@ -1,7 +1,7 @@
 """The state of a lab as a digest: equal for two runs that will go on alike whatever happens next.
 
 Everything counts that an actor has in memory, that ZooKeeper has stored, and that is on its way; also where each task
-stands in its code and what it remembers there. Times do not, nor the numbers of sessions and records.
+stands in its code and the values of its variables. Times do not, nor the numbers of sessions and records.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
-from kafka_ctl.brokers.requests import Response
-from kafka_ctl.lab.event_order import lane
+from kafka_ctl.lab.event_order import connection
+from kafka_ctl.requests import Response
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 UNSTABLE = re.compile(r'"timestamp":"?\d+"?| at 0x[0-9a-f]+|Task-\d+|\d+\.\d+')
 """Times, addresses and the numbers of tasks."""
 RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "about", "fired", "since", "waited"))
-"""What in a frame only tells which record of the trace comes before which."""
+"""Variables that only order records of the trace."""
 
 
 def digest(lab: Lab) -> bytes:
-    """16 bytes that tell this state from others."""
+    """16 bytes that identify this state."""
     world: Any = lab._world
     names = _names(world.store)
     parts = [*_stored(world.store, names)]
     for broker in world.brokers.values():
         parts += _known(broker)
     parts += sorted(_pending(world.clock.loop.pending, names))
-    parts += sorted(map(_standing, world.clock._tasks))
+    parts += sorted(map(_task_state, world.clock._tasks))
     return blake2b(UNSTABLE.sub("", "\n".join(parts)).encode(), digest_size=16).digest()
 
 
@@ -52,17 +52,17 @@ def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
     for watches in (store._data_watches, store._child_watches):
         yield repr(sorted((path, sorted(names.get(n, "") for n in holders)) for path, holders in watches.items()))
     for s in store.sessions.values():
-        yield f"{names[s.id]} {s.connected} {s.sends} {s.hears} {s.awake} {s.breaks} {len(s._waiting)} {len(s._missed)}"
+        flags = f"{s.connected} {s.sends} {s.hears} {s.awake} {s.fails_next_write}"
+        yield f"{names[s.id]} {flags} {len(s._waiting)} {len(s._missed)}"
 
 
 def _known(broker: Broker) -> Iterator[str]:
     """What a broker and its controller have in memory."""
     replicas, controller = broker.replicas, broker.controller
-    yield f"{broker.id} {broker.state} {replicas.controller_epoch} {replicas.live_brokers}"
-    yield repr({tp: (h.state, h.replicas) for tp, h in replicas.hosted.items()})
-    yield repr(replicas.metadata)
-    fetchers = broker.replication
-    yield f"{sorted(fetchers._fetchers)} {sorted(fetchers.unfetched)} {sorted(fetchers.lagging)} {fetchers._changed}"
+    yield f"{broker.id} {broker.state} {replicas.controller_epoch} {broker.live_brokers}"
+    yield repr({tp: (h.state, h.replicas) for tp, h in broker.hosted.items()})
+    yield repr(broker.metadata)
+    yield f"{broker.as_follower.state_key()} {broker.as_leader.state_key()}"
     yield f"{controller.active_id} {controller.state} {controller.zk.fence} {controller.context}"
     yield repr([event for event, _ in controller.queue._items])
     for id, channel in controller.channels._by_broker.items():
@@ -75,19 +75,19 @@ def _pending(pending: list[Timer], names: dict[int, str]) -> Iterator[str]:
     for timer in pending:
         name = getattr(timer.callback, "__qualname__", "")
         where = ""
-        if (own := lane(timer)) is not None:
+        if (own := connection(timer)) is not None:
             where = f"{names.get(own[0], 'gone')} {ahead[own]}"
             ahead[own] += 1
         yield f"{where} {name} {[a for a in timer.args if not isinstance(a, (asyncio.Future, int))]}"
 
 
-def _standing(task: asyncio.Task) -> str:
-    """Where a task stands: each of its frames, with what can be printed of what it remembers."""
+def _task_state(task: asyncio.Task) -> str:
+    """Where a task stands: each of its frames, with those of its variables that can be printed."""
     frames: list[str] = []
     awaited: Any = task.get_coro()
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
-        told = ((name, repr(_plain(value))) for name, value in frame.f_locals.items() if name not in RECORDS)
-        plain = {name: text for name, text in told if "object at" not in text}
+        texts = ((name, repr(_plain(value))) for name, value in frame.f_locals.items() if name not in RECORDS)
+        plain = {name: text for name, text in texts if "object at" not in text}
         frames.append(f"{frame.f_code.co_qualname}:{frame.f_lasti} {plain}")
         awaited = getattr(awaited, "cr_await", None)
     return " ".join(frames)

@@ -3,7 +3,7 @@
 A run cannot be copied, so every path is a run of its own from the beginning, by the same choices. (A process can be
 copied; but measured, a fork and the pages it then has to copy cost as much as the beginning of a run.)
 
-A state that was reached before with as many choices left is not gone into again: states are told apart by a digest of
+A state that was reached before with as many choices left is not gone into again: states are compared by a digest of
 everything that can make a difference (znodes, sessions, what brokers and controllers know, queues, what is pending, and
 where each task stands), without the time.
 """
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from kafka_ctl.explore.play import Broken, give, violated
+from kafka_ctl.explore.play import Failure, apply, violated
 from kafka_ctl.explore.state import digest
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.explore.workers import defect
@@ -71,7 +71,7 @@ class Seen:
     paths: int = 0
     states: int = 0
     again: int = 0
-    broken: dict[Kind, tuple[int, Case, Broken]] = field(default_factory=dict)
+    broken: dict[Kind, tuple[int, Case, Failure]] = field(default_factory=dict)
     """By kind: how many paths broke it; the first of them, and what happened."""
 
     def add(self, other: Seen) -> None:
@@ -123,11 +123,11 @@ class Tree:
             )
             trouble: object = None
             for line in (*self.case.commands, SETTLE):
-                if not isinstance(trouble, Broken) and not branches.stopped:
-                    trouble = give(lab, line, lambda: branches.stopped)
+                if not isinstance(trouble, Failure) and not branches.stopped:
+                    trouble = apply(lab, line, lambda: branches.stopped)
             loop.choose = None
             case = self.case._replace(path=tuple(choice.taken for choice in branches.made))
-            broken = [*violated(lab), *([trouble] if isinstance(trouble, Broken) else [])]
+            broken = [*violated(lab), *([trouble] if isinstance(trouble, Failure) else [])]
         self.seen.add(Seen(paths=1, broken={b.kind: (1, case, b) for b in reversed(broken)}))
         return branches.made
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from kafka_ctl.controller.rebalance import FIRST_CHECK
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 WINDOW = 120.0
-"""Seconds that are looked at to tell what goes on."""
+"""Seconds of the run in which unrest is looked for."""
 CHECK = "AutoPreferredReplicaLeaderElection"
 OF_ISR_CHANGES = ("IsrChangeNotification", "PartitionReassignmentIsrChange", CHECK, "LeaderAndIsrResponseReceived")
 """What the controller does while ISRs change, and by the clock: a follower that comes back may be preferred."""
@@ -21,7 +22,7 @@ def is_slow_follower(lab: Lab) -> bool:
     Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr, maybeExpandIsr
     """
     brokers, limit = lab._world.brokers, lab.config["replica.lag.time.max.ms"] / 1000
-    slow = {broker.id for broker in brokers.values() if broker.replication.slow > limit}
+    slow = {broker.id for broker in brokers.values() if broker.as_follower.fetch_delay > limit}
     since = (lab._world.clock.now() - WINDOW) * 1000
     recent = [r for r in lab.trace.records if r.time_ms > since]
     begun = {r.action for r in recent if r.kind == "event" and r.target == "started"}
@@ -33,8 +34,8 @@ def is_slow_follower(lab: Lab) -> bool:
 
 def _changed(record: Record) -> set[int]:
     """The brokers that an ISR gains or loses."""
-    words = dict(word.split("=", 1) for word in (record.detail or "").split())
-    before = {int(id) for id in words.get("isr_before", "").split(",") if id}
+    fields = details.named(record.detail)
+    before = {int(id) for id in fields.get("isr_before", "").split(",") if id}
     return before ^ set(record.isr or ())
 
 
@@ -46,7 +47,7 @@ def is_behind_schedule(lab: Lab, window: int) -> bool:
     Kafka 0.10.2.2: utils/KafkaScheduler.scala, schedule (scheduleAtFixedRate)
     """
     acting = lab._world.acting()
-    if acting is None or lab.generation.single_threaded:
+    if acting is None or lab.generation.threads.single_threaded:
         return False
     began = next((r for r in reversed(lab.trace.records) if r.action == "starting_scheduler"), None)
     if began is None or began.actor != acting.actor:

@@ -121,12 +121,12 @@ MENU: tuple[tuple[float, Maker], ...] = (
 
 def tools(generation: str) -> tuple[tuple[float, Maker], ...]:
     """What administrators of a generation do, and how often."""
-    return TOOLS + ELECT_LEADERS * Generation(generation).elects_on_request
+    return TOOLS + ELECT_LEADERS * Generation(generation).election.elects_on_request
 
 
 def menu(generation: str) -> tuple[tuple[float, Maker], ...]:
     """What can be drawn in a generation, and how often."""
-    return MENU + ELECT_LEADERS * Generation(generation).elects_on_request
+    return MENU + ELECT_LEADERS * Generation(generation).election.elects_on_request
 
 
 def _at_a_return(draw: Draw) -> list[Command]:

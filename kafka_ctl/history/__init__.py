@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kafka_ctl.history.log_writer import write_logs
     from kafka_ctl.history.reading import load, load_arrow
     from kafka_ctl.history.session import spark
-    from kafka_ctl.history.workload import TROUBLES, Workload, simulate
+    from kafka_ctl.history.workload import INCIDENTS, Workload, simulate
 
 _HOMES = {
     "spark": "session",
@@ -41,13 +41,13 @@ _HOMES = {
     "simulate": "workload",
     "write_logs": "log_writer",
     "Workload": "workload",
-    "TROUBLES": "workload",
+    "INCIDENTS": "workload",
     "live": "",
     "questions": "",
     "plots": "",
 }
 __all__ = [
-    "TROUBLES", "Dataset", "Logs", "Workload", "generate", "import_logs", "live", "load", "load_arrow",
+    "INCIDENTS", "Dataset", "Logs", "Workload", "generate", "import_logs", "live", "load", "load_arrow",
     "plots", "questions", "simulate", "spark",
     "write_logs",
 ]  # fmt: skip

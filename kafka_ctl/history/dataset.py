@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName
 from kafka_ctl.history.files import naming
-from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, Place, bucket_of
+from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, bucket_of
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import failing
-from kafka_ctl.history.workers import ready
+from kafka_ctl.history.workers import ship_package
 from kafka_ctl.history.workload import Workload, check_hours, short, simulate
 
 if TYPE_CHECKING:
@@ -100,20 +100,20 @@ def generate(
     on stderr; by default only on a terminal.
 
     A folder that holds a dataset already is refused unless `overwrite` is set. An interrupted run leaves a
-    folder that `load` refuses, and that `resume` finishes; so does a full disk, which is told as Unavailable. Raises
+    folder that `load` refuses, and that `resume` finishes; so does a full disk, which raises Unavailable. Raises
     BadInput for these, for bad numbers, and for a folder that cannot be written.
     """
     job = Job(clusters, hours, seed, generation, workload=Workload() if workload is None else workload)
     job = replace(job, buckets=default_buckets(clusters) if buckets is None else buckets)
     if not isinstance(processes, int) or processes < 1:
         raise BadInput(f"processes={short(processes)}: give a whole number from 1 on")
-    place = Place(out)
+    place = DatasetFolder(out)
     with naming(place.path, "cannot be written"):
         if not prepare(place, job, overwrite, resume):
             return dataset(place)
         done = {int(name.split(".")[0]) for name in place.names(DONE) if name.endswith(".json")}
         todo = [bucket for bucket in range(job.buckets) if bucket not in done]
-        with shown(place, job.buckets, progress):
+        with progress_bar(place, job.buckets, progress):
             if spark is not None:
                 _in_spark(spark, place.path, job, todo)
             else:
@@ -127,12 +127,12 @@ def default_buckets(clusters: int) -> int:
     return max(1, min(16, clusters // 5))
 
 
-def dataset(place: Place) -> Dataset:
+def dataset(place: DatasetFolder) -> Dataset:
     manifest = place.manifest()
     return Dataset(place.path, manifest["histories"], manifest["records"])
 
 
-def prepare(place: Place, job: Job, overwrite: bool, resume: bool) -> bool:
+def prepare(place: DatasetFolder, job: Job, overwrite: bool, resume: bool) -> bool:
     """Make the folder ready; False when a resumed run turns out to be finished."""
     if place.fs.get_file_info(place.root).is_file:
         raise BadInput(f"{place.path} is a file; give an empty or new folder")
@@ -143,8 +143,8 @@ def prepare(place: Place, job: Job, overwrite: bool, resume: bool) -> bool:
         return True
     elif before and not resume:
         state = "a dataset" if before == MANIFEST else "an unfinished dataset"
-        cure = "" if before == MANIFEST else "resume=True finishes it, "
-        raise BadInput(f"{place.path} holds {state} already; {cure}overwrite=True replaces it")
+        hint = "" if before == MANIFEST else "resume=True finishes it, "
+        raise BadInput(f"{place.path} holds {state} already; {hint}overwrite=True replaces it")
     elif before:
         asked, found = job.described(), place.read_json(before)
         if different := [name for name in asked if _plain(asked[name]) != found.get(name)]:
@@ -164,7 +164,7 @@ def _plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
-def finish(place: Place, job: Job) -> None:
+def finish(place: DatasetFolder, job: Job) -> None:
     """All buckets are there: write the manifest, last of all."""
     noted = [place.read_json(DONE, name) for name in place.names(DONE) if name.endswith(".json")]
     if len(noted) != job.buckets:
@@ -188,7 +188,7 @@ def write_bucket(path: str, job: Job, bucket: int) -> dict[str, Any]:
     Raises BadInput or Unavailable where they cannot be written.
     """
     with naming(path, "cannot be written"):
-        writer = BucketWriter(Place(path), bucket)
+        writer = BucketWriter(DatasetFolder(path), bucket)
         try:
             for name, seed in job.names().items():
                 if bucket_of(name, job.buckets) == bucket:
@@ -205,11 +205,11 @@ def _in_spark(spark: SparkSession, path: str, job: Job, buckets: Sequence[int]) 
             for n in batch.column("id").to_pylist():
                 try:
                     write_bucket(path, job, buckets[n])
-                except KafkaCtlError as problem:  # told here, and not in Java's stack traces
+                except KafkaCtlError as problem:  # reported here, and not in Java's stack traces
                     yield pa.RecordBatch.from_pydict({"kind": [type(problem).__name__], "text": [str(problem)]})
 
     if buckets:
-        ready(spark)
+        ship_package(spark)
         tasks = spark.range(0, len(buckets), 1, len(buckets))
         with failing(f"{path}: writing it"):
             problems = tasks.mapInArrow(work, "kind string, text string").collect()
@@ -229,7 +229,7 @@ def _here(path: str, job: Job, buckets: Sequence[int], processes: int) -> None:
 
 
 @contextmanager
-def shown(place: Place, buckets: int, wanted: bool | None) -> Iterator[None]:
+def progress_bar(place: DatasetFolder, buckets: int, wanted: bool | None) -> Iterator[None]:
     """A progress bar on stderr while the buckets appear in the folder, whoever writes them."""
     if not (sys.stderr.isatty() if wanted is None else wanted):
         yield
@@ -250,10 +250,10 @@ def shown(place: Place, buckets: int, wanted: bool | None) -> Iterator[None]:
             watcher.join()
 
 
-def _follow(place: Place, over: threading.Event, tell: Callable[[int], None]) -> None:
+def _follow(place: DatasetFolder, over: threading.Event, report: Callable[[int], None]) -> None:
     while True:
         last = over.wait(0.5)
-        with suppress(OSError):  # which is told by who writes them
-            tell(sum(name.endswith(".json") for name in place.names(DONE)))
+        with suppress(OSError):  # the writer reports it
+            report(sum(name.endswith(".json") for name in place.names(DONE)))
         if last:
             return

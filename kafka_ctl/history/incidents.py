@@ -1,7 +1,7 @@
 """What happens to simulated clusters.
 
-A trouble is a generator: it acts on the lab and yields the seconds it wants to pass before it goes on. A new
-kind of trouble is one such function and one row in the table at the end.
+An incident is a generator: it acts on the lab and yields the seconds it wants to pass before it goes on. A new
+kind of incident is one such function and one row in the table at the end.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 MINUTE = 60.0
 
 
-class Trouble(NamedTuple):
-    """One row of `TROUBLES`: how often a day it comes, to each broker or to the cluster, and what happens."""
+class Incident(NamedTuple):
+    """One row of `INCIDENTS`: how often a day it comes, to each broker or to the cluster, and what happens."""
 
     per_day: float
     each_broker: bool
@@ -156,20 +156,20 @@ def reassignment(lab: Lab, rng: Random) -> Iterator[float]:
     yield 0.0
 
 
-TROUBLES: Mapping[str, Trouble] = {
-    "rolling_restart": Trouble(0.5, False, rolling_restart),
-    "restart": Trouble(0.2, True, restart),
-    "quick_restart": Trouble(0.1, True, quick_restart),
-    "crash": Trouble(0.3, True, crash),
-    "controller_crash": Trouble(0.5, False, controller_crash),
-    "rack_failure": Trouble(0.1, False, rack_failure),
-    "session_expiry": Trouble(0.3, True, session_expiry),
-    "slow_follower": Trouble(0.5, True, slow_follower),
-    "gc_pause": Trouble(0.3, True, gc_pause),
-    "new_topic": Trouble(0.5, False, new_topic),
-    "more_partitions": Trouble(0.2, False, more_partitions),
-    "deletion": Trouble(0.3, False, deletion),
-    "reassignment": Trouble(0.5, False, reassignment),
+INCIDENTS: Mapping[str, Incident] = {
+    "rolling_restart": Incident(0.5, False, rolling_restart),
+    "restart": Incident(0.2, True, restart),
+    "quick_restart": Incident(0.1, True, quick_restart),
+    "crash": Incident(0.3, True, crash),
+    "controller_crash": Incident(0.5, False, controller_crash),
+    "rack_failure": Incident(0.1, False, rack_failure),
+    "session_expiry": Incident(0.3, True, session_expiry),
+    "slow_follower": Incident(0.5, True, slow_follower),
+    "gc_pause": Incident(0.3, True, gc_pause),
+    "new_topic": Incident(0.5, False, new_topic),
+    "more_partitions": Incident(0.2, False, more_partitions),
+    "deletion": Incident(0.3, False, deletion),
+    "reassignment": Incident(0.5, False, reassignment),
 }
 """What may happen to a cluster. The rates are those of a bad month, so that a day shows something;
 `Workload(rate=0.1)` is a cluster that is well looked after."""

@@ -5,7 +5,7 @@
 
 A bucket holds the histories whose name Spark hashes to its number, and is sorted by history, topic, partition
 and seq. So a question about one kind of record reads nothing else, and a question by history or by partition
-moves and sorts nothing: Spark's bucketed tables know files by such names (`load` tells it). Inside a kind, the few
+moves and sorts nothing: Spark's bucketed tables know files by such names (`load` relies on it). Inside a kind, the few
 records that most questions look for lie apart from the many that few ask for (`section_of`).
 """
 
@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.files import filesystem
 from kafka_ctl.history.schema import SCHEMA
+from kafka_ctl.trace.actions import rows
 
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
 ROW_GROUP = 500_000
@@ -34,11 +35,8 @@ IN_FILES = pa.schema([field for field in SCHEMA if field.name != "kind"])
 """The columns of a file: `kind` is in the name of its folder."""
 RISING = ("seq", "time_ms", "cause")
 """Columns with hardly two values alike, for which a dictionary is a waste."""
-REMARKS = (
-    "checking_balance", "imbalance", "not_sending", "preferred_starting", "preferred_done",
-    "already_elected", "other_elected",
-)  # fmt: skip
-"""What controllers say in masses, and no question asks for."""
+HIGH_VOLUME = tuple(name for (kind, name), row in rows().items() if row.bulk)
+"""The messages that controllers log in masses, and no question needs."""
 
 
 def bucket_of(history: str, buckets: int) -> int:
@@ -69,7 +67,7 @@ def murmur3(data: bytes, seed: int = 42) -> int:
     return h - (1 << 32) if h >> 31 else h
 
 
-class Place:
+class DatasetFolder:
     """The folder of one dataset, here or on any file system pyarrow knows (`hdfs://`, `s3://` ...)."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -150,7 +148,7 @@ class BucketWriter:
     is the same files again.
     """
 
-    def __init__(self, place: Place, bucket: int) -> None:
+    def __init__(self, place: DatasetFolder, bucket: int) -> None:
         self.place, self.bucket = place, bucket
         self.folder = place.at(TEMPORARY, f"{bucket:05d}-{uuid4().hex[:8]}")
         self.file = f"part-{bucket:05d}_{bucket:05d}.c000.zstd.parquet"
@@ -212,8 +210,8 @@ class BucketWriter:
 def section_of(records: pa.Table) -> pa.Array:
     """The section of each record inside its kind: `isr` (who is in sync), `bulk` or `main`.
 
-    `bulk` is what comes in masses: what brokers do with what they are told, the events that a controller works on,
-    its `REMARKS`. Questions name the section as well as the kinds, so that they read less.
+    `bulk` is what comes in masses: what brokers do with requests, the events that a controller works on,
+    its `HIGH_VOLUME`. Questions name the section as well as the kinds, so that they read less.
     """
     kind, action = records.column("kind"), records.column("action")
     about_partition = pc.is_valid(records.column("topic"))
@@ -221,12 +219,12 @@ def section_of(records: pa.Table) -> pa.Array:
     def one_of(column: pa.ChunkedArray, *values: str) -> pa.ChunkedArray:
         return pc.is_in(column, pa.array(values))
 
-    told = pc.and_(pc.and_(one_of(kind, "request"), one_of(action, "LeaderAndIsr")), about_partition)
-    isr = pc.or_(told, one_of(action, "shrink-isr", "expand-isr"))
+    sent = pc.and_(pc.and_(one_of(kind, "request"), one_of(action, "LeaderAndIsr")), about_partition)
+    isr = pc.or_(sent, one_of(action, "shrink-isr", "expand-isr"))
     done = pc.and_(one_of(kind, "broker"), about_partition)
     worked_on = pc.and_(one_of(kind, "event"), pc.invert(one_of(records.column("actor"), "admin")))
-    remarks = pc.and_(one_of(kind, "controller"), one_of(action, *REMARKS))
-    bulk = pc.or_(pc.or_(done, worked_on), remarks)
+    high_volume = pc.and_(one_of(kind, "controller"), one_of(action, *HIGH_VOLUME))
+    bulk = pc.or_(pc.or_(done, worked_on), high_volume)
     return pc.if_else(isr, "isr", pc.if_else(bulk, "bulk", "main"))
 
 

@@ -5,7 +5,6 @@ A piece is a range of bytes; a line belongs to the piece in which it begins. The
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -13,10 +12,11 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from kafka_ctl.history.log_files import LONGEST, Said, read_texts
+from kafka_ctl.history.log_files import LONGEST, ParsedLine, read_texts
 from kafka_ctl.history.schema import IDS, SCHEMA
 from kafka_ctl.history.unpacking import LOG_HEADER, Unreadable, blocks
 from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.trace import details
 
 LEAD_IN = 64 << 10
 """Bytes before its piece that a task reads too, to know who was speaking; and where to look for a line after it."""
@@ -37,7 +37,7 @@ LISTS = [at for at, field in enumerate(RECORD) if field.type == IDS]
 class Chunk(NamedTuple):
     """Bytes `start` to `stop` of a file (unpacked, if it is packed), whose first line is number `first`.
 
-    `changed` tells versions of a file apart: Spark would take what it has read for what it is asked to read. A file
+    `changed` distinguishes versions of a file: Spark would take what it has read for what it is asked to read. A file
     with a `problem` is not read.
     """
 
@@ -99,7 +99,7 @@ class Counts:
 
 
 def _texts(chunk: Chunk, ahead: int, counts: Counts) -> Iterator[tuple[int, bytes]]:
-    """The lines of a chunk with their numbers, those before it that tell who was speaking, and some after it."""
+    """The lines of a chunk with their numbers, those before it that name the logger, and some after it."""
     if chunk.problem is not None:
         return
     before: list[bytes] = []
@@ -145,7 +145,7 @@ def _decoded(line: bytes) -> str:
     return line.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _records(said: Said) -> list[Read]:
+def _records(said: ParsedLine) -> list[Read]:
     """The records of a line; none if a number is too large for its column."""
     assert said.line is not None
     found = [
@@ -164,10 +164,11 @@ def _fits(read: Read) -> bool:
 
 
 def _values(line: Line) -> tuple[Any, ...]:
-    told = line._asdict() | {"time_ms": float(line.time), "actor": line.actor or "unknown", "path": None}
-    if line.kind == "controller" and line.broker is None and (line.actor or "").startswith("controller-"):
-        told["broker"] = int(line.actor.removeprefix("controller-"))  # type: ignore[union-attr]
-    return tuple(told[field.name] for field in RECORD)
+    columns = line._asdict() | {"time_ms": float(line.time), "actor": line.actor or "unknown", "path": None}
+    actor = line.actor or ""
+    if line.kind == "controller" and line.broker is None and actor.startswith("controller-"):
+        columns["broker"] = int(actor.removeprefix("controller-"))
+    return tuple(columns[field.name] for field in RECORD)
 
 
 def _spread(line: Line) -> Iterator[Line]:
@@ -177,11 +178,11 @@ def _spread(line: Line) -> Iterator[Line]:
         return
     yield line
     if line.action in ("brokers_changed", "shutting_down_broker") and line.detail:
-        words = json.loads(line.detail)
-        for broker in words.get("dead", ()):
+        fields = details.json_object(line.detail)
+        for broker in fields.get("dead", ()):
             yield line._replace(kind="broker", action="lost", broker=broker, detail=None)
-        if "broker" in words:
-            yield line._replace(kind="broker", action="controlled-shutdown", broker=words["broker"], detail=None)
+        if "broker" in fields:
+            yield line._replace(kind="broker", action="controlled-shutdown", broker=fields["broker"], detail=None)
 
 
 def lines(file: str, start: int, stop: int, size: int = 0) -> Iterator[tuple[int, bytes]]:

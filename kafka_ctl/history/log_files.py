@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kafka_ctl.history.collected_lines import unwrapped
 from kafka_ctl.kafka_log.read import STATE_CHANGE, Line, milliseconds, read_message
-from kafka_ctl.kafka_log.releases import shown
+from kafka_ctl.kafka_log.releases import releases_with
 
 LONGEST = 100_000
 """Characters of a line that are looked at; maps of a big cluster's partitions can take megabytes."""
@@ -52,7 +52,7 @@ AT_START = 4
 """So many of them begin a message."""
 
 
-class Said(NamedTuple):
+class ParsedLine(NamedTuple):
     """What one text is: `line` when it was understood, else `rejected` with the reason, else it only goes on."""
 
     number: int
@@ -65,7 +65,7 @@ class Said(NamedTuple):
     """Which of the texts on its line this is."""
 
 
-def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[Said]:
+def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:
     """What the texts of one file say, in order.
 
     The first line of a stack trace becomes the `detail` of the record before it. A line that names no actor is
@@ -73,13 +73,13 @@ def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[Said]:
     records without line breaks between them, or the lines of a message in JSON.
     """
     controllers: dict[str, tuple[str | None, int | None]] = {}
-    waiting: Said | None = None
+    waiting: ParsedLine | None = None
     seen = 0
     for number, piece, text in _pieces(numbered):
         try:
             said, source = read_text(number, text, seen)
         except ValueError:  # a thirteenth month, a number of thousands of digits
-            said, source = Said(number, text, rejected="a value that cannot be"), ""
+            said, source = ParsedLine(number, text, rejected="a value that cannot be"), ""
         if piece:
             said = said._replace(piece=piece)
         seen |= said.formats
@@ -92,9 +92,9 @@ def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[Said]:
             known = controllers.get(source, (None, None))
             line = _named(said.line, *known)
             if line.actor and line.actor.startswith("controller-"):
-                told = line.kind != "request" and line.controller_epoch is not None
+                has_epoch = line.kind != "request" and line.controller_epoch is not None
                 same = line.actor == known[0] and line.action != "elected"
-                controllers[source] = (line.actor, line.controller_epoch if told else known[1] if same else None)
+                controllers[source] = (line.actor, line.controller_epoch if has_epoch else known[1] if same else None)
             said = said if line is said.line else said._replace(line=line)
         if waiting:
             yield waiting
@@ -146,15 +146,15 @@ def _named(line: Line, controller: str | None, epoch: int | None) -> Line:
     return line
 
 
-def read_text(number: int, text: str, seen: int = 0) -> tuple[Said, str]:
+def read_text(number: int, text: str, seen: int = 0) -> tuple[ParsedLine, str]:
     """What one text is by itself, and the name that a collector gave its source; `seen` formats are not looked for."""
     if len(text) > LONGEST:
         text = text[: LONGEST - 200] + " " + text[-199:]
     header = HEADER.search(text, 0, 500)
     if header is None:
         if GOES_ON.match(_bare(text)):
-            return Said(number, text), ""
-        return Said(number, text, rejected="no header"), ""
+            return ParsedLine(number, text), ""
+        return ParsedLine(number, text, rejected="no header"), ""
     source = text[: header.start()].rstrip("[ ")
     message, logger = text[header.end() :].rstrip(), header["logger"] or ""
     if not logger and (named := LOGGER.match(message)):
@@ -165,18 +165,18 @@ def read_text(number: int, text: str, seen: int = 0) -> tuple[Said, str]:
             STATE_CHANGE if re.match(r"\[?Broker|\[Controller id=\d+ epoch|Controller \d+ e", message) else CONTROLLER
         )
     if logger != STATE_CHANGE and not logger.startswith((CONTROLLER, KRAFT)):
-        return Said(number, text, rejected="another logger" if logger else "no logger"), source
+        return ParsedLine(number, text, rejected="another logger" if logger else "no logger"), source
     at = milliseconds(f"{header['date'].replace('/', '-')} {header['time']}", header["ms"])
     if at is None:
-        return Said(number, text, rejected="no header"), source
+        return ParsedLine(number, text, rejected="no header"), source
     if header["zone"]:
         at -= _offset_ms(header["zone"])
     line = read_message(at, header["level"], logger, message)
     if line.action == "other" and line.kind in ("controller", "broker"):
         if logger == STATE_CHANGE:
-            return Said(number, text, rejected="unknown form"), source
+            return ParsedLine(number, text, rejected="unknown form"), source
         line = line._replace(action="says")
-    return Said(number, text, line, formats=shown(f"{message} {logger}", seen)), source
+    return ParsedLine(number, text, line, formats=releases_with(f"{message} {logger}", seen)), source
 
 
 def _bare(text: str) -> str:

@@ -21,7 +21,7 @@ from kafka_ctl.history.log_folders import LogFile, Paths, log_files
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.history.session import failing
 from kafka_ctl.history.unpacking import Unreadable, begins_with, packed
-from kafka_ctl.history.workers import ready
+from kafka_ctl.history.workers import ship_package
 from kafka_ctl.kafka_log.releases import release
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Problem(NamedTuple):
 class Logs:
     """Imported logs. Whatever a DataFrame can do, this does with its `records`.
 
-    `records` are in the trace schema: `time_ms` counts from 1970 (logs tell no time zone; UTC is assumed), `seq`
+    `records` are in the trace schema: `time_ms` counts from 1970 (logs have no time zone; UTC is assumed), `seq`
     numbers them by time, file and line, `cause` is null. `rejected` has `history`, `file`, `line`, `reason` and
     `text`. `files` has for each file `lines`, `records`, `rejected`, `continued` (lines that only go on with the
     one before), `first_ms`, `last_ms`, `kafka`, the releases that write this format, and `problem`: why it was not
@@ -187,7 +187,7 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
 
 def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
     """The chunks as rows; a task gets several small ones or a large one."""
-    ready(spark)
+    ship_package(spark)
     rows = spark.createDataFrame(pa.Table.from_pylist([chunk._asdict() for chunk in chunks], CHUNKS))
     size = sum(min(CHUNK, chunk.stop - chunk.start) for chunk in chunks)
     return rows.repartition(max(1, min(len(chunks), size // TASK)))

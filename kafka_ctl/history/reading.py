@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from kafka_ctl.errors import BadInput
 from kafka_ctl.history.dataset import FORMAT
 from kafka_ctl.history.files import filesystem, naming, path_of
-from kafka_ctl.history.layout import Place
+from kafka_ctl.history.layout import DatasetFolder
 from kafka_ctl.history.schema import SCHEMA, spark_schema
 from kafka_ctl.history.session import failing
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def checked(path: str | os.PathLike[str]) -> Place:
+def checked(path: str | os.PathLike[str]) -> DatasetFolder:
     """The place of a complete dataset that can be read.
 
     Raises BadInput when it is missing, unfinished, of another format, or lacks a file; and, with the file's name, when
     one cannot be opened, has another size than when it was written, or does not end as Parquet does.
     """
-    place = Place(path)
+    place = DatasetFolder(path)
     with naming(place.path, "cannot be read"):
         manifest = place.manifest()
         if manifest["format"] != FORMAT:
@@ -75,7 +75,7 @@ def checked_parquet(path: str | os.PathLike[str]) -> str:
 def load(spark: SparkSession, path: str | os.PathLike[str]) -> DataFrame:
     """A dataset that `generate` wrote, as a DataFrame in the trace schema (`docs/trace-format.md`).
 
-    One more column, `section`, tells the files of a kind apart (`layout.section_of`). Spark is told how the files
+    One more column, `section`, names the file of its kind (`layout.section_of`). Spark is given how the files
     are bucketed and sorted, as a table of the session's catalogue, so that questions by history or by partition need
     no shuffle, and those by partition no sort. Raises BadInput when the dataset is missing, incomplete or damaged.
     """

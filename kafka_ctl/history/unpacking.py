@@ -28,7 +28,7 @@ BLOCK = 4 << 20
 SMALL = 64 << 10
 """The same where what has been unpacked before a fault would be lost with the block."""
 HEAD = 64 << 10
-"""Bytes at the beginning that tell what a file is."""
+"""Magic bytes at the beginning of a file."""
 NAMES = ("state-change", "controller")
 """What is read in a folder or an archive: files with one of these in their names."""
 
@@ -219,7 +219,7 @@ def _decoded(encoding: str, text: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _encoding(head: bytes) -> str | None:
-    """The encoding of a text that is not UTF-8, where its first bytes tell it: UTF-16 or UTF-32."""
+    """The encoding of a text that is not UTF-8, by its first bytes: UTF-16 or UTF-32."""
     for mark, encoding in BOMS.items():
         if head.startswith(mark):
             # Two odd bytes may also stand before plain text.

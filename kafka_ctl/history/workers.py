@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1]
 _SHIPPED = "spark.kafka_ctl.shipped"
 
 
-def ready(spark: Any) -> None:
+def ship_package(spark: Any) -> None:
     """Have the session's tasks find this package.
 
     On this machine they run in this interpreter. Elsewhere the package is sent to them, once a session, as a zip file;

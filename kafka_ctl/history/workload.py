@@ -1,4 +1,4 @@
-"""What simulated clusters are like: how many brokers, which topics, and how often each of the `TROUBLES` comes."""
+"""What simulated clusters are like: how many brokers, which topics, and how often each of the `INCIDENTS` comes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.history.incidents import TROUBLES, log_uniform
+from kafka_ctl.history.incidents import INCIDENTS, log_uniform
 
 if TYPE_CHECKING:
     from kafka_ctl.generation import Generation
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HOUR, DAY = 3600.0, 86400.0
 LONGEST_LIFE = 100_000
-"""Hours of a cluster, eleven years: its troubles are drawn before it starts, and its records are kept in memory."""
+"""Hours of a cluster, eleven years: its incidents are drawn before it starts, and its records are kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,12 @@ class Workload:
     spread: float = 1.0
     """Spread of incident rates between clusters: with 3, a cluster has between a third and three times as many."""
     per_day: Mapping[str, float] = field(default_factory=dict)
-    """Rates that differ from those of `TROUBLES`; 0 switches a trouble off."""
+    """Rates that differ from those of `INCIDENTS`; 0 switches an incident off."""
 
     def __post_init__(self) -> None:
         for name in self.per_day:
-            if name not in TROUBLES:
-                raise UnknownName("trouble", name, TROUBLES)
+            if name not in INCIDENTS:
+                raise UnknownName("incident", name, INCIDENTS)
         for name, (fewest, most) in {"brokers": self.brokers, "topics": self.topics}.items():
             if not isinstance(fewest, int) or not isinstance(most, int):
                 raise BadInput(
@@ -90,8 +90,7 @@ def short(value: object) -> str:
 
 def check_hours(hours: object) -> None:
     """BadInput unless it is a number of hours that a cluster can live."""
-    known = isinstance(hours, (int, float)) and not isinstance(hours, bool)
-    if not known or not 0 < hours <= LONGEST_LIFE:  # type: ignore[operator]
+    if not isinstance(hours, (int, float)) or isinstance(hours, bool) or not 0 < hours <= LONGEST_LIFE:
         raise BadInput(f"hours={short(hours)}: give a number above 0 and up to {LONGEST_LIFE:,}")
 
 
@@ -103,11 +102,11 @@ class Topic(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What was drawn for one cluster: brokers and their racks, topics, and when each trouble begins (seconds)."""
+    """What was drawn for one cluster: brokers and their racks, topics, and when each incident begins (seconds)."""
 
     brokers: tuple[tuple[int, str | None], ...]
     topics: tuple[Topic, ...]
-    troubles: tuple[tuple[float, str], ...]
+    incidents: tuple[tuple[float, str], ...]
 
 
 def plan(seed: int, hours: float = 24, workload: Workload | None = None) -> Plan:
@@ -126,21 +125,21 @@ def plan(seed: int, hours: float = 24, workload: Workload | None = None) -> Plan
         )
         for n in range(log_uniform_int(rng, *drawn.topics))
     )
-    luck = log_uniform(Random(f"luck of cluster {seed}"), 1 / drawn.spread, drawn.spread)
-    troubles: list[tuple[float, str]] = []
-    for name, trouble in TROUBLES.items():
-        rate = luck * drawn.rate * drawn.per_day.get(name, trouble.per_day) * (size if trouble.each_broker else 1)
+    factor = log_uniform(Random(f"luck of cluster {seed}"), 1 / drawn.spread, drawn.spread)
+    incidents: list[tuple[float, str]] = []
+    for name, incident in INCIDENTS.items():
+        rate = factor * drawn.rate * drawn.per_day.get(name, incident.per_day) * (size if incident.each_broker else 1)
         at = rng.expovariate(rate / DAY) if rate else math.inf
         while at < hours * HOUR:
-            troubles.append((at, name))
+            incidents.append((at, name))
             at += rng.expovariate(rate / DAY)
-    return Plan(tuple((id, racks[id % len(racks)]) for id in range(1, size + 1)), topics, tuple(sorted(troubles)))
+    return Plan(tuple((id, racks[id % len(racks)]) for id in range(1, size + 1)), topics, tuple(sorted(incidents)))
 
 
 def play(lab: Lab, plan: Plan, seed: int, hours: float) -> None:
     """Let the plan happen to a lab of its brokers, for `hours` of the lab's time.
 
-    Troubles overlap as they come; one that finds no broker to act on does nothing, and one that the lab refuses, as a
+    Incidents overlap as they come; one that finds no broker to act on does nothing, and one that the lab refuses, as a
     paused broker cannot be shut down, ends there. A controlled shutdown lets time pass by itself, so what falls due
     meanwhile happens right after it.
     """
@@ -149,19 +148,19 @@ def play(lab: Lab, plan: Plan, seed: int, hours: float) -> None:
         lab.create_topic(topic.name, topic.partitions, topic.replication_factor, config=config)
     turn = count()
     agenda = [
-        (at, next(turn), TROUBLES[name].happen(lab, Random(f"{name} {n} of cluster {seed}")))
-        for n, (at, name) in enumerate(plan.troubles)
+        (at, next(turn), INCIDENTS[name].happen(lab, Random(f"{name} {n} of cluster {seed}")))
+        for n, (at, name) in enumerate(plan.incidents)
     ]
     heapq.heapify(agenda)
     end = hours * HOUR
     while agenda and agenda[0][0] < end:
-        at, _, trouble = heapq.heappop(agenda)
+        at, _, incident = heapq.heappop(agenda)
         pass_until(lab, at)
         wait = None
         with suppress(BadInput):
-            wait = next(trouble, None)
+            wait = next(incident, None)
         if wait is not None:
-            heapq.heappush(agenda, (lab.now + wait, next(turn), trouble))
+            heapq.heappush(agenda, (lab.now + wait, next(turn), incident))
     pass_until(lab, end)
 
 

@@ -58,11 +58,11 @@ class Reports(Protocol):
     past: Past
 
     def report(self, invariant: Invariant, record: Record | None, text: str, about: Subject) -> None:
-        """Remember a violation and record it, unless one of the same subject and cause has been."""
+        """Keep a violation and record it, unless one of the same subject and cause has been."""
 
 
 class Listener:
-    """Hears of the records of a run; subclasses have the methods that they need of those below."""
+    """Called with the records of a run; subclasses have the methods that they need of those below."""
 
     sentence: ClassVar[str]
     """The class's docstring."""
@@ -89,7 +89,7 @@ class Listener:
 
     def event(self, record: Record) -> None: ...
 
-    def told(self, record: Record) -> None: ...
+    def sent(self, record: Record) -> None: ...
 
     def answered(self, record: Record) -> None: ...
 
@@ -117,7 +117,7 @@ class Invariant(Listener):
 
     @classmethod
     def applies(cls, generation: Generation) -> bool:
-        return cls.needs is None or bool(getattr(generation, cls.needs))
+        return cls.needs is None or generation.has(cls.needs)
 
     def broken(self, record: Record | None, text: str, about: Subject) -> None:
         """Report it, once for each subject and cause."""
@@ -127,7 +127,7 @@ class Invariant(Listener):
 class Mechanism(Listener):
     """How real Kafka breaks invariants: what must have happened, and to which partition, broker or topic.
 
-    The first paragraph of a subclass's docstring tells what happens, the rest where Kafka's source says so.
+    The first paragraph of a subclass's docstring says what happens, the rest where Kafka's source says so.
     """
 
     ticket: ClassVar[str]
@@ -141,7 +141,7 @@ class Mechanism(Listener):
     @classmethod
     def possible(cls, generation: Generation) -> bool:
         """Whether this can happen in a generation."""
-        return cls.field is None or getattr(generation, cls.field) is cls.value
+        return cls.field is None or generation.has(cls.field) is cls.value
 
     @classmethod
     def generations(cls) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Checks every invariant after every record, and remembers what was broken."""
+"""Checks every invariant after every record, and keeps the violations."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from kafka_ctl.invariants.logs import CHANGES
 from kafka_ctl.invariants.mechanisms import MECHANISMS
 from kafka_ctl.invariants.past import Past
 from kafka_ctl.simulation.world import MemoryWorld, World
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 INVARIANTS: tuple[type[Invariant], ...] = tuple(
@@ -40,12 +41,12 @@ class Checker:
 
         self._states, self._writes, self._rest = listeners("state_written"), listeners("written"), listeners("rest")
         self._logs = listeners("log_changed")
-        said, moved, event, told = listeners("said"), listeners("moved"), listeners("event"), listeners("told")
+        said, moved, event, sent = listeners("said"), listeners("moved"), listeners("event"), listeners("sent")
         answered = listeners("answered")
         process: list[Callable[[Record], None]] = [self.facts.process, *listeners("process")]
         self._by_kind: dict[str, list[Callable[[Record], None]]] = {
             "zk": [self._zk], "controller": [self.facts.said, *said], "partition": moved, "replica": moved,
-            "event": [*event, self.facts.process], "request": told, "response": [self._answered, *answered],
+            "event": [*event, self.facts.process], "request": sent, "response": [self._answered, *answered],
             "broker": [self._log, *process], "fault": process, "election": listeners("elected"),
         }  # fmt: skip
         self.trace.listeners.append(self.check)
@@ -75,7 +76,7 @@ class Checker:
             self.facts.logs.changed(record, tp)
             for check in self._logs:
                 check(record, tp)
-        elif record.action == "stop-replica" and record.error is None and "delete" in (record.detail or "").split():
+        elif record.action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
             self.facts.logs.deleted(record, TopicPartition(record.topic or "", record.partition or 0))
 
     def _answered(self, record: Record) -> None:
@@ -84,12 +85,12 @@ class Checker:
 
     def rest(self) -> None:
         """Nothing is under way: check what must then be true, unless something is still broken."""
-        if self.world.healthy:
+        if self.world.is_healthy:
             for check in self._rest:
                 check(self.world)
 
     def report(self, invariant: Invariant, record: Record | None, text: str, about: Subject) -> None:
-        """Remember a violation and record it, unless one of the same subject and cause has been."""
+        """Keep a violation and record it, unless one of the same subject and cause has been."""
         known = self._cause(invariant.id, about, record)
         key = (invariant.id, *about.key, known)
         if key in self._reported:

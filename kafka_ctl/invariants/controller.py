@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 
-from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.invariants.base import Invariant, Subject
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition, parse_int
+from kafka_ctl.invariants.base import Invariant, Reports, Subject
 from kafka_ctl.invariants.facts import CONTROLLER
 from kafka_ctl.invariants.mechanisms.requests import MOVE
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.json_fields import digits
 
 State = LeaderAndIsr | None
 REQUESTS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
@@ -36,13 +35,13 @@ class OneControllerPerEpoch(Invariant):
     id, name = "I7", "one-controller-per-epoch"
     motive = "KAFKA-532"
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
         self.owners: dict[int, str] = {}
 
     def written(self, record: Record) -> None:
         if record.path == "/controller_epoch" and record.action != "delete":
-            new = digits(record.detail or "")
+            new = parse_int(record.detail or "")
             if new is not None and new < self.facts.epoch:
                 self.broken(
                     record, f"the controller epoch fell from {self.facts.epoch} to {new}", Subject(aspect=str(new))
@@ -84,8 +83,8 @@ class OldRequestsAreRefused(Invariant):
     id, name = "I9", "old-requests-are-refused"
     motive = "KAFKA-532, KAFKA-7235"
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
         self.newest: dict[int, int] = {}
         self.registered: dict[int, int] = {}
 
@@ -143,7 +142,7 @@ class EpochsTellWhoChanged(Invariant):
             self.broken(record, f"{author} wrote more of {tp} than the ISR of what it leads", Subject(tp))
 
     def _others(self, state: LeaderAndIsr) -> tuple[int, int]:
-        """What a leader leaves alone; it writes the controller epoch that it was told, which may be a newer one."""
+        """What a leader leaves alone; it writes the controller epoch that it received, which may be a newer one."""
         return state.leader, state.leader_epoch
 
 
@@ -185,8 +184,8 @@ class OnlyLegalMoves(Invariant):
     id, name = "I13", "only-legal-moves"
     motive = "the logs of real controllers"
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
         self.tables = {"partition": PARTITION[self.generation], "replica": REPLICA[self.generation]}
         self.last: dict[str, dict[tuple[object, ...], str]] = {}
 
@@ -239,7 +238,7 @@ class NothingIsDeletedUnasked(Invariant):
     id, name = "I16", "nothing-is-deleted-unasked"
     motive = "KAFKA-5310, KAFKA-7235"
 
-    def told(self, record: Record) -> None:
+    def sent(self, record: Record) -> None:
         if record.action != "StopReplica" or record.topic is None or record.partition is None:
             return
         tp = TopicPartition(record.topic, record.partition)
@@ -248,7 +247,7 @@ class NothingIsDeletedUnasked(Invariant):
             and tp.topic not in self.facts.topics_to_be_deleted
             and record.broker in self.facts.target(tp)
         ):
-            text = f"broker {record.broker} is told to delete {tp}, which it is to keep"
+            text = f"broker {record.broker} is asked to delete {tp}, which it must keep"
             self.broken(record, text, Subject(tp, record.broker, aspect=MOVE))
 
 
@@ -259,8 +258,8 @@ class EventsInOrder(Invariant):
     motive = "KAFKA-5028, KAFKA-6879"
     needs = "single_threaded"
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
         self.queues: dict[str, deque[tuple[object, ...]]] = {}
         self.working: dict[str, str] = {}
 

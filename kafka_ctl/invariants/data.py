@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.invariants.base import Invariant, Subject
+from kafka_ctl.invariants.base import Invariant, Reports, Subject
 from kafka_ctl.trace.record import Record
 
 State = LeaderAndIsr | None
@@ -134,8 +134,8 @@ class ReadsAreConsistent(DataInvariant):
     id, name = "I6", "reads-are-consistent"
     motive = "ConsistentReadProperty in Vanlightly/kafka-tlaplus"
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
         self.read: dict[TopicPartition, list[int]] = {}
 
     def state_written(self, record: Record, tp: TopicPartition, old: State, new: State) -> None:

@@ -9,11 +9,10 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.invariants.logs import Logs
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.json_fields import digits
 from kafka_ctl.zookeeper.znodes import (
     ConfigEntityZNode,
     ControllerEpochZNode,
@@ -48,7 +47,7 @@ class Facts:
         """The broker that made `/controller`."""
         self.epoch = 0
         self.epochs: dict[str, int] = {}
-        """The epoch under which each controller acts, from its taking over to its resignation."""
+        """The epoch under which each controller acts, until it resigns or finds that it is controller no more."""
         self.registered: dict[int, int] = {}
         """The registered brokers and the `seq` of the record that made their znodes."""
         self.leaving: set[int] = set()
@@ -104,13 +103,13 @@ class Facts:
 
     def said(self, record: Record) -> None:
         """A controller says that it has an epoch, or that it has none any more."""
-        if record.action == "resigned":
+        if record.action in ("resigned", "already_moved"):  # who finds that another is elected forgets nothing
             self.epochs.pop(record.actor, None)
         elif record.action in ("epoch_incremented", "ready") or (record.action == "elected" and record.detail):
             self.epochs[record.actor] = record.controller_epoch or 0
 
     def process(self, record: Record) -> None:
-        """A process starts, is told to leave, or dies."""
+        """A process starts, is asked to shut down, or dies."""
         broker = record.broker
         if record.action == "shutdown" and broker is not None:
             self.leaving.add(broker)
@@ -162,7 +161,7 @@ class Facts:
             self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
         elif path == EPOCH and not gone:
             self.epoch = _decoded(ControllerEpochZNode.decode, record) or 0
-        elif path.startswith(BROKER) and (broker := digits(path[len(BROKER) :])) is not None:
+        elif path.startswith(BROKER) and (broker := parse_int(path[len(BROKER) :])) is not None:
             self.registered.pop(broker, None)
             if not gone:
                 self.registered[broker] = record.seq

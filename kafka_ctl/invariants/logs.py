@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 CHANGES = ("append", "copy", "truncate", "high-watermark")
@@ -16,7 +17,7 @@ CHANGES = ("append", "copy", "truncate", "high-watermark")
 
 
 class Acknowledged(NamedTuple):
-    """A record that a producer was told to be written, where, and with which `acks` it had asked for that."""
+    """A record acknowledged to a producer: its offset, its value and the `acks` asked for."""
 
     offset: int
     value: int
@@ -24,7 +25,7 @@ class Acknowledged(NamedTuple):
 
 
 class Copy:
-    """One replica's log as the records tell it."""
+    """One replica's log, folded from the records."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -48,8 +49,8 @@ class Logs:
     def changed(self, record: Record, tp: TopicPartition) -> None:
         """A broker did one of `CHANGES`."""
         copy = self.copies.setdefault(tp, {}).setdefault(record.broker or 0, Copy())
-        words = dict(word.split("=", 1) for word in (record.detail or "").split())
-        offset = int(words["offset"])
+        fields = details.named(record.detail)
+        offset = int(fields["offset"])
         if record.action == "high-watermark":
             copy.high_watermark = offset
             return
@@ -58,7 +59,7 @@ class Logs:
         if record.action == "truncate":
             copy.high_watermark = min(copy.high_watermark, offset)
         else:
-            pairs = (told.split("@") for told in words["records"].split(","))
+            pairs = (pair.split("@") for pair in fields["records"].split(","))
             copy.entries += [Entry(int(epoch), int(value)) for value, epoch in pairs]
 
     def deleted(self, record: Record, tp: TopicPartition) -> None:
@@ -67,10 +68,10 @@ class Logs:
 
     def answered(self, record: Record, tp: TopicPartition) -> None:
         """A producer has an answer."""
-        words = dict(word.split("=", 1) for word in (record.detail or "").split())
-        if "offset" in words:
-            values = map(int, words["records"].split(","))
-            promised = [Acknowledged(n, value, words["acks"]) for n, value in enumerate(values, int(words["offset"]))]
+        fields = details.named(record.detail)
+        if "offset" in fields:
+            values = map(int, fields["records"].split(","))
+            promised = [Acknowledged(n, value, fields["acks"]) for n, value in enumerate(values, int(fields["offset"]))]
             self.acknowledged.setdefault(tp, []).extend(promised)
 
     def forget(self, tp: TopicPartition) -> None:

@@ -5,11 +5,11 @@ Nothing is indexed before the first question; each then costs no more than the r
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 START = -1
@@ -56,7 +56,7 @@ class Past:
         """What controllers have said, with its words, the newest first."""
         for record in self.of("controller", message, after=after):
             if actor in (None, record.actor):
-                yield record, json.loads(record.detail or "{}")
+                yield record, details.fields(record)
 
     def began(self, record: Record) -> int:
         """When the processing of the event began that a record belongs to; the record itself if to none."""
@@ -99,12 +99,20 @@ class Past:
         life = self.life(broker)
         if self.term(actor) > life:
             return True
-        greeted = (r for r, words in self.said("broker_startup", life, actor) if broker in words["brokers"])
+        greeted = (r for r, fields in self.said("broker_startup", life, actor) if broker in fields["brokers"])
         return any(self.began(record) > life for record in greeted)
 
-    def told(self, tp: TopicPartition, broker: int, after: int) -> Iterator[Record]:
-        """LeaderAndIsr requests about a partition that were made out for a broker, the newest first."""
-        return (r for r in self.of("request", "LeaderAndIsr", tp, after) if r.broker == broker)
+    def sent(self, tp: TopicPartition, broker: int, after: int) -> Iterator[Record]:
+        """LeaderAndIsr requests about a partition that went to a broker, the newest first."""
+        made = (r for r in self.of("request", "LeaderAndIsr", tp, after) if r.broker == broker)
+        return (r for r in made if not self._unsent(r))
+
+    def _unsent(self, request: Record) -> bool:
+        """Whether the controller knew nothing of the broker that a request was made out for."""
+        for said, fields in self.said("not_sending", request.seq, request.actor):
+            if (said.cause, fields["broker"], fields["request"]) == (request.cause, request.broker, request.action):
+                return f"{request.topic}-{request.partition}" in fields["partitions"]
+        return False
 
     def ignored_leader(self, tp: TopicPartition, broker: int, state: LeaderAndIsr, after: int = START) -> bool:
         """Whether a broker did not become follower in this leader epoch because it took the leader for dead."""
@@ -116,7 +124,11 @@ class Past:
         return (r for r in self.of("request", "UpdateMetadata", tp, after) if broker in receivers(r))
 
 
-def receivers(record: Record) -> list[int]:
+def isr_before(record: Record) -> tuple[int, ...]:
+    """The ISR that a leader has changed."""
+    return details.numbers(details.named(record.detail).get("isr_before"))
+
+
+def receivers(record: Record) -> tuple[int, ...]:
     """The brokers for which an UpdateMetadata request was made out."""
-    words = (word.partition("=") for word in (record.detail or "").split())
-    return [int(id) for name, _, ids in words if name == "brokers" for id in ids.split(",") if id]
+    return details.numbers(details.named(record.detail).get("brokers"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.invariants.base import Invariant, Subject
+from kafka_ctl.invariants.base import Invariant, Reports, Subject
 from kafka_ctl.invariants.mechanisms.requests import DELETION, MOVE
 from kafka_ctl.trace.record import Record
 
@@ -20,15 +20,15 @@ def running(world: World) -> list[Broker]:
     return [broker for broker in world.brokers.values() if broker.listening]
 
 
-class EverybodyIsTold(Invariant):
-    """Every live broker has been told who leads the partitions it holds, once nothing is under way."""
+class MetadataPropagated(Invariant):
+    """Once nothing is under way, every live broker knows the leaders of the partitions it holds."""
 
-    id, name = "I14", "everybody-is-told"
+    id, name = "I14", "metadata-propagated"
     motive = "KAFKA-7235, KAFKA-13407"
 
     def rest(self, world: World) -> None:
         if world.acting() is None:
-            return  # I19 tells of that
+            return  # I19 reports that
         brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
         for tp, state in self.facts.states.items():
             assignment = self.facts.assigned(tp)
@@ -37,16 +37,16 @@ class EverybodyIsTold(Invariant):
             for id in assignment.replicas:
                 if id not in brokers or brokers[id].disk.refuses(tp):
                     continue
-                hosted = brokers[id].replicas.hosted.get(tp)
-                told = hosted.state if hosted else None
-                if told is None or (told.leader, told.leader_epoch) != (state.leader, state.leader_epoch):
-                    knows = f"leader {told.leader} epoch {told.leader_epoch}" if told else "nothing"
+                hosted = brokers[id].hosted.get(tp)
+                known = hosted.state if hosted else None
+                if known is None or (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+                    knows = f"leader {known.leader} epoch {known.leader_epoch}" if known else "nothing"
                     text = f"broker {id} knows {knows} of {tp}; it is leader {state.leader} epoch {state.leader_epoch}"
-                    self.broken(None, text, Subject(tp, id, state=told))
+                    self.broken(None, text, Subject(tp, id, state=known))
 
 
 class AllAgree(Invariant):
-    """Once nothing is under way, ZooKeeper, the controller and every live broker say the same of a partition."""
+    """Once nothing is under way, ZooKeeper, the controller and all live brokers have the same state of a partition."""
 
     id, name = "I18", "all-agree"
     motive = "EventuallyMetadataConverges in formal models of Kafka"
@@ -61,16 +61,17 @@ class AllAgree(Invariant):
         views = {f"controller {acting.id}": (own, acting.context.leadership)}
         for b in running(world):
             if b.id in self.facts.registered:
-                views[f"broker {b.id}"] = Subject(broker=b.id), b.replicas.metadata
+                views[f"broker {b.id}"] = Subject(broker=b.id), b.metadata
         for who, (about, known) in views.items():
             believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.topics_to_be_deleted}
             if believed != stored:
                 for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
-                    text = f"{who} believes {_told(believed.get(tp))} of {tp}; ZooKeeper has {_told(stored.get(tp))}"
+                    has, should = _state_text(believed.get(tp)), _state_text(stored.get(tp))
+                    text = f"{who} believes {has} of {tp}; ZooKeeper has {should}"
                     self.broken(None, text, about._replace(partition=tp, state=known.get(tp)))
 
 
-def _told(state: tuple | None) -> str:
+def _state_text(state: tuple | None) -> str:
     return f"leader={state[0]} isr={list(state[1])} leader_epoch={state[2]}" if state else "nothing"
 
 
@@ -128,7 +129,7 @@ class AdminRequestsComplete(Invariant):
         for tp in self._moving():
             target, state = self.facts.target(tp), self.facts.states.get(tp)
             able = state is not None and self._serves(live, state.leader, tp)
-            keeping_up = all(self._serves(live, id, tp) and live[id].replication.keeps_up(tp) for id in target)
+            keeping_up = all(self._serves(live, id, tp) and live[id].as_follower.will_catch_up(tp) for id in target)
             if able and keeping_up and tp.topic not in self.facts.topics_to_be_deleted:
                 text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
                 joining = tuple(id for id in target if id not in self.facts.states[tp].isr)
@@ -144,17 +145,17 @@ class AdminRequestsComplete(Invariant):
         return sorted(moving | self.facts.requests.keys())
 
 
-class LeadersComeHome(Invariant):
+class PreferredLeadersRestored(Invariant):
     """Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks
     while it could lead.
     """
 
-    id, name = "I20", "leaders-come-home"
+    id, name = "I20", "preferred-leaders-restored"
     motive = "zalando-nakadi/bubuku#156"
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*args)  # type: ignore[arg-type]
-        self.astray: dict[int, int] = {}
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.not_preferred: dict[int, int] = {}
         self.looked = -math.inf
         """When the last check was counted, in milliseconds; 0.10 makes up for missed ones, many at once."""
 
@@ -176,19 +177,19 @@ class LeadersComeHome(Invariant):
                     could = preferred in facts.registered and preferred in state.isr
                     could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
                     led.setdefault(preferred, []).append(could and state.leader != preferred)
-        acting = record.actor == f"controller-{facts.controller}" and self.checker.world.healthy and not busy
-        for broker, astray in led.items():
-            late = acting and sum(astray) / len(astray) > share
-            self.astray[broker] = self.astray.get(broker, 0) + 1 if late else 0
-            if self.astray[broker] > 2:
-                text = f"broker {broker} does not get {sum(astray)} of its {len(astray)} leaderships back"
+        acting = record.actor == f"controller-{facts.controller}" and self.checker.world.is_healthy and not busy
+        for broker, not_preferred in led.items():
+            late = acting and sum(not_preferred) / len(not_preferred) > share
+            self.not_preferred[broker] = self.not_preferred.get(broker, 0) + 1 if late else 0
+            if self.not_preferred[broker] > 2:
+                text = f"broker {broker} does not get {sum(not_preferred)} of its {len(not_preferred)} leaderships back"
                 self.broken(record, text, Subject(broker=broker))
 
 
-class TheDeadDoNotLead(Invariant):
+class NoDeadLeader(Invariant):
     """Once nothing is under way, whoever leads a partition is registered; a partition nobody can lead has no leader."""
 
-    id, name = "I21", "the-dead-do-not-lead"
+    id, name = "I21", "no-dead-leader"
     motive = "KAFKA-3143"
 
     def rest(self, world: World) -> None:
@@ -202,4 +203,4 @@ class TheDeadDoNotLead(Invariant):
                 )
 
 
-INVARIANTS = (EverybodyIsTold, AllAgree, AdminRequestsComplete, LeadersComeHome, TheDeadDoNotLead)
+INVARIANTS = (MetadataPropagated, AllAgree, AdminRequestsComplete, PreferredLeadersRestored, NoDeadLeader)

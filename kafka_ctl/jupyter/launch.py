@@ -25,7 +25,7 @@ from typing import IO, Any, NamedTuple
 from kafka_ctl.errors import BadInput, Unavailable, short
 from kafka_ctl.paths import ROOT
 
-FIRST = "notebooks/01-electing-a-controller.ipynb"
+FIRST = "notebooks/00-start-here.ipynb"
 USUAL_PORT = 8888
 
 
@@ -155,7 +155,7 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
     # From here on, before anybody can read the address: whoever ends this process means JupyterLab as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     with running(root, port=port or free_port(USUAL_PORT), arguments=arguments) as server:
-        # JupyterLab hears Ctrl-C itself and asks before it ends.
+        # JupyterLab handles Ctrl-C itself and asks before it ends.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         print(f"\nThe lab is open at\n\n    {server.url(notebook)}\n\nCtrl-C ends it.\n", flush=True)
         return server.process.wait()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.kafka_log.controller_state import id_of
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 STALE = {
@@ -27,34 +28,34 @@ class Sent(NamedTuple):
     """A request on its way: its record, the words of its detail, and the partition states in it."""
 
     record: Record
-    words: dict[str, str]
+    fields: dict[str, str]
     states: dict[tuple[str | None, int | None], Record]
 
-    def told(self) -> dict[str, Any]:
+    def header(self) -> dict[str, Any]:
         """Who sent it: words of every line about it."""
         return {
             "controller": id_of(self.record),
             "epoch": self.record.controller_epoch,
-            "correlation_id": self.words["correlation_id"],
+            "correlation_id": self.fields["correlation_id"],
         }
 
 
 class Write(Protocol):
     """Writes the lines for what happened at the time, and by the actor, of a record."""
 
-    def __call__(self, r: Record, what: str, **words: Any) -> None: ...
+    def __call__(self, r: Record, what: str, **fields: Any) -> None: ...
 
 
-def state_words(r: Record) -> dict[str, Any]:
+def state_fields(r: Record) -> dict[str, Any]:
     """The words of a partition state in a request."""
-    told = dict(w.split("=", 1) for w in (r.detail or "").split() if "=" in w)
+    fields = details.named(r.detail)
     names = ("brokers", "offline", "adding", "removing")
-    listed = {name: [int(b) for b in told.get(name, "").split(",") if b] for name in names}
-    return {**listed, "is_new": "is_new" in (r.detail or "")}
+    listed = {name: [int(b) for b in fields.get(name, "").split(",") if b] for name in names}
+    return {**listed, "is_new": "is_new" in details.flags(r.detail)}
 
 
 class BrokerLines:
-    """What all brokers write; remembers whom each of them obeys."""
+    """What all brokers write; keeps which controller each of them obeys."""
 
     def __init__(self, write: Write) -> None:
         self.write = write
@@ -72,7 +73,7 @@ class BrokerLines:
         match r.action:
             case "cached" | "uncached":
                 state = sent.states.get((r.topic, r.partition), r)
-                self.write(r, r.action, **(state_words(state) | sent.told()))
+                self.write(r, r.action, **(state_fields(state) | sent.header()))
             case "stop-replica":
                 self._stopped(r)
             case "ignored" if r.topic is None:
@@ -81,11 +82,11 @@ class BrokerLines:
                 self.answers.setdefault(sent.record.seq, []).append(r)
 
     def _stopped(self, r: Record) -> None:
-        words = (r.detail or "").split()
-        delete = "delete" in words
+        flags = details.flags(r.detail)
+        delete = "delete" in flags
         self.answers.setdefault(r.cause or 0, []).append(r)
         self.write(r, "stop_handling", delete=delete)
-        if "absent" in words:
+        if "absent" in flags:
             self.write(r, "stop_absent", delete=delete)
             if delete:
                 self.write(r, "stop_absent_delete", delete=delete)
@@ -95,17 +96,17 @@ class BrokerLines:
 
     def _stale(self, r: Record, sent: Sent) -> None:
         """A whole request is refused: its controller has been replaced."""
-        words = dict(w.split("=", 1) for w in (r.detail or "").split())
-        if words["request"] == "LeaderAndIsr":
+        fields = details.named(r.detail)
+        if fields["request"] == "LeaderAndIsr":
             self._received(r, sent)
             refused = [s._replace(action="ignored", error=r.error) for s in sent.states.values()]
             self.answers[sent.record.seq] = refused
-        self.write(r, STALE[words["request"]], **sent.told(), latest=words["latest"])
+        self.write(r, STALE[fields["request"]], **sent.header(), latest=fields["latest"])
 
     def _received(self, r: Record, sent: Sent) -> None:
         for state in sent.states.values():
             here = state._replace(actor=r.actor, time_ms=r.time_ms)
-            self.write(here, "received", **(state_words(state) | sent.told()))
+            self.write(here, "received", **(state_fields(state) | sent.header()))
 
     def answered(self, r: Record, sent: Sent) -> Sequence[Record]:
         """A broker has answered: write what it did, and return it by partition."""
@@ -121,44 +122,44 @@ class BrokerLines:
 
     def _ignored(self, r: Record, sent: Sent) -> None:
         if r.error != "STALE_CONTROLLER_EPOCH":
-            self.write(r, "not_assigned", **sent.told())
+            self.write(r, "not_assigned", **sent.header())
             return
-        current = int((r.detail or "current=-1").partition("=")[2])
+        current = int(details.named(r.detail).get("current", -1))
         for what in ("not_higher", "not_higher_same" if current == r.leader_epoch else "not_higher_smaller"):
-            self.write(r, what, **sent.told(), current=current)
+            self.write(r, what, **sent.header(), current=current)
 
     def _obey(self, r: Record) -> int | None:
-        """Remember whom the broker obeys from now on; returns whom it obeyed before."""
+        """Set the controller that the broker obeys from now on; returns the one before."""
         leaders = self.leaders.setdefault(r.broker or 0, {})
         before = leaders.get((r.topic, r.partition))
         leaders[r.topic, r.partition] = r.leader
         return before
 
     def _lead(self, partitions: list[Record], sent: Sent) -> None:
-        told = sent.told()
+        header = sent.header()
         for r in partitions:
-            self.write(r, "lead_handling", **told)
+            self.write(r, "lead_handling", **header)
         for r in partitions:
-            self.write(r, "lead_skipped" if self._obey(r) == r.broker else "lead_stopped", **told)
+            self.write(r, "lead_skipped" if self._obey(r) == r.broker else "lead_stopped", **header)
         for r in partitions:
-            self.write(r, "lead_completed", **told)
+            self.write(r, "lead_completed", **header)
 
     def _follow(self, partitions: list[Record], sent: Sent) -> None:
-        told, new = sent.told(), []
+        header, new = sent.header(), []
         for r in partitions:
-            self.write(r, "follow_handling", **told)
+            self.write(r, "follow_handling", **header)
         for r in partitions:
             if r.error is not None:
-                self.write(r, "follow_unavailable", **told)
+                self.write(r, "follow_unavailable", **header)
                 continue
             self._obey(r)
-            if "fetcher=kept" in (r.detail or ""):
-                self.write(r, "follow_skipped", **told)
+            if details.named(r.detail).get("fetcher") == "kept":
+                self.write(r, "follow_skipped", **header)
             else:
                 new.append(r)
         for what in FOLLOWING:
             for r in new:
-                skipped = what == "follow_started" and "fetcher=skipped" in (r.detail or "")
-                self.write(r, "follow_leaving" if skipped else what, **told)
+                skipped = what == "follow_started" and details.named(r.detail).get("fetcher") == "skipped"
+                self.write(r, "follow_leaving" if skipped else what, **header)
         for r in partitions:
-            self.write(r, "follow_completed", **told)
+            self.write(r, "follow_completed", **header)

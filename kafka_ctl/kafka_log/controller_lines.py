@@ -14,14 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from kafka_ctl.cluster import NO_LEADER
-from kafka_ctl.kafka_log.broker_lines import Write, state_words
-from kafka_ctl.kafka_log.controller_state import TP, Known, id_of, replica_text, state_of, tp_of, words_of
+from kafka_ctl.cluster import NO_LEADER, parse_int
+from kafka_ctl.kafka_log.broker_lines import Write, state_fields
+from kafka_ctl.kafka_log.controller_state import TP, ControllerState, id_of, replica_text, state_of, tp_of
 from kafka_ctl.partition import NON_EXISTENT
 from kafka_ctl.replica import INELIGIBLE, STARTED
 from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record
-from kafka_ctl.zookeeper.json_fields import NotJson, digits
+from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
 
 PREFERRED = PreferredReplicaElectionZNode.path()
@@ -29,14 +30,14 @@ NOT_NEEDED = "Left(ApiError(error=ELECTION_NOT_NEEDED, message=Leader election n
 
 
 class ControllerLines:
-    """Writes those lines; remembers what each controller knows."""
+    """Writes those lines; keeps what each controller knows."""
 
     def __init__(self, write: Write, states: Mapping[object, Sequence[Record]]) -> None:
         self.write, self.states = write, states
         """How to write, and the partition states put into batches, by sender, request, receiver and cause."""
         self.whole: bool | None = None
         """Whether the trace begins at its beginning; None before the first record."""
-        self.known: dict[int | None, Known] = {}
+        self.known: dict[int | None, ControllerState] = {}
         self.deletions: dict[str, None] = {}
         """The topics under `/admin/delete_topics`."""
         self.requested: tuple[str, ...] = ()
@@ -58,10 +59,10 @@ class ControllerLines:
         """Write what comes after them."""
         self._call(f"_{r.kind}", r)
 
-    def of(self, r: Record) -> Known:
+    def of(self, r: Record) -> ControllerState:
         """What the controller of this record's broker knows; nothing if that has no id."""
         broker = id_of(r)
-        return Known() if broker is None else self.known.setdefault(broker, Known())
+        return ControllerState() if broker is None else self.known.setdefault(broker, ControllerState())
 
     def _call(self, name: str, r: Record) -> None:
         handler: Callable[[Record], None] | None = getattr(self, name, None)
@@ -71,31 +72,31 @@ class ControllerLines:
     # The controller's words
 
     def _controller(self, r: Record) -> None:
-        known, words = self.of(r), words_of(r)
+        known, fields = self.of(r), details.fields(r)
         match r.action:
             case "preferred_starting":
                 known.elections = {}
             case "preferred_done" | "preferred_failed" if known.elections is not None:
-                refusal = known.elections.get(words["partition"], "")
-                known.elections[words["partition"]] = refusal or f"Right({words['leader']})"
+                refusal = known.elections.get(fields["partition"], "")
+                known.elections[fields["partition"]] = refusal or f"Right({fields['leader']})"
             case "partition_deletion":
                 known.moved, known.undeletable, known.deleting = [], [], True
             case "initializing_context":
                 known.read = {}
                 known.leadership.clear()
             case "brokers_changed":
-                self._channels_change(r, words)
+                self._channels_change(r, fields)
             case "broker_startup":
-                known.handlers |= dict.fromkeys(words["brokers"])
-                known.appearing = words["brokers"]
+                known.handlers |= dict.fromkeys(fields["brokers"])
+                known.appearing = fields["brokers"]
             case "broker_failure":
-                known.vanishing = words["brokers"]
+                known.vanishing = fields["brokers"]
             case "shutting_down_broker":
                 known.leaving = True
             case "checking_balance" if self.whole:
                 self.write(r, "preferred_by_broker", preferred=_named(known.by_preferred()))
             case "resigned":
-                self.known[id_of(r)] = Known()
+                self.known[id_of(r)] = ControllerState()
                 self.known[id_of(r)].stopping = r.cause != known.event
 
     def _before_any(self, r: Record) -> None:
@@ -110,15 +111,15 @@ class ControllerLines:
         for broker in known.channels:
             self.write(r, "channel_started", to=broker)
 
-    def _channels_change(self, r: Record, words: dict[str, Any]) -> None:
-        bounced = words.get("bounced", [])
-        for broker in words["new"]:
+    def _channels_change(self, r: Record, fields: dict[str, Any]) -> None:
+        bounced = fields.get("bounced", [])
+        for broker in fields["new"]:
             self._add_channel(r, broker)
         for broker in bounced:
             self._remove_channel(r, broker)
         for broker in bounced:
             self._add_channel(r, broker)
-        for broker in words["dead"]:
+        for broker in fields["dead"]:
             self._remove_channel(r, broker)
 
     def _add_channel(self, r: Record, broker: int) -> None:
@@ -145,17 +146,17 @@ class ControllerLines:
             self.write(r, "partition_machine_started", states=states)
 
     def _before_leader_epoch_updated(self, r: Record) -> None:
-        self.write(r, "leader_epoch_updating", partition=words_of(r)["partition"])
+        self.write(r, "leader_epoch_updating", partition=details.fields(r)["partition"])
 
     def _before_imbalance(self, r: Record) -> None:
-        known, broker = self.of(r), words_of(r)["broker"]
-        astray = {
+        known, broker = self.of(r), details.fields(r)["broker"]
+        not_preferred = {
             tp_of(tp): replicas
             for tp, replicas in known.by_preferred().get(broker, {}).items()
             if tp in known.leadership and known.leadership[tp].leader != broker
         }
         if self.whole:
-            self.write(r, "not_preferred", broker=broker, astray=astray)
+            self.write(r, "not_preferred", broker=broker, partitions=not_preferred)
 
     def _before_broker_startup(self, r: Record) -> None:
         self._vanished(r)
@@ -174,8 +175,8 @@ class ControllerLines:
 
     def _before_full_assignment_updated(self, r: Record) -> None:
         """What is to become of a partition is written first, what has become of it in the end."""
-        known, words = self.of(r), words_of(r)
-        partition, new = words["partition"], {n: words[n] for n in ("replicas", "adding", "removing")}
+        known, fields = self.of(r), details.fields(r)
+        partition, new = fields["partition"], {n: fields[n] for n in ("replicas", "adding", "removing")}
         topic, _, number = partition.rpartition("-")
         before = known.moving.get(partition)
         if known.asked is not None and partition not in known.asked:
@@ -194,7 +195,7 @@ class ControllerLines:
         self._refused(r)
 
     def _refused(self, r: Record) -> None:
-        """The elections that failed are told first."""
+        """The lines of failed elections come first."""
         known = self.of(r)
         for partition, text in known.refused.items():
             self.write(r, "election_error", partition=partition, text=text)
@@ -218,12 +219,12 @@ class ControllerLines:
     # Deletion
 
     def _before_deletion_halted(self, r: Record) -> None:
-        known, words = self.of(r), words_of(r)
+        known, fields = self.of(r), details.fields(r)
         failed, known.undeletable = [list(m) for m in known.undeletable], []
-        if failed and words.get("reason") == "offline replicas":
-            self.write(r, "dead_replicas", replicas=failed, topic=words["topics"][0])
-        elif failed and words.get("reason") == "replica deletion failure":
-            self.write(r, "deletion_failed", replicas=failed, topics=words["topics"])
+        if failed and fields.get("reason") == "offline replicas":
+            self.write(r, "dead_replicas", replicas=failed, topic=fields["topics"][0])
+        elif failed and fields.get("reason") == "replica deletion failure":
+            self.write(r, "deletion_failed", replicas=failed, topics=fields["topics"])
 
     def _replica(self, r: Record) -> None:
         known, key = self.of(r), (r.topic, r.partition, r.broker)
@@ -284,7 +285,7 @@ class ControllerLines:
 
     def _zk(self, r: Record) -> None:
         parent, _, name = (r.path or "").rpartition("/")
-        if parent == "/brokers/ids" and r.error is None and (broker := digits(name)) is not None:
+        if parent == "/brokers/ids" and r.error is None and (broker := parse_int(name)) is not None:
             self._broker_znode(r, broker)
         elif r.path == PREFERRED and r.action == "create" and r.error is None:
             with suppress(NotJson):
@@ -319,7 +320,7 @@ class ControllerLines:
         self.write(r, "rebalance_started")
 
     def _done_preferred_replica_leader_election(self, r: Record) -> None:
-        """Whoever asked with a znode is told, too, though nobody listens."""
+        """A request from a znode is answered as well, though nobody waits for the answer."""
         known = self.of(r)
         if known.elections is not None and self.whole:
             needless = {tp: NOT_NEEDED for tp in self.requested if tp not in known.elections}
@@ -358,10 +359,12 @@ class ControllerLines:
         self._vanished(r)
 
     def _done_isr_change_notification(self, r: Record) -> None:
-        told = self.states.get((r.actor, "UpdateMetadata", id_of(r), r.cause), [])  # it is always told too
-        if told:
-            brokers = state_words(told[0])["brokers"]
-            self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in told])
+        states = self.states.get(
+            (r.actor, "UpdateMetadata", id_of(r), r.cause), []
+        )  # UpdateMetadata is always sent too
+        if states:
+            brokers = state_fields(states[0])["brokers"]
+            self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in states])
 
 
 @functools.cache

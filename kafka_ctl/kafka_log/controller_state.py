@@ -1,19 +1,16 @@
-"""What a controller knows, as its records tell, and how Kafka prints it."""
+"""What a controller knows, folded from its records, and how Kafka prints it."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
+from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.json_fields import digits
 
 TP = tuple[str | None, int | None]
 """A partition in a record."""
 
 
-class Known:
-    """What one controller knows, as its records tell."""
+class ControllerState:
+    """What one controller knows, folded from its records."""
 
     def __init__(self) -> None:
         self.channels: dict[int, None] = {}
@@ -39,7 +36,7 @@ class Known:
         self.elections: dict[str, str] | None = None
         """While preferred leaders are elected: what came of it, by partition. None otherwise."""
         self.refused: dict[str, str] = {}
-        """Those of them that failed, and why, until that is told."""
+        """Those of them that failed, and why, until the line about it is written."""
         self.moving: dict[str, dict[str, list[int]]] = {}
         """The partitions that are being reassigned: replicas, and which of them come and go."""
         self.asked: set[str] | None = None
@@ -67,12 +64,7 @@ class Known:
 
 def id_of(r: Record) -> int | None:
     """The broker of a record's actor; None if it is none's, or of one that does not know its id yet."""
-    return digits(r.actor.rpartition("-")[2])
-
-
-def words_of(r: Record) -> dict[str, Any]:
-    words: dict[str, Any] = json.loads(r.detail or "{}")
-    return words
+    return parse_int(r.actor.rpartition("-")[2])
 
 
 def tp_of(tp: TP) -> str:

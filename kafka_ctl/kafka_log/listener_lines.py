@@ -1,6 +1,6 @@
 """What 0.10 writes into controller.log beside its controller's words: of listeners, selectors and the deletion thread.
 
-0.10 has no queue of events. Each change in ZooKeeper fires a listener that logs what it was told, partitions are
+0.10 has no queue of events. Each change in ZooKeeper fires a listener that logs the change, partitions are
 elected and ISRs shrunk one by one with a line at every step, and topics are deleted by a thread of their own.
 Kafka 0.10.2.2: controller/KafkaController.scala, PartitionStateMachine.scala, ReplicaStateMachine.scala,
 PartitionLeaderSelector.scala, TopicDeletionManager.scala
@@ -12,10 +12,11 @@ import json
 from typing import Any
 
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
-from kafka_ctl.kafka_log.controller_state import id_of, replica_text, state_of, tp_of, words_of
+from kafka_ctl.kafka_log.controller_state import id_of, replica_text, state_of, tp_of
 from kafka_ctl.partition import NEW, ONLINE
 from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, STARTED
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 WATCHED = ("/brokers/topics/", "/admin/")
@@ -23,7 +24,7 @@ WATCHED = ("/brokers/topics/", "/admin/")
 
 
 class ListenerLines(ControllerLines):
-    """The lines of 0.10; remembers what the watched znodes hold."""
+    """The lines of 0.10; keeps what the watched znodes hold."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -73,7 +74,7 @@ class ListenerLines(ControllerLines):
         self._thread_starts(r)
 
     def _before_brokers_changed(self, r: Record) -> None:
-        children = ",".join(sorted(map(str, words_of(r)["live"])))
+        children = ",".join(sorted(map(str, details.fields(r)["live"])))
         self.write(r, "broker_change_fired", children=children)
 
     def _started_topic_change(self, r: Record) -> None:
@@ -104,7 +105,7 @@ class ListenerLines(ControllerLines):
             self.write(r, "reassignment_isr_fired", path=path, data=self.data[path])
 
     def _before_assignment_updated(self, r: Record) -> None:
-        path = f"/brokers/topics/{words_of(r)['partition'].rpartition('-')[0]}"
+        path = f"/brokers/topics/{details.fields(r)['partition'].rpartition('-')[0]}"
         if path in self.data:
             self.write(r, "path_updated", path=path, data=self.data[path])
 
@@ -130,9 +131,9 @@ class ListenerLines(ControllerLines):
             self.write(r, "election_failed_with", text=r.detail)
 
     def _before_retaining_last_isr(self, r: Record) -> None:
-        words = words_of(r)
-        topic, _, number = words["partition"].rpartition("-")
-        self._removes(r, (topic, int(number), words["replica"]))
+        fields = details.fields(r)
+        topic, _, number = fields["partition"].rpartition("-")
+        self._removes(r, (topic, int(number), fields["replica"]))
 
     def _removes(self, r: Record, replica: tuple[str | None, int | None, int | None]) -> None:
         state = self.of(r).leadership.get(replica[:2])
@@ -152,8 +153,8 @@ class ListenerLines(ControllerLines):
         path, stored = self._stored(r)
         if stored and replica in self.removing:
             shrunk = self.written.pop(path, None) == r.cause
-            words = {name: stored.get(name) for name in ("leader", "leader_epoch", "isr")}
-            self.write(r, "isr_removed" if shrunk else "isr_not_removed", replica=r.broker, **words)
+            fields = {name: stored.get(name) for name in ("leader", "leader_epoch", "isr")}
+            self.write(r, "isr_removed" if shrunk else "isr_not_removed", replica=r.broker, **fields)
             leadership[replica[:2]] = leadership[replica[:2]]._replace(
                 leader=stored.get("leader"),
                 isr=tuple(stored.get("isr", ())),
@@ -173,7 +174,7 @@ class ListenerLines(ControllerLines):
             case "deletion_disabled":
                 self.deletes[controller] = False
             case "handling_deletion" if self.whole:
-                for topic in words_of(r)["topics"]:
+                for topic in details.fields(r)["topics"]:
                     states = {k: s for k, s in self.of(r).replicas.items() if k[0] == topic}
                     self.write(r, "all_deleted", topic=topic, states={replica_text(*k): s for k, s in states.items()})
             case "deletion_started" | "deletion_in_progress" | "deletion_completed" | "deletion_ineligible":
@@ -182,7 +183,7 @@ class ListenerLines(ControllerLines):
                 self.deletes.pop(controller, None)
 
     def _before_invoking_replicas(self, r: Record) -> None:
-        if words_of(r)["target"] == STARTED:
+        if details.fields(r)["target"] == STARTED:
             self._deletion_begins(r)
 
     def _event(self, r: Record) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from kafka_ctl.kafka_log.read_controller import SAID
+from kafka_ctl.kafka_log.read_controller import CONTROLLER_RULES
 from kafka_ctl.kafka_log.read_other_releases import FORMS
 from kafka_ctl.kafka_log.read_rules import RULES, indexed
 
@@ -21,7 +21,7 @@ from kafka_ctl.kafka_log.read_rules import RULES, indexed
 class Line(NamedTuple):
     """One line of a log; columns as in `trace.Record`, None where the line does not say.
 
-    `time` is in epoch milliseconds, of a clock whose zone the log does not tell: as if it were UTC. `partitions` is
+    `time` is in epoch milliseconds, of a clock whose zone the log does not name: as if it were UTC. `partitions` is
     for lines about several partitions at once, as (topic, partition). A line in no known form has the action `other`
     and its text as detail.
     """
@@ -60,7 +60,7 @@ WHO = re.compile(
 AGAIN = re.compile(r"Controller \d+ epoch \d+ ")
 """What some lines begin with a second time."""
 STATE_CHANGE = "state.change.logger"
-STATES, OWN = indexed((*RULES, *FORMS)), indexed(SAID)
+STATES, OWN = indexed((*RULES, *FORMS)), indexed(CONTROLLER_RULES)
 """The sentences of `state-change.log` and of `controller.log`."""
 LIMIT = 1 << 31
 BEGINS = re.compile(r"[A-Za-z]\w*")
@@ -84,14 +84,14 @@ def read_message(time: int, level: str, logger: str, message: str) -> Line:
         if (found := pattern.match(sentence)) is None:
             continue
         try:
-            told = columns | read(found)
+            fields = columns | read(found)
         except (ValueError, IndexError):  # damaged: `isr=[3,,4]`, a number of thousands of digits
             break
-        if not _fits(told):
+        if not _fits(fields):
             break
-        if told["action"] == "says":
-            told["detail"] = message
-        return Line(**told)
+        if fields["action"] == "says":
+            fields["detail"] = message
+        return Line(**fields)
     return Line(**(columns if _fits(columns) else {"time": time, "level": level, "logger": logger}), detail=message)
 
 
@@ -131,7 +131,7 @@ def parse_lines(texts: Iterable[str]) -> Iterator[Line]:
                 controller, epoch = line.actor, None
             if line.controller_epoch is None:
                 line = line._replace(controller_epoch=epoch)
-            elif line.kind != "request":  # that one has the epoch of whoever decided the state it tells
+            elif line.kind != "request":  # that one has the epoch of the controller that decided the state in it
                 epoch = line.controller_epoch
         yield line
 

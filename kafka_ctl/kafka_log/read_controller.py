@@ -8,7 +8,6 @@ Kafka 0.8.0 to 3.9.0: controller/*.scala; org/apache/kafka/controller/*.java (KR
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,6 +15,7 @@ from typing import Any
 
 from kafka_ctl.kafka_log.read_rules import REQUESTS, Reader
 from kafka_ctl.kafka_log.read_values import TP, assignment, names, numbers, partitions, replicas, spelled
+from kafka_ctl.trace import details
 
 SENTENCES = """
 elected                Becoming active at controller epoch {epoch:number}.
@@ -196,7 +196,7 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "request": (r".*", lambda text: _api(text)),
 }
 """How each kind of word is printed, as a pattern, and what it is in the trace."""
-WORD = re.compile(r"\{(\w*):(\w+)\}")
+FIELD = re.compile(r"\{(\w*):(\w+)\}")
 
 
 def _api(text: str) -> str:
@@ -211,24 +211,24 @@ def _sentences() -> Iterator[tuple[str, Reader]]:
     """Pattern and reader of each sentence."""
     for line in filter(None, SENTENCES.splitlines()):
         action, sentence = line.split(None, 1)
-        kinds = [how for _, how in WORD.findall(sentence)]
-        parts = WORD.split(sentence)[::3]
+        kinds = [how for _, how in FIELD.findall(sentence)]
+        parts = FIELD.split(sentence)[::3]
         pattern = re.escape(parts[0])
         for how, rest in zip(kinds, parts[1:], strict=True):
             pattern += f"({KINDS[how][0]}){re.escape(rest)}"
-        words = tuple((name, KINDS[how][1]) for name, how in WORD.findall(sentence))
-        yield pattern + "$", partial(_read, action, words)
+        fields = tuple((name, KINDS[how][1]) for name, how in FIELD.findall(sentence))
+        yield pattern + "$", partial(_read, action, fields)
 
 
-def _read(action: str, words: tuple[tuple[str, Callable[[str], Any]], ...], found: re.Match[str]) -> dict[str, Any]:
+def _read(action: str, fields: tuple[tuple[str, Callable[[str], Any]], ...], found: re.Match[str]) -> dict[str, Any]:
     said: dict[str, Any] = {}
-    for (name, how), text in zip(words, found.groups(), strict=True):
+    for (name, how), text in zip(fields, found.groups(), strict=True):
         if name:
             said[name] = how(text)
         elif how is replicas:
             said |= replicas(text)
     epoch = {"controller_epoch": said["epoch"]} if "epoch" in said else {}
-    return {"action": action, "detail": json.dumps(said) if said else None, **epoch}
+    return {"action": action, "detail": details.write_fields(said), **epoch}
 
 
 def _stopped(found: re.Match[str]) -> dict[str, Any]:
@@ -246,7 +246,7 @@ def _fenced(found: re.Match[str]) -> dict[str, Any]:
     return {"kind": "broker", "action": "lost", "broker": int(found[1])}
 
 
-SAID: tuple[tuple[str, Reader], ...] = (
+CONTROLLER_RULES: tuple[tuple[str, Reader], ...] = (
     *_sentences(),
     (r"The stop replica request \(delete = (\w+)\) sent to broker (\d+) is (.*)$", _stopped),
     (r"Fencing broker (\d+) because its session has timed out\.$", _fenced),

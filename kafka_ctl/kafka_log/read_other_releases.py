@@ -15,6 +15,7 @@ from typing import Any
 
 from kafka_ctl.kafka_log.read_rules import Reader, subject
 from kafka_ctl.kafka_log.read_values import NAMED, TP, numbers, state
+from kafka_ctl.trace import details
 
 _FROM = r"(?:received )?from controller -?\d+ epoch (?P<epoch>\d+)"
 _ID = r"correlation ?[iI]d (?P<id>\d+)"
@@ -121,7 +122,7 @@ def _read(action: str, found: re.Match[str]) -> dict[str, Any]:
     columns: dict[str, Any] = {"action": action.rstrip("!"), "kind": "broker"}
     columns |= {column: int(said[name] or 0) for name, column in _INTEGERS.items() if said.get(name)}
     if said.get("state"):
-        columns |= _told(said["state"] or "")
+        columns |= _state(said["state"] or "")
     if said.get("tp"):
         columns |= subject(found)
     elif said.get("topic"):
@@ -133,9 +134,9 @@ def _read(action: str, found: re.Match[str]) -> dict[str, Any]:
         columns |= _starts(why or "")
     if said.get("broker"):
         columns |= {"actor": f"broker-{said['broker']}", "broker": int(said["broker"] or 0)}
-    words = [f"partitions={said['n']}"] if said.get("n") else []
-    words += ["delete"] if said.get("delete") == "true" else []
-    columns["detail"] = " ".join(words + ([why.strip()] if why else [])) or columns.get("detail")
+    words = details.write("delete" * (said.get("delete") == "true"), (why or "").strip())
+    count = details.write(partitions=said.get("n") or None)
+    columns["detail"] = " ".join(filter(None, (count, words))) or columns.get("detail")
     if action.endswith("!"):
         columns["error"] = next((error for reason, error in REASONS if reason.search(why or "")), "Refused")
     return columns
@@ -148,7 +149,7 @@ def _starts(text: str) -> dict[str, Any]:
     return columns | ({"leader": int(leader[1])} if (leader := re.search(r"Current leader is (-?\d+)", text)) else {})
 
 
-def _told(text: str) -> dict[str, Any]:
+def _state(text: str) -> dict[str, Any]:
     """A partition's state, its name where the print has it, and whether StopReplica deletes."""
     columns = state(text)
     if (named := NAMED.search(text)) is not None:

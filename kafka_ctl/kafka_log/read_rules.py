@@ -8,7 +8,6 @@ Kafka 0.8.0 to 3.9.0: controller/*.scala, migration/*.scala, the calls of `state
 from __future__ import annotations
 
 import functools
-import json
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
@@ -16,6 +15,7 @@ from typing import Any, TypeAlias
 from kafka_ctl.kafka_log.read_values import NUMBER, TP, numbers, partitions, replicas, state, topic_partition
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION
 from kafka_ctl.replica import REPLICA
+from kafka_ctl.trace import details
 
 Reader: TypeAlias = Callable[[re.Match[str]], dict[str, Any]]
 """Turns a line that a pattern has matched into columns."""
@@ -66,7 +66,7 @@ def _partition(found: re.Match[str]) -> dict[str, Any]:
 
 @functools.cache
 def _replica_move(source: str | None, target: str) -> str:
-    """The name of a move; Kafka 0.8.0 does not tell the state before, but most states are entered by one move only."""
+    """The name of a move; Kafka 0.8.0 does not log the state before, but most states are entered by one move only."""
     moves = REPLICA["2.4"]._moves.items()
     actions = {move.action for (before, after), move in moves if after == target and source in (None, before)}
     return actions.pop() if len(actions) == 1 else "move"
@@ -106,24 +106,21 @@ def _election(action: str, error: str | None = None) -> Reader:
 
 
 def _leader_and_isr(found: re.Match[str]) -> dict[str, Any]:
-    told = found.groupdict().get("state") or ""
-    new = {"detail": "is_new"} if "isNew=true" in told else {}
+    text = found.groupdict().get("state") or ""
+    new = {"detail": "is_new"} if "isNew=true" in text else {}
     columns = {"kind": "request", "action": "LeaderAndIsr", "broker": int(found["broker"]), **subject(found)}
-    return columns | state(told) | new
+    return columns | state(text) | new
 
 
 def _update_metadata(found: re.Match[str]) -> dict[str, Any]:
-    told = found.groupdict().get("state") or ""
-    columns = {"kind": "request", "action": "UpdateMetadata", **subject(found), **state(told)}
+    text = found.groupdict().get("state") or ""
+    columns = {"kind": "request", "action": "UpdateMetadata", **subject(found), **state(text)}
     receivers = numbers(found["brokers"])
-    if found["several"]:
-        columns["detail"] = "brokers=" + ",".join(map(str, sorted(receivers)))
-    else:
-        columns |= {"broker": receivers[0], "detail": f"brokers={receivers[0]}"}
-    offline = OFFLINE_REPLICAS.search(told)
-    if offline and (ids := numbers(offline[1])):
-        columns["detail"] += " offline=" + ",".join(map(str, ids))
-    return columns
+    brokers = sorted(receivers) if found["several"] else receivers[:1]
+    columns |= {} if found["several"] else {"broker": receivers[0]}
+    offline = numbers(gone[1]) if (gone := OFFLINE_REPLICAS.search(text)) else ()
+    detail = details.write(brokers=details.listed(brokers), offline=details.listed(offline) or None)
+    return columns | {"detail": detail}
 
 
 def _stop_replica(found: re.Match[str]) -> dict[str, Any]:
@@ -143,11 +140,11 @@ def _leaves(action: str) -> Reader:
 
     def read(found: re.Match[str]) -> dict[str, Any]:
         said = found.groupdict()
-        words = [f"partitions={int(said['n']) + int(said.get('m') or 0)}"]
-        words += [f"delete={said['delete']}"] if said.get("delete") else []
-        words += ["brokers=" + ",".join(map(str, sorted(numbers(said["brokers"]))))] if said.get("brokers") else []
+        brokers = details.listed(sorted(numbers(said["brokers"]))) if said.get("brokers") else None
+        partitions = int(said["n"]) + int(said.get("m") or 0)
+        detail = details.write(partitions=partitions, delete=said.get("delete") or None, brokers=brokers)
         broker = {"broker": int(said["broker"])} if said.get("broker") else {}
-        return {"kind": "request", "action": action, "target": "sent", "detail": " ".join(words), **broker}
+        return {"kind": "request", "action": action, "target": "sent", "detail": detail, **broker}
 
     return read
 
@@ -164,7 +161,7 @@ def _response(found: re.Match[str]) -> dict[str, Any]:
         "action": api,
         "broker": int(found["broker"]),
         "error": error,
-        "detail": f"correlation_id={said['correlation']}" if said.get("correlation") else None,
+        "detail": details.write(correlation_id=said.get("correlation") or None),
     }
 
 
@@ -179,20 +176,20 @@ def _failed_response(found: re.Match[str]) -> dict[str, Any]:
     return columns | named | {"error": found["error"] or "Refused"}
 
 
-def _says(action: str, **words: Callable[[str], Any]) -> Reader:
+def _says(action: str, **fields: Callable[[str], Any]) -> Reader:
     """A record of kind `controller`, with the line's words as JSON."""
 
     def read(found: re.Match[str]) -> dict[str, Any]:
-        said = {name: how(found[name]) for name, how in words.items()}
-        return {"kind": "controller", "action": action, "detail": json.dumps(said)}
+        said = {name: how(found[name]) for name, how in fields.items()}
+        return {"kind": "controller", "action": action, "detail": details.write_fields(said)}
 
     return read
 
 
-def _told_reassignment(found: re.Match[str]) -> dict[str, Any]:
-    words = {"partition": partitions(found["partition"])[0], **state(found["state"]), **replicas(found["replicas"])}
-    words.pop("controller_epoch", None)
-    return {"kind": "controller", "action": "reassignment_told", "detail": json.dumps(words)}
+def _reassignment_sent(found: re.Match[str]) -> dict[str, Any]:
+    fields = {"partition": partitions(found["partition"])[0], **state(found["state"]), **replicas(found["replicas"])}
+    fields.pop("controller_epoch", None)
+    return {"kind": "controller", "action": "reassignment_told", "detail": details.write_fields(fields)}
 
 
 MOVE = r"from (?P<source>\w+) to (?P<target>\w+)"
@@ -236,7 +233,7 @@ RULES: tuple[tuple[str, Reader], ...] = (
     (r"Sending StopReplica request (?:\(delete = (?P<delete>\w+)\) )?for (?P<n>\d+) replicas to broker (?P<broker>\d+)",
      _leaves("StopReplica")),
     (r"Sent LeaderAndIsr request (?P<state>\(.*?\)) with new (?:assigned replica list|replica assignment) "
-     r"(?P<replicas>.*) to leader -?\d+ for partition being reassigned (?P<partition>.*)$", _told_reassignment),
+     r"(?P<replicas>.*) to leader -?\d+ for partition being reassigned (?P<partition>.*)$", _reassignment_sent),
     (rf"Failed to send LeaderAndIsr request with new .* for partition being reassigned {TP}",
      lambda found: {"kind": "request", "action": "LeaderAndIsr", "error": "Refused"} | subject(found)),
     # Responses

@@ -52,12 +52,12 @@ def ids(text: str) -> tuple[int, ...]:
 def assignment(text: str) -> dict[str, list[int]]:
     """The replicas of each partition in `Map([orders,0] -> List(1, 2))` and what other Scala maps print."""
     found = list(re.finditer(rf"({PARTITION.pattern}) -> ", text))
-    told: dict[str, list[int]] = {}
+    assigned: dict[str, list[int]] = {}
     for one, after in zip_longest(found, found[1:]):
         value = text[one.end() : after.start() if after else None]
         ids = re.search(r"\breplicas=([\d,]*)|\(([-\d, ]*)\)", value)
-        told[spelled(one[1])] = list(numbers(ids[1] or ids[2] or "")) if ids else []
-    return told
+        assigned[spelled(one[1])] = list(numbers(ids[1] or ids[2] or "")) if ids else []
+    return assigned
 
 
 def replicas(text: str) -> dict[str, list[int]]:

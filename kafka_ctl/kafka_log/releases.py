@@ -61,10 +61,10 @@ AT_START = 4
 """So many of them begin a message."""
 
 
-def shown(text: str, seen: int = 0) -> int:
-    """Which of `FORMATS` a line shows, as bits; only those that tell more about the release than those seen already."""
+def releases_with(text: str, seen: int = 0) -> int:
+    """Which of `FORMATS` a line shows, as bits; only those that narrow the release down beyond `seen`."""
     bits = 0
-    begins, holds = _telling(seen)
+    begins, holds = _distinguishing(seen)
     for bit, sign in begins:
         if text.startswith(sign):
             bits |= bit
@@ -78,7 +78,7 @@ Signs: TypeAlias = tuple[tuple[int, str], ...]
 
 
 @functools.lru_cache(maxsize=256)
-def _telling(seen: int) -> tuple[Signs, Signs]:
+def _distinguishing(seen: int) -> tuple[Signs, Signs]:
     """The formats to look for, at the beginning and anywhere: some release that is still possible lacks them."""
     oldest, newest = _possible(seen)
     signs = [(1 << n, sign) for n, (sign, old, new) in enumerate(FORMATS) if not (old <= oldest <= newest <= new)]

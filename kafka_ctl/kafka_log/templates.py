@@ -65,14 +65,14 @@ def _replicas(replicas: Iterable[Iterable[Any]]) -> str:
     return ",".join("[Topic={},Partition={},Replica={}]".format(*replica) for replica in replicas)
 
 
-def _assignment(words: Mapping[str, Iterable[Any]]) -> str:
-    replicas, adding, removing = (_joined(words.get(name, ())) for name in ("replicas", "adding", "removing"))
+def _assignment(fields: Mapping[str, Iterable[Any]]) -> str:
+    replicas, adding, removing = (_joined(fields.get(name, ())) for name in ("replicas", "adding", "removing"))
     return f"ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})"
 
 
 def _assignments(entries: Mapping[Any, Iterable[Any]]) -> str:
-    told = {tp: _assignment({"replicas": ids}) for tp, ids in entries.items()}
-    return f"Map({', '.join(f'{tp} -> {text}' for tp, text in told.items())})"
+    texts = {tp: _assignment({"replicas": ids}) for tp, ids in entries.items()}
+    return f"Map({', '.join(f'{tp} -> {text}' for tp, text in texts.items())})"
 
 
 def _contexts(entries: Mapping[Any, Iterable[int]]) -> str:
@@ -119,7 +119,7 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-class Book(string.Formatter):
+class LogTemplates(string.Formatter):
     """The lines of one generation."""
 
     def __init__(self, generation: str) -> None:
@@ -150,24 +150,24 @@ class Book(string.Formatter):
                     here.setdefault(name, []).append(Template(level, component, text))
         self.templates |= here
 
-    def lines(self, name: str, words: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
+    def lines(self, name: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
         """(file, what says `LEVEL message (logger)`) for each line this generation writes when `name` happens."""
         for level, component, text in self.templates.get(name, ()):
             file, logger, prefix = self.components[component]
-            yield file, functools.partial(self._line, level, prefix + text, logger, words)
+            yield file, functools.partial(self._line, level, prefix + text, logger, fields)
 
-    def _line(self, level: str, text: str, logger: str, words: Mapping[str, Any]) -> str:
-        return f"{level} {self.say(text, words)} ({logger})"
+    def _line(self, level: str, text: str, logger: str, fields: Mapping[str, Any]) -> str:
+        return f"{level} {self.fill(text, fields)} ({logger})"
 
-    def say(self, text: str, words: Mapping[str, Any]) -> str:
+    def fill(self, text: str, fields: Mapping[str, Any]) -> str:
         """A template with its words filled in."""
-        return self.vformat(text, (), words)
+        return self.vformat(text, (), fields)
 
-    def get_value(self, key: int | str, args: Any, words: Mapping[str, Any]) -> Any:
+    def get_value(self, key: int | str, args: Any, fields: Mapping[str, Any]) -> Any:
         """A word as given; else a value made of other words; else nothing."""
-        if key not in words and str(key) in self.values:
-            return self.say(self.values[str(key)], words)
-        return words.get(str(key), "")
+        if key not in fields and str(key) in self.values:
+            return self.fill(self.values[str(key)], fields)
+        return fields.get(str(key), "")
 
     def format_field(self, value: Any, spec: str) -> str:
         if spec in SHAPES:
@@ -176,8 +176,8 @@ class Book(string.Formatter):
 
 
 @functools.cache
-def book(generation: str) -> Book:
+def book(generation: str) -> LogTemplates:
     """The lines of a generation; UnknownName for one that has none."""
     if generation not in GENERATIONS:
         raise UnknownName("generation", generation, GENERATIONS)
-    return Book(generation)
+    return LogTemplates(generation)

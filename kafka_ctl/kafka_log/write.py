@@ -10,24 +10,24 @@ Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateC
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import UnknownName
-from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, state_words
+from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, state_fields
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
 from kafka_ctl.kafka_log.controller_state import id_of
 from kafka_ctl.kafka_log.listener_lines import ListenerLines
-from kafka_ctl.kafka_log.templates import Book, book
+from kafka_ctl.kafka_log.templates import LogTemplates, book
 from kafka_ctl.partition import NEW, ONLINE, PARTITION
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
 from kafka_ctl.table import Tables
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record
-from kafka_ctl.zookeeper.json_fields import digits
 
 EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
 """When virtual time begins: the day Kafka 2.0.1 was tagged."""
@@ -78,10 +78,10 @@ class KafkaLines:
 
     def add(self, records: Iterable[Record]) -> list[tuple[int, Line]]:
         """The lines of these records, which follow those of the call before."""
-        writer, told = self.writer, list(records)
-        writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(told) if _tells_epoch(r)} | writer.epochs
+        writer, new = self.writer, list(records)
+        writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(new) if _carries_epoch(r)} | writer.epochs
         writer.lines, seqs = [], list[int]()
-        for record in told:
+        for record in new:
             if writer.stopping and not _continues(writer.stopping[0], record):
                 seqs += [writer.stopping[0].seq] * writer.finish()
             writer.read(record)
@@ -94,11 +94,11 @@ class KafkaLines:
 class _Writer:
     """Reads records in order and writes lines."""
 
-    def __init__(self, book: Book, name: str, broker: int | None) -> None:
+    def __init__(self, book: LogTemplates, name: str, broker: int | None) -> None:
         self.book, self.name, self.broker = book, name, broker
         self.lines: list[Line] = []
         self.epochs: dict[str, int] = {}
-        """The epoch of each controller, in a slice the first one it tells."""
+        """The epoch of each controller, in a slice the first one that a record has."""
         self.nodes: dict[int, dict[str, Any]] = {}
         self.states: dict[object, list[Record]] = {}
         """The partition states put into batches, by who they are for and what caused them."""
@@ -107,17 +107,17 @@ class _Writer:
         self.stopping: list[Record] = []
         """The StopReplica states of the batch that is being read."""
         self.brokers = BrokerLines(self.write)
-        unsaid = ListenerLines if "listeners" in book.values else ControllerLines
-        self.unsaid = unsaid(self.write, self.states)
+        unrecorded = ListenerLines if "listeners" in book.values else ControllerLines
+        self.unrecorded = unrecorded(self.write, self.states)
 
     def read(self, record: Record) -> None:
-        if _tells_epoch(record):
+        if _carries_epoch(record):
             self.epochs[record.actor] = record.controller_epoch or 0
-        self.unsaid.before(record)
+        self.unrecorded.before(record)
         handler = getattr(self, f"_{record.kind}", None)
         if handler is not None:
             handler(record)
-        self.unsaid.after(record)
+        self.unrecorded.after(record)
 
     def finish(self) -> int:
         """End the batch that is being read; how many lines that made."""
@@ -126,21 +126,21 @@ class _Writer:
             self._stopping()
         return len(self.lines) - before
 
-    def write(self, r: Record, what: str, **words: Any) -> None:
+    def write(self, r: Record, what: str, **fields: Any) -> None:
         """Write the lines for `what`, by the record's actor; the record's columns are words too."""
         number = id_of(r)
         if number is None or self.broker not in (None, number):
             return
-        known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | words
+        known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | fields
         if what == "follow_started":
             known |= {
                 f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
             }
         time = EPOCH + timedelta(milliseconds=int(r.time_ms))
-        told = [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
-        if told and (thrown := self.book.values.get(f"thrown_by_{what}")):
-            told.append(Line(None, partial(self.book.say, thrown, known)))
-        self.lines += told
+        lines = [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
+        if lines and (thrown := self.book.values.get(f"thrown_by_{what}")):
+            lines.append(Line(None, partial(self.book.fill, thrown, known)))
+        self.lines += lines
 
     def node(self, broker: int) -> dict[str, Any]:
         """Where a broker listens: as its znode said, else as the lab has it."""
@@ -154,41 +154,41 @@ class _Writer:
             r.action == "create"
             and r.error is None
             and parent == "/brokers/ids"
-            and (broker := digits(name)) is not None
+            and (broker := parse_int(name)) is not None
         ):
-            told = _object(r.detail)
-            self.nodes[broker] = {k: told[k] for k in ("host", "port", "rack") if k in told}
+            data = details.json_object(r.detail)
+            self.nodes[broker] = {k: data[k] for k in ("host", "port", "rack") if k in data}
 
     def _event(self, r: Record) -> None:
         if r.action == "Startup" and r.target == "queued":
             self.write(r, "thread_started")
 
     def _controller(self, r: Record) -> None:
-        words = json.loads(r.detail or "{}")
-        done = r.action == "reassignment_progress" and not words["missing"]
+        fields = details.fields(r)
+        done = r.action == "reassignment_progress" and not fields["missing"]
         if r.action == "not_sending":
-            words["request"] = self._unsent(r, words)
+            fields["request"] = self._unsent(r, fields)
         if r.action == "reassignment_removed":
-            words = {"targets": dict.fromkeys(words["partitions"], ())} | words
-        self.write(r, "reassignment_progress_done" if done else r.action, **words)
+            fields = {"targets": dict.fromkeys(fields["partitions"], ())} | fields
+        self.write(r, "reassignment_progress_done" if done else r.action, **fields)
 
-    def _unsent(self, r: Record, words: dict[str, Any]) -> str:
+    def _unsent(self, r: Record, fields: dict[str, Any]) -> str:
         """A request to a broker without channel as Kafka prints it; its states are the last that were batched, and
         leave the batch."""
-        batched = self.states.get((r.actor, words["request"], words["broker"], r.cause), [])
-        first = len(batched) - len(words.get("partitions", ()))
+        batched = self.states.get((r.actor, fields["request"], fields["broker"], r.cause), [])
+        first = len(batched) - len(fields.get("partitions", ()))
         states, batched[first:] = batched[first:], []
-        text = self.book.values.get(f"unsent_{words['request']}")
+        text = self.book.values.get(f"unsent_{fields['request']}")
         if text is None:
-            return str(words["request"])
-        known = words | {"id": r.broker, "epoch": r.controller_epoch}
-        printed = [self.book.say("{tp}={told}", _columns(s) | state_words(s)) for s in states]
+            return str(fields["request"])
+        known = fields | {"id": r.broker, "epoch": r.controller_epoch}
+        printed = [self.book.fill("{tp}={partition_state}", _columns(s) | state_fields(s)) for s in states]
         leaders = [
-            self.book.say("{node}", self.node(b))
+            self.book.fill("{node}", self.node(b))
             for b in dict.fromkeys(s.leader for s in states)
             if b is not None and b >= 0
         ]
-        return self.book.say(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
+        return self.book.fill(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
 
     def _partition(self, r: Record) -> None:
         if r.action == SET:
@@ -197,7 +197,9 @@ class _Writer:
             self.write(r, "partition_failed")
             self._thrown(r, PARTITION, "illegal_partition")
         else:
-            self.write(r, {NEW: "partition_new", ONLINE: "partition_online"}.get(r.target, "partition_moved"))  # type: ignore[call-overload]
+            self.write(
+                r, {str(NEW): "partition_new", str(ONLINE): "partition_online"}.get(r.target or "", "partition_moved")
+            )
 
     def _replica(self, r: Record) -> None:
         if r.action == SET:
@@ -217,18 +219,18 @@ class _Writer:
         kind = kinds.get(r.error or "", "zookeeper_failed")
         if kind in self.book.values:
             allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
-            words = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
-            words |= {"text": r.detail, "code": r.error}
-            self.lines.append(Line(None, partial(self.book.say, self.book.values[kind], words)))
+            fields = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
+            fields |= {"text": r.detail, "code": r.error}
+            self.lines.append(Line(None, partial(self.book.fill, self.book.values[kind], fields)))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")
-        words = dict(w.split("=", 1) for w in (r.detail or "").split())
+        fields = details.named(r.detail)
         if r.action == "offline" and r.leader is not None:
-            candidates = [b for b in r.replicas or () if str(b) in words["live"].split(",")]
+            candidates = [b for b in r.replicas or () if str(b) in fields["live"].split(",")]
             self.write(r, f"elected_{r.target}", candidates=candidates)
         elif r.leader is not None or r.action == "preferred":
-            self.write(r, f"elected_{r.action.replace('-', '_')}", leader_before=words.get("leader_before"))
+            self.write(r, f"elected_{r.action.replace('-', '_')}", leader_before=fields.get("leader_before"))
         if r.leader is not None:
             self.write(r, "elected_leader")
 
@@ -243,14 +245,14 @@ class _Writer:
         if r.action == "StopReplica":
             self.stopping.append(r)
             return
-        told = [r.broker] if r.action == "LeaderAndIsr" else state_words(r)["brokers"]
-        for receiver in told:
+        receivers = [r.broker] if r.action == "LeaderAndIsr" else state_fields(r)["brokers"]
+        for receiver in receivers:
             self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
         if r.action == "LeaderAndIsr":
             role = "become-leader" if r.broker == r.leader else "become-follower"
-            self.write(r, "sending_leader_and_isr", **state_words(r), role=role, to=r.broker)
+            self.write(r, "sending_leader_and_isr", **state_fields(r), role=role, to=r.broker)
         else:
-            self.write(r, "sending_metadata", **state_words(r))
+            self.write(r, "sending_metadata", **state_fields(r))
 
     def _stopping(self) -> None:
         batch, self.stopping = self.stopping, []
@@ -258,23 +260,23 @@ class _Writer:
         for r in batch:
             delete = r.detail == "delete"
             replicas[delete].append((r.topic, r.partition, r.broker, delete))
-        words = {"to": batch[0].broker, "deleted": replicas[True], "kept": replicas[False]}
-        self.write(batch[0], "stopping_replicas", **words)
+        fields = {"to": batch[0].broker, "deleted": replicas[True], "kept": replicas[False]}
+        self.write(batch[0], "stopping_replicas", **fields)
         if replicas[True]:
-            self.write(batch[0], "stopping_deleted", **words)
+            self.write(batch[0], "stopping_deleted", **fields)
         if replicas[False]:
-            self.write(batch[0], "stopping_kept", **words)
+            self.write(batch[0], "stopping_kept", **fields)
 
     def _leaves(self, r: Record) -> None:
         """A request goes out: it carries the next states that were put into a batch for its receiver."""
-        words = dict(w.split("=", 1) for w in (r.detail or "").split())
-        key, count = (r.actor, r.action, r.broker, r.cause), int(words["partitions"])
+        fields = details.named(r.detail)
+        key, count = (r.actor, r.action, r.broker, r.cause), int(fields["partitions"])
         waiting = self.states.get(key, [])
         start = self.taken.get(key, 0)
         self.taken[key] = start + count
         states = {(s.topic, s.partition): s for s in waiting[start : start + count]}
-        self.sent[r.seq] = Sent(r, words, states)
-        if words["correlation_id"] == "0":
+        self.sent[r.seq] = Sent(r, fields, states)
+        if fields["correlation_id"] == "0":
             self.write(r, "connected", **self.node(r.broker or 0))
 
     def _response(self, r: Record) -> None:
@@ -285,34 +287,25 @@ class _Writer:
         if sent is None:
             return
         done = self.brokers.answered(r, sent)
-        words = {"code": ERROR_CODES.get(r.error, -1), "answers": ",".join(map(self._answer, done))}
+        fields = {"code": ERROR_CODES.get(r.error, -1), "answers": ",".join(map(self._answer, done))}
         kind = "response" if r.action == "UpdateMetadata" else "response_partitions"
-        response = self.book.say(self.book.values[kind], words)
-        self.unsaid.answered(r, done, response)
-        words = {"response": response, "api": APIS[r.action], "correlation_id": sent.words["correlation_id"]}
-        self.write(r._replace(actor=sent.record.actor), "answered", **words, **self.node(r.broker or 0))
+        response = self.book.fill(self.book.values[kind], fields)
+        self.unrecorded.answered(r, done, response)
+        fields = {"response": response, "api": APIS[r.action], "correlation_id": sent.fields["correlation_id"]}
+        self.write(r._replace(actor=sent.record.actor), "answered", **fields, **self.node(r.broker or 0))
 
     def _answer(self, done: Record) -> str:
         """What became of one partition in a response."""
         code = ERROR_CODES.get(done.error if done.action == "ignored" else None, -1)
-        return self.book.say(self.book.values["answer"], _columns(done) | {"code": code})
+        return self.book.fill(self.book.values["answer"], _columns(done) | {"code": code})
 
     def _broker(self, r: Record) -> None:
         self.brokers.read(r, self.sent.get(r.cause))
 
 
-def _tells_epoch(r: Record) -> bool:
-    told = r.kind in ("controller", "partition", "replica") or r.target == "sent"
-    return told and r.actor.startswith("controller-")
-
-
-def _object(text: str | None) -> dict[str, Any]:
-    """The JSON object in a znode, or an empty one: somebody may have written anything there."""
-    try:
-        told = json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return told if isinstance(told, dict) else {}
+def _carries_epoch(r: Record) -> bool:
+    carries = r.kind in ("controller", "partition", "replica") or r.target == "sent"
+    return carries and r.actor.startswith("controller-")
 
 
 def _columns(r: Record) -> dict[str, Any]:

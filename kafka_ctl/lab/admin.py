@@ -14,7 +14,9 @@ from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import topic_config, topic_names
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.scala_order import tool_order
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
@@ -25,9 +27,9 @@ from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create,
 class Admin:
     """One administrator with a session of its own."""
 
-    def __init__(self, store: Any, trace: Recorder, random: Random, generation: Generation) -> None:
+    def __init__(self, store: Any, trace: Recorder, random: Random, generation: Generation, plugins: Plugins) -> None:
         self.store, self.trace, self.random, self.generation = store, trace, random, generation
-        self.topic_version = 2 if generation.incremental_reassignment else 1
+        self.plugins, self.topic_version = plugins, generation.topic_version
         """The version of the topic znodes that this generation's tools write."""
         self._zk: KafkaZkClient | None = None
 
@@ -70,15 +72,22 @@ class Admin:
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
         if assignment is None:
             assert partitions is not None and replication_factor is not None
-            chosen: Mapping[int, Sequence[int]] = assign(
-                registered, partitions, replication_factor, racks={b: racks.get(b) for b in registered}, rng=self.random
-            )
+            chosen = self._assigned(registered, partitions, replication_factor, racks)
         else:
             chosen = check_assignment(assignment)
         path = znodes.ConfigEntityZNode.path("topics", topic)
         await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
         data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
         (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
+
+    def _assigned(
+        self, brokers: Sequence[int], partitions: int, replication_factor: int, racks: Mapping[int, str | None]
+    ) -> Mapping[int, Sequence[int]]:
+        """Where a new topic's replicas go: by the rule that was plugged in, or by Kafka's."""
+        if "assignment" in self.plugins.rules:
+            return check_assignment(self.plugins.assign(brokers, partitions, replication_factor))
+        known = {broker: racks.get(broker) for broker in brokers}
+        return assign(brokers, partitions, replication_factor, racks=known, rng=self.random)
 
     async def add_partitions(self, topic: str, total: int, racks: Mapping[int, str | None]) -> None:
         """Write the topic's assignment, as it has just been read, with more partitions, racks kept apart.
@@ -99,7 +108,7 @@ class Admin:
 
     def _encoded(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
         """A topic's znode; 0.10's controller goes through the partitions as they stand there."""
-        numbers = list(assignment) if self.generation.pipelined else tool_order(assignment)
+        numbers = list(assignment) if self.generation.zookeeper.pipelined else tool_order(assignment)
         return znodes.TopicZNode.encode({n: assignment[n] for n in numbers}, self.topic_version)
 
     async def delete_topic(self, topic: str) -> None:
@@ -156,11 +165,10 @@ class Admin:
         """Record that the command was refused, and why."""
         self.trace.add("admin", "event", "refused", error=type(error).__name__, detail=str(error), cause=CAUSE.get())
 
-    def asks(self, command: str, **words: Any) -> None:
+    def record_request(self, command: str, **fields: Any) -> None:
         """Record a command as the cause of what follows."""
-        detail = " ".join(f"{key}={value}" for key, value in words.items() if value is not None)
-        topic = words.get("topic")
-        CAUSE.set(self.trace.add("admin", "event", command, topic=topic, detail=detail or None))
+        topic = fields.get("topic")
+        CAUSE.set(self.trace.add("admin", "event", command, topic=topic, detail=details.write(**fields)))
 
 
 def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:

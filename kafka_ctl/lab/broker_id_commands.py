@@ -11,7 +11,7 @@ from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
 
 
-class Identities(Commands):
+class BrokerIdCommands(Commands):
     """Brokers that join, and ids that do not match."""
 
     @command
@@ -22,7 +22,7 @@ class Identities(Commands):
             raise BadInput(f"broker {broker} is there already: {', '.join(map(str, sorted(world.brokers)))}")
         self._needs_zookeeper("add_broker")
         place = min([0, *world.brokers]) - 1 if broker is None else broker
-        process = world.add_broker(place, rack if rack is None else validate.text("a rack", rack))
+        process = world.add_broker(place, rack if rack is None else validate.name("a rack", rack))
         delay = world.boot_delay()
         self._fault("add_broker", broker, lambda: process.start(delay), detail=f"broker.id={configured}")
 
@@ -42,13 +42,13 @@ class Identities(Commands):
         files = self._broker(broker, "set_meta", running=False).disk.meta
         if directory not in PATHS:
             raise UnknownName("log directory", directory, PATHS)
-        name = cluster if cluster is None else validate.text("a cluster", cluster)
-        said = None if broker_id is None else Meta(validate.whole("a broker id", broker_id), name)
+        name = cluster if cluster is None else validate.name("a cluster", cluster)
+        said = None if broker_id is None else Meta(validate.integer("a broker id", broker_id), name)
         change = functools.partial(files.__setitem__, directory, said)
         self._fault("set_meta", broker, change, detail=f"{directory}: {said or 'no file'}")
 
     def _configured(self, broker: int | None) -> int:
         """`broker.id` in a configuration; None for none."""
         return check_configured(
-            NOT_CONFIGURED if broker is None else validate.whole("a broker id", broker), self.config
+            NOT_CONFIGURED if broker is None else validate.integer("a broker id", broker), self.config
         )

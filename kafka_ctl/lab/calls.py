@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kafka_ctl.errors import BadInput, Refused, short
+from kafka_ctl.errors import ApiException, BadInput, short
 
 T = TypeVar("T")
 signature = functools.lru_cache(1024)(inspect.signature)
@@ -50,7 +50,7 @@ def name_call(error: BadInput, name: str) -> None:
 
     Kafka's own words are left as they are.
     """
-    if isinstance(error, Refused) or re.match(r"line \d", str(error)):
+    if isinstance(error, ApiException) or re.match(r"line \d", str(error)):
         return
     text = error.unnamed = getattr(error, "unnamed", None) or str(error)
     error.args = (text if re.search(rf"\b{name}\b", text) else f"{name}: {text}",)

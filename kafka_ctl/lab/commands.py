@@ -1,4 +1,4 @@
-"""The commands of a lab: calls that a story remembers, and what they have in common."""
+"""The commands of a lab: calls that a story records, and what they have in common."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story, topic_names, validate
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.calls import name_call
-from kafka_ctl.lab.inspection import Looking
+from kafka_ctl.lab.inspection import Inspection
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE
 
@@ -24,22 +24,22 @@ L = TypeVar("L", bound="Commands")
 
 
 def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
-    """A call that changes the run: refused on a closed lab, remembered for the story unless it did nothing.
+    """A call that changes the run: refused on a closed lab, recorded for the story unless it did nothing.
 
     It is given what its line in the story says. Ctrl-C finds it not begun, stopped between two callbacks (the story
     says where), or done.
     """
 
     @functools.wraps(method)
-    def remembered(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
+    def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
         if self.closed:
             raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
         given = story.command(method, args, kwargs)
         with self._world.clock.uninterrupted():
             return self._carry_out(method, given)
 
-    remembered.is_command = True  # type: ignore[attr-defined]
-    return remembered
+    recorded.is_command = True  # type: ignore[attr-defined]
+    return recorded
 
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -48,7 +48,7 @@ ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 """The administrator who is at work, where there are several."""
 
 
-class Commands(Looking):
+class Commands(Inspection):
     """What every part of a lab needs to carry out commands."""
 
     closed: bool
@@ -59,11 +59,11 @@ class Commands(Looking):
     """Where tools that are to work at the same time are gathered."""
 
     def _carry_out(self, method: Callable[..., T], given: story.Command) -> T:
-        """Carry a command out and remember it, as far as it came."""
+        """Carry a command out and record how far it came."""
         place, world = len(self.commands), self._world
         given = given._replace(seq=len(self.trace), time=self.now)
         self.commands.append(given)
-        before = world.turns, len(self.trace)
+        before = world.callbacks_run, len(self.trace)
         try:
             return method(self, *given.args, **given.kwargs)
         except (NotReached, Unavailable):
@@ -71,7 +71,7 @@ class Commands(Looking):
         except BaseException as error:
             if world.clock.stopped_by(error):
                 self._stopped()
-            elif world.turns is None or (world.turns, len(self.trace)) == before:
+            elif world.callbacks_run is None or (world.callbacks_run, len(self.trace)) == before:
                 del self.commands[place:]  # refused: nothing was done
                 if isinstance(error, BadInput):
                     name_call(error, method.__name__)
@@ -79,18 +79,23 @@ class Commands(Looking):
                 self.commands[place] = given.refused()
             raise
 
+    def _new_admin(self) -> Admin:
+        """Another administrator, with a session of its own."""
+        world = self._world
+        return Admin(world.store, world.trace, world.random, self.generation, world.plugins)
+
     def _known_racks(self) -> dict[int, str | None]:
         return {id: broker.rack for id, broker in self._world.brokers.items()}
 
     def _stopped(self) -> None:
         """Record that the last command was interrupted, and after which record (in memory)."""
-        if self._world.turns is not None:
-            here = max(0, len(self.trace) - 1), self._world.turns
+        if self._world.callbacks_run is not None:
+            here = max(0, len(self.trace) - 1), self._world.callbacks_run
             self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
 
-    def _ask(self, work: Callable[[], Any], name: str, **words: Any) -> None:
+    def _ask(self, work: Callable[[], Any], name: str, **fields: Any) -> None:
         async def asked() -> None:
-            self._admin.asks(name, **words)
+            self._admin.record_request(name, **fields)
             await work()
 
         self._needs_zookeeper(name)
@@ -113,7 +118,7 @@ class Commands(Looking):
         return self._world
 
     def _known(self, id: int) -> Broker:
-        process = self._world.brokers.get(validate.whole("a broker id", id))
+        process = self._world.brokers.get(validate.integer("a broker id", id))
         if process is None:
             raise UnknownName("broker", id, sorted(self._world.brokers))
         return process
@@ -159,16 +164,16 @@ class Topics(Commands):
         """Ask for a topic: so many partitions and copies, spread as Kafka does, or exactly this assignment.
 
         Returns the tool's warning where the name has a `.` or `_`. Raises BadInput with Kafka's own words where Kafka
-        refuses: Refused, with Kafka's code, for a name that is illegal, taken, or collides with another's.
+        refuses: ApiException, with Kafka's code, for a name that is illegal, taken, or collides with another's.
         """
         if assignment is not None and (partitions is not None or replication_factor is not None):
             raise BadInput("create_topic: give an assignment, or partitions and replication_factor, not both")
         if topic != "":  # of which Kafka has something to say
-            validate.text("a topic", topic)
+            validate.name("a topic", topic)
         if assignment is None:
-            partitions = validate.whole("the number of partitions", 1 if partitions is None else partitions, 0, MOST)
+            partitions = validate.integer("the number of partitions", 1 if partitions is None else partitions, 0, MOST)
             given = 1 if replication_factor is None else replication_factor
-            replication_factor = validate.whole("the replication factor", given)
+            replication_factor = validate.integer("the replication factor", given)
         else:
             assignment = validate.assignment("an assignment", assignment)
         config = validate.mapping("a topic's config", {} if config is None else config)
@@ -186,8 +191,8 @@ class Topics(Commands):
     @command
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
-        validate.text("a topic", topic)
-        validate.whole("the number of partitions", total, 1, MOST)
+        validate.name("a topic", topic)
+        validate.integer("the number of partitions", total, 1, MOST)
         self._ask(
             lambda: self._admin.add_partitions(topic, total, self._known_racks()),
             "add_partitions",
@@ -198,6 +203,6 @@ class Topics(Commands):
     @command
     def delete_topic(self, topic: str) -> str | None:
         """Ask for a topic's deletion; where `delete.topic.enable` is off, the tool's note on that."""
-        validate.text("a topic", topic)
+        validate.name("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
         return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)

@@ -11,7 +11,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.text import describe
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.producer_commands import Producing
+    from kafka_ctl.lab.producer_commands import ProducerCommands
 
 TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
 
@@ -49,7 +49,7 @@ class Comparison(NamedTuple):
         return "\n".join(lines)
 
 
-def compare(left: Producing, right: Producing) -> Comparison:
+def compare(left: ProducerCommands, right: ProducerCommands) -> Comparison:
     """Where two runs part and how they end differently. When things happened does not count, only what and in which
     order; neither do the times that znodes contain. Raises BadInput for what is no lab."""
     for lab in (left, right):
@@ -71,7 +71,7 @@ def _fact(record: Record) -> Record:
     return record._replace(time_ms=0.0, detail=detail)
 
 
-def _ending(lab: Producing) -> dict[str, object]:
+def _ending(lab: ProducerCommands) -> dict[str, object]:
     """What a run has come to, by name."""
     controller = lab.controller
     ending: dict[str, object] = {"controller": controller and f"{controller.id} epoch={controller.epoch}"}

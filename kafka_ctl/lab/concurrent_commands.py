@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName, short
 from kafka_ctl.lab import story
-from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.commands import ADMIN, Commands, Work, command
 
 TOOLS = (
@@ -50,7 +49,7 @@ class Together(Commands):
 
     async def _alone(self, work: Work) -> str | None:
         """Do the work of one tool, as an administrator of its own."""
-        admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
+        admin = self._new_admin()
         ADMIN.set(admin)
         try:
             await work()

@@ -32,14 +32,14 @@ WINDOW = 100
 """Writes in flight while ZooKeeper is filled."""
 
 
-class Fates(NamedTuple):
+class BrokerRoles(NamedTuple):
     """Which of the described brokers are down, and what the others lag behind in."""
 
     down: frozenset[int]
     lagging: dict[int, list[TopicPartition]]
 
 
-def fates(description: Description, generation: Generation, config: Mapping[str, Any]) -> Fates:
+def roles(description: Description, generation: Generation, config: Mapping[str, Any]) -> BrokerRoles:
     """What must be true of the brokers for the description to hold; BadInput where it cannot."""
     for own in description.configs.values():
         topic_config.check_values(own)
@@ -63,7 +63,7 @@ def fates(description: Description, generation: Generation, config: Mapping[str,
         for broker in partition.replicas:
             if partition.leader is not None and broker not in partition.isr and broker not in down:
                 lagging.setdefault(broker, []).append(tp)
-    return Fates(down, lagging)
+    return BrokerRoles(down, lagging)
 
 
 def _eligible(
@@ -76,7 +76,7 @@ def _eligible(
 
 
 def _check_reassignment(tp: TopicPartition, generation: Generation) -> None:
-    if not generation.incremental_reassignment:
+    if not generation.reassignment.incremental_reassignment:
         raise BadInput(
             f"{tp} is adding or removing replicas (KIP-455), which generation {generation.name} does not know; "
             "open it with generation='2.4'"
@@ -85,7 +85,7 @@ def _check_reassignment(tp: TopicPartition, generation: Generation) -> None:
 
 def open_cluster(world: World, admin: Admin, description: Description) -> None:
     """Write what is described and start who is alive; returns when all of them have registered."""
-    fate = fates(description, world.generation, world.config)
+    fate = roles(description, world.generation, world.config)
     world.run(_write(admin, description, world))
     starting = [broker for id, broker in world.brokers.items() if id not in fate.down]
 
@@ -94,14 +94,14 @@ def open_cluster(world: World, admin: Admin, description: Description) -> None:
         for broker in starting:
             broker.start(world.boot_delay())
             for tp in fate.lagging.get(broker.id, ()):
-                broker.replication.fall_behind(tp)
+                broker.as_follower.fall_behind(tp)
 
     world.clock.call(start)
     world.run_until(lambda: not world.awaited, None)
 
 
 async def _write(admin: Admin, description: Description, world: World) -> None:
-    admin.asks("from_description", brokers=len(description.brokers), partitions=len(description.partitions))
+    admin.record_request("from_description", brokers=len(description.brokers), partitions=len(description.partitions))
     there = set(await admin.topics())
     for topic in dict.fromkeys(tp.topic for tp in description.partitions):
         if topic in there:
@@ -121,7 +121,7 @@ def creations(description: Description, generation: Generation) -> Iterator[Crea
     topics: dict[str, dict[int, PartitionDescription]] = {}
     for tp, partition in sorted(description.partitions.items()):
         topics.setdefault(tp.topic, {})[tp.partition] = partition
-    version = 2 if generation.incremental_reassignment else 1
+    version = generation.topic_version
     for topic, partitions in topics.items():
         if config := description.configs.get(topic):
             path = znodes.ConfigEntityZNode.path("topics", topic)
@@ -167,7 +167,7 @@ def expand(topics: object) -> Description:
     partitions: dict[TopicPartition, PartitionDescription] = {}
     configs: dict[str, dict[str, str]] = {}
     try:
-        for topic, found in topics.items():  # type: ignore[attr-defined]
+        for topic, found in _is(dict, topics).items():
             numbered, config = _numbered(found)
             if config is not None:
                 configs[topic] = {key: str(value) for key, value in config.items()}
@@ -199,4 +199,4 @@ def _is(kind: type[T], value: Any) -> T:
 
 
 def _broker(id: Any) -> int:
-    return validate.whole("a broker id of the description", id, 0, MAX_ID)
+    return validate.integer("a broker id of the description", id, 0, MAX_ID)

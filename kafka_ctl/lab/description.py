@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, short
@@ -68,7 +68,7 @@ class _Entry(NamedTuple):
 def parse_description(path_or_text: str | Path) -> Description:
     """Read a description from a file or from the text itself; partitions come sorted by topic and number.
 
-    The JSON tells no leaders: there the first replica leads and all are in sync, as in a topic just created.
+    The JSON has no leaders: there the first replica leads and all are in sync, as in a topic just created.
     Fields not named in `PartitionDescription` are read over.
     Raises BadInput, naming the line or entry, for text of another kind, for numbers that are none, for what
     is described twice, for a leader or ISR that cannot be, and for topics whose partitions are not 0 to n-1.
@@ -89,21 +89,21 @@ def parse_description(path_or_text: str | Path) -> Description:
     return _whole({tp: entry.description for tp, entry in found.items()}, configs)
 
 
-def check_description(source: str, given: object) -> Description:
+def check_description(source: str, given: Any) -> Description:
     """A description that somebody has made, in order; BadInput, naming `source`, for what cannot be."""
     try:
-        partitions, configs = given.partitions, given.configs  # type: ignore[attr-defined]
+        partitions, configs = given.partitions, given.configs
         for (topic, number), state in partitions.items():
             ids = (*state.replicas, *state.isr, *state.adding, *state.removing)
             for id in ids if state.leader is None else (*ids, state.leader):
-                validate.whole(f"{source}: a broker of {topic}-{number}", id, 0, MAX_ID)
-            validate.whole(f"{source}: a partition of {topic}", number)
+                validate.integer(f"{source}: a broker of {topic}-{number}", id, 0, MAX_ID)
+            validate.integer(f"{source}: a partition of {topic}", number)
             _check(_Entry(source, TopicPartition(topic, number), state))
         for topic, config in configs.items():
             if not _TOPIC.fullmatch(topic):
                 raise _illegal(source, topic)
             for text in (*config.keys(), *config.values()):
-                validate.writable(f"{source}: the configuration of topic {topic}", text)
+                validate.utf8(f"{source}: the configuration of topic {topic}", text)
     except (AttributeError, TypeError, ValueError):
         raise BadInput(f"{source} cannot be {short(given)}; it is a Description, see `parse_description`") from None
     if not partitions and not configs:
@@ -141,7 +141,7 @@ def _read(path_or_text: str | Path) -> tuple[str, str]:
         text = found if len(lines) > 1 and lines[0] != found else text  # as the reassignment tool prints it
     if len(text) > MAX_CHARACTERS:
         raise BadInput(f"{source}: {len(text)} characters; at most {MAX_CHARACTERS} are read")
-    return source, validate.writable(source, text)
+    return source, validate.utf8(source, text)
 
 
 def _json_entries(source: str, text: str) -> Iterator[_Entry]:
@@ -160,7 +160,7 @@ def _json_entries(source: str, text: str) -> Iterator[_Entry]:
 
 
 def _lines(source: str, text: str, counts: dict[str, int], configs: dict[str, dict[str, str]]) -> Iterator[_Entry]:
-    """The partition lines; what header lines tell goes to `counts` and `configs`."""
+    """The partition lines; what header lines say goes to `counts` and `configs`."""
     for position, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
@@ -186,8 +186,8 @@ def _partition_line(where: str, topic: str, fields: dict[str, str]) -> _Entry:
         raise BadInput(f"{where}: no {', '.join(missing)}; Partition, Leader, Replicas and Isr are expected")
 
     def ids(name: str) -> tuple[int, ...]:
-        words = fields.get(name, "").split(",") if fields.get(name) else ()
-        return tuple(number(f"{where}, {name}", word.strip()) for word in words)
+        listed = fields.get(name, "").split(",") if fields.get(name) else ()
+        return tuple(number(f"{where}, {name}", word.strip()) for word in listed)
 
     leader = None if fields["Leader"] in ("none", "-1") else number(f"{where}, Leader", fields["Leader"])
     partition = TopicPartition(topic, number(f"{where}, Partition", fields["Partition"]))

@@ -6,19 +6,19 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from kafka_ctl.brokers.requests import ApiError, ElectLeadersRequest
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import ElectionType
-from kafka_ctl.errors import BadInput, Refused, Unavailable, UnknownName
+from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import command
-from kafka_ctl.lab.reassignment_commands import API_TIMEOUT, CONTROLLER, ZOOKEEPER, Reassigning
+from kafka_ctl.lab.reassignment_commands import API_TIMEOUT, CONTROLLER, ZOOKEEPER, ReassignmentCommands
+from kafka_ctl.requests import ApiError, ElectLeadersRequest
 
 Elections = dict[TopicPartition, ApiError | None]
 """By partition: None where a leader was elected, else Kafka's error."""
 
 
-class Electing(Reassigning):
+class ElectionCommands(ReassignmentCommands):
     """Other leaders for partitions."""
 
     @command
@@ -30,7 +30,7 @@ class Electing(Reassigning):
         Returns an answer for each partition: None where a leader was elected, else an error with Kafka's `code`
         (ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE, ELIGIBLE_LEADERS_NOT_AVAILABLE ...). Without `partitions`
         all are meant that the controller's broker knows; those that needed no election are left out of the answer.
-        Raises Refused (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within 30 s.
+        Raises ApiException (UNSUPPORTED_VERSION) in 0.10 and 2.0, Unavailable when no answer comes within 30 s.
         """
         return self._elect(_election_type(election_type), partitions)
 
@@ -51,8 +51,8 @@ class Electing(Reassigning):
 
     def _elect(self, kind: ElectionType, partitions: Iterable[Any] | None) -> Elections:
         wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)
-        if not self.generation.elects_on_request:
-            raise Refused(
+        if not self.generation.election.elects_on_request:
+            raise ApiException(
                 "UNSUPPORTED_VERSION",
                 f"Kafka {self.generation.kafka} does not support ELECT_LEADERS with an election type; that came with "
                 "2.4 (KIP-460)",
@@ -67,14 +67,14 @@ class Electing(Reassigning):
             except TimeoutError:
                 raise Unavailable("Timeout waiting for election results") from None
 
-        told = None if wanted is None else ",".join(map(str, wanted))
-        self._ask(ask, "elect_leaders", type=kind.lower(), partitions=told)
+        listed = None if wanted is None else ",".join(map(str, wanted))
+        self._ask(ask, "elect_leaders", type=kind.lower(), partitions=listed)
         return found
 
 
 def _election_type(given: Any) -> ElectionType:
     """An election type in capitals or not, as the tool takes it."""
     try:
-        return ElectionType(validate.text("an election type", given).upper())
+        return ElectionType(validate.name("an election type", given).upper())
     except ValueError:
         raise UnknownName("election type", given, map(str.lower, ElectionType)) from None

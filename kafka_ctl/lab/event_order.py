@@ -51,19 +51,19 @@ def _heads(pending: list[Timer]) -> Iterator[Timer]:
     """The first event of every connection; others have a lane of their own."""
     lanes = set()
     for timer in pending:
-        own = lane(timer)
+        own = connection(timer)
         if own is None or own not in lanes:
             lanes.add(own)
             yield timer
 
 
-def lane(timer: Timer) -> tuple[int, bool] | None:
+def connection(timer: Timer) -> tuple[int, bool] | None:
     """The session of a message between a client and ZooKeeper, and whether it goes up; None for other events."""
     session = getattr(timer.callback, "__self__", None)
     if not isinstance(session, MemorySession):
         return None
     name = timer.callback.__name__
-    return (session.id, name == "_arrive") if name in ("_arrive", "_answered", "_tell") else None
+    return (session.id, name == "_arrive") if name in ("_arrive", "_answered", "_call") else None
 
 
 class Ordering(Commands):
@@ -78,6 +78,6 @@ class Ordering(Commands):
         """
         if not isinstance(numbers, list):
             raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
-        given = [validate.whole("a number of an order", number) for number in numbers]
+        given = [validate.integer("a number of an order", number) for number in numbers]
         loop = self._memory("order").clock.loop
         loop.choose = Order(loop, given) if given else None

@@ -11,11 +11,12 @@ starting a process.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import json
 from collections.abc import Callable
 from contextvars import Token
-from typing import Any
+from typing import Any, cast
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
 from kafka_ctl.brokers.broker import ShutdownReport
@@ -24,8 +25,9 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
 from kafka_ctl.simulation.world import MemoryWorld
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, NOTICE, UP, MemorySession
+from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, READ_TIMEOUT_FRACTION, UP, MemorySession
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
@@ -34,7 +36,7 @@ ZOOKEEPER = "zookeeper"
 
 
 class Faults(Commands):
-    """The part of a lab that breaks and mends."""
+    """The faults that a lab can inject, and `heal`, which ends them."""
 
     @command
     def kill(self, broker: int) -> None:
@@ -68,7 +70,7 @@ class Faults(Commands):
     def shutdown(self, broker: int, wait: bool = True) -> ShutdownReport | None:
         """Controlled shutdown: ask the controller to move leaderships away, then stop.
 
-        Time passes until the broker is down; with `wait=False` it has only been told to leave.
+        Time passes until the broker is down; with `wait=False` it has only been asked to leave.
         """
         process = self._broker(broker, "shutdown", running=True)
         if wait:
@@ -80,31 +82,36 @@ class Faults(Commands):
         async def leave() -> ShutdownReport:
             process.adopt()
             ask()
-            return await process.controlled_shutdown()
+            try:
+                return await process.controlled_shutdown()
+            except asyncio.CancelledError:
+                if process.state != STOPPED:
+                    raise
+                return ShutdownReport(0, error="the process has ended")
 
-        def told() -> None:
+        def start() -> None:
             token = ask()
             process.spawn(process.controlled_shutdown())
             CAUSE.reset(token)
 
         if wait:
             return self._world.run(leave())
-        self._world.clock.call(told)
+        self._world.clock.call(start)
         return None
 
     @command
     def pause(self, broker: int, seconds: float) -> None:
         """Let a process stand still, as in a garbage collection; then it goes on where it was.
 
-        When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it wakes.
+        When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it resumes.
         """
         self._memory("pause")
         process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
-        self._fault("pause", broker, lambda: process.pause(wait), detail=f"seconds={wait:g}")
+        self._fault("pause", broker, lambda: process.pause(wait), detail=details.write(seconds=f"{wait:g}"))
 
     @command
     def expire_session(self, broker: int) -> None:
-        """Make ZooKeeper forget the session of a broker that is alive and well."""
+        """Make ZooKeeper expire the session of a broker that is alive."""
         process = self._broker(broker, "expire_session", running=True)
         session = process.zk.session
         if session is None:
@@ -120,7 +127,7 @@ class Faults(Commands):
             raise UnknownName(f"replica of {tp} on broker", broker, known.replicas)
 
         def fall_behind() -> None:
-            process.replication.fall_behind(tp)
+            process.as_follower.fall_behind(tp)
             wait = self._world.config["replica.lag.time.max.ms"] / 1000 * 1.5
             self._world.clock.spawn(self._world.clock.sleep(wait))  # so that settle waits for the leader to notice
 
@@ -132,8 +139,8 @@ class Faults(Commands):
         process = self._broker(broker, "catch_up", running=True)
 
         def keep_up() -> None:
-            for tp in list(process.replication.lagging):
-                process.replication.keep_up(tp)
+            for tp in list(process.as_follower.lagging):
+                process.as_follower.catch_up(tp)
 
         self._fault("catch_up", broker, keep_up)
 
@@ -144,7 +151,7 @@ class Faults(Commands):
         When that is longer than `replica.lag.time.max.ms` it leaves the ISRs, catches up, and leaves them again.
         """
         process, wait = self._broker(broker, "slow", running=True), validate.seconds("a delay", seconds)
-        self._fault("slow", broker, lambda: process.replication.go_at(wait), detail=f"+{wait:g}s")
+        self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=f"+{wait:g}s")
 
     @command
     def fail_log_dir(self, broker: int) -> None:
@@ -162,8 +169,8 @@ class Faults(Commands):
         """Cut the way between two brokers, or between a broker and `zookeeper`, until `heal`.
 
         With `one_way`, only what `source` sends is lost. What meets a cut is sent again until it comes through or is
-        given up: a broker that hears nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
-        forgets a broker that is silent for its session timeout.
+        given up: a broker that receives nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
+        expires a session without a heartbeat for its timeout.
         """
         ends = self._ends(source, target, "disconnect")
 
@@ -182,7 +189,7 @@ class Faults(Commands):
         if ZOOKEEPER in ends:
             self._memory("disconnect from ZooKeeper")
         first = next(end for end in ends if end != ZOOKEEPER)
-        detail = f"{source} {'->' if one_way else '<->'} {target}"
+        detail = details.link(source, target, one_way)
         self._fault("disconnect", first, cut, detail=detail)
 
     @command
@@ -195,13 +202,13 @@ class Faults(Commands):
         first = next(end for end in ends if end != ZOOKEEPER)
         if ZOOKEEPER in ends:
             store = self._memory("delay").store
-            most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * NOTICE
+            most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * READ_TIMEOUT_FRACTION
             if wait >= most:
                 raise BadInput(f"a delay of ZooKeeper cannot be {wait:g}; from {most:g} s on it is a cut: disconnect")
             way = f"broker-{first}", DOWN if ends[0] == ZOOKEEPER else UP
             slow_down: Callable[[], object] = functools.partial(store.slow.__setitem__, way, wait)
         else:
-            slow_down = functools.partial(setattr, self._world.network.way(*ends), "delay", wait)
+            slow_down = functools.partial(setattr, self._world.network.link(*ends), "delay", wait)
         self._fault("delay", first, slow_down, detail=f"{source} -> {target} +{wait:g}s")
 
     @command
@@ -216,9 +223,9 @@ class Faults(Commands):
         session = process.zk.session
         if to != ZOOKEEPER:
             what = "answer" if applied else "request"
-            act = functools.partial(setattr, self._world.network.way(source, to), "loses", what)
+            act = functools.partial(setattr, self._world.network.link(source, to), "loses", what)
         elif isinstance(session, MemorySession):
-            act = functools.partial(setattr, session, "breaks", AFTER if applied else BEFORE)
+            act = functools.partial(setattr, session, "fails_next_write", AFTER if applied else BEFORE)
         else:
             raise BadInput("lose needs the memory world, and a broker with a session")
         self._fault("lose", source, act, detail=f"{source} -> {target} {'applied' if applied else 'not applied'}")
@@ -227,20 +234,20 @@ class Faults(Commands):
     def heal(self) -> None:
         """End pauses, cuts, delays and losses, let followers keep up, and ZooKeeper answer; the dead stay dead."""
 
-        def mend() -> None:
+        def end_faults() -> None:
             world = self._world
             world.network.heal()
             if isinstance(world, MemoryWorld):
                 world.store.heal()
             for process in world.brokers.values():
-                process.replication.go_at(0.0)
+                process.as_follower.set_fetch_delay(0.0)
                 if process.state != STOPPED:
                     process.resume(CAUSE.get())
-                    for tp in list(process.replication.lagging):
-                        process.replication.keep_up(tp)
-                    process.replication.fetch_again()
+                    for tp in list(process.as_follower.lagging):
+                        process.as_follower.catch_up(tp)
+                    process.as_follower.fetch_again()
 
-        self._fault("heal", None, mend)
+        self._fault("heal", None, end_faults)
 
     # ZooKeeper
 
@@ -271,15 +278,15 @@ class Faults(Commands):
 
         `data` is its text; a mapping or a list is written as JSON.
         """
-        validate.text("a path", path)
+        validate.name("a path", path)
         text = json.dumps(data, separators=(",", ":")) if isinstance(data, (dict, list)) else str(data)
-        content = validate.writable("the content of a znode", text).encode()
+        content = validate.utf8("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
     @command
     def delete_znode(self, path: str) -> None:
         """Delete a znode by hand."""
-        self._write("delete_znode", Delete(validate.text("a path", path)))
+        self._write("delete_znode", Delete(validate.name("a path", path)))
 
     def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
         async def write() -> None:
@@ -301,4 +308,4 @@ class Faults(Commands):
 
     def _end(self, end: int | str, asked: str) -> Any:
         """One end of a connection: a broker's id, or ZooKeeper."""
-        return end if end == ZOOKEEPER else self._known(end).id  # type: ignore[arg-type]
+        return end if end == ZOOKEEPER else self._known(cast("int", end)).id

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Looking:
+class Inspection:
     """The part of a lab that only looks."""
 
     _world: World
@@ -82,11 +82,11 @@ class Looking:
         of the controller are 0 where the broker does not act, and in 2.0 and 2.4 as old as the last event.
         `kafka_ctl.lab.metrics.METRICS` has the source of each. UnknownName for a broker that is not there.
         """
-        process = self._world.brokers.get(validate.whole("a broker id", broker))
+        process = self._world.brokers.get(validate.integer("a broker id", broker))
         if process is None:
             raise UnknownName("broker", broker, sorted(self._world.brokers))
         usual = int(self._world.config["min.insync.replicas"])
-        znodes = self._look(lambda znodes: znodes) if process.replicas.hosted else {}
+        znodes = self._look(lambda znodes: znodes) if process.hosted else {}
         return self._world.clock.call(
             lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
         )
@@ -97,7 +97,7 @@ class Looking:
 
     def partition(self, topic: str, partition: int) -> view.PartitionView:
         """One partition; UnknownName when there is none of that name."""
-        asked = validate.text("a topic", topic), validate.whole("a partition", partition, 0, MAX_ID)
+        asked = validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID)
         found = {(p.topic, p.partition): p for p in self.partitions()}
         if asked not in found:
             raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))

@@ -1,6 +1,6 @@
 """The lab: a cluster to watch, step, rewind, break and question, with plain calls.
 
-Every call below a `@command` is remembered; `lab.story` is the whole run as text and `Lab.replay` opens it again.
+Every call below a `@command` is recorded; `lab.story` is the whole run as text and `Lab.replay` opens it again.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from kafka_ctl.errors import BadInput, NotReached, Unavailable, needed_for, shor
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import described_cluster, ending, story, validate, view
-from kafka_ctl.lab.admin import Admin
-from kafka_ctl.lab.broker_id_commands import Identities
+from kafka_ctl.lab.broker_id_commands import BrokerIdCommands
 from kafka_ctl.lab.calls import calls
 from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.concurrent_commands import Together
 from kafka_ctl.lab.description import Description, check_description, parse_description
-from kafka_ctl.lab.election_commands import Electing
+from kafka_ctl.lab.election_commands import ElectionCommands
 from kafka_ctl.lab.event_order import Ordering
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.producer import Producer
-from kafka_ctl.lab.producer_commands import Producing
-from kafka_ctl.lab.rendering import Pictures
+from kafka_ctl.lab.producer_commands import ProducerCommands
+from kafka_ctl.lab.rendering import Rendering
 from kafka_ctl.lab.settings import parse_brokers, parse_config
 from kafka_ctl.lab.time_travel import Travel
+from kafka_ctl.latencies import Costs
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import LIMIT, VirtualClock
-from kafka_ctl.simulation.latencies import Costs
-from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World
+from kafka_ctl.simulation.world import EMBEDDED, MEMORY, MemoryWorld, World, WorldOptions
 from kafka_ctl.trace import Trace
 
 
 @calls
-class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, Travel, Pictures):
+class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, Together, Ordering, Travel, Rendering):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -48,7 +48,9 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     keys. `costs`: seconds of virtual time, a table or the entries that differ, `{"boot": 0.1}`. With `settle=False` the
     brokers have only just been started when the lab is returned. `described`: what the cluster begins as, see
     `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made;
-    `join=True` lets it take part in what others have there, and change that.
+    `join=True` lets it take part in what others have there, and change that. `elections` and `rules` are functions of
+    your own that take part, see `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1
+    (`bootstrap_servers`), on real time, also where ZooKeeper is in memory.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
@@ -64,10 +66,13 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         history: str = "lab",
         described: Description | None = None,
         join: bool = False,
+        elections: Mapping[str, Callable[..., Any]] | None = None,
+        rules: Mapping[str, Callable[..., Any]] | None = None,
+        wire: bool = False,
     ) -> None:
         self.closed = True
-        self.generation = Generation(generation)
-        self.seed, self.zookeeper = validate.whole("a seed", seed), validate.text("zookeeper", zookeeper)
+        self.generation, self.plugins = Generation(generation), Plugins(elections, rules)
+        self.seed, self.zookeeper = validate.integer("a seed", seed), validate.name("zookeeper", zookeeper)
         self._racks = parse_brokers(brokers)
         self._given_config = dict(validate.mapping("a config", {} if config is None else config))
         settings = parse_config(self.generation, config)
@@ -75,20 +80,18 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
             check_configured(NOT_CONFIGURED, settings)
         self._described = None if described is None else _checked(described, self._racks)
         table = None if costs is None else costs if isinstance(costs, Costs) else Costs.of(costs)
-        validate.text("history", history)
-        self._world = _open_world(
-            zookeeper, self.generation, settings, seed, table, history, validate.flag("join", join)
-        )
+        validate.name("history", history)
+        flags = validate.flag("join", join), validate.flag("wire", wire)
+        options = WorldOptions(self.generation, settings, seed, table, history, Trace)
+        self._world = _open_world(zookeeper, options, *flags)
+        self._world.plug(self.plugins)
         self._checker = Checker(self._world) if isinstance(self._world, MemoryWorld) else None
         self._keeper, self.closed = ending.keep(self._world), False
         self.commands: list[story.Command] = []
-        self._usual_admin = Admin(self._world.store, self._world.trace, self._world.random, self.generation)
-        self._producer = Producer(self._world)
+        self._usual_admin, self._producer = self._new_admin(), Producer(self._world)
         self._settled_first, self._costs = settle, table or Costs()
         try:
-            for broker, rack in self._racks.items():
-                self._world.add_broker(broker, rack)
-            self._open()
+            self._open(wire)
             self._opened = len(self.trace)
             if settle:
                 self._world.settle()
@@ -108,13 +111,36 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         description = parse_description(path_or_text)
         return cls(**{"brokers": description.brokers} | options, described=description)
 
-    def _open(self) -> None:
+    def _open(self, wire: bool) -> None:
         """Start every broker, in a random order of arrival."""
+        if wire:
+            self._listen()
+        for number, rack in self._racks.items():
+            self._world.add_broker(number, rack)
         if self._described is not None:
             described_cluster.open_cluster(self._world, self._admin, self._described)
             return
         for broker in self._world.brokers.values():
             self._world.clock.call(functools.partial(broker.start, self._world.boot_delay()))
+
+    def _listen(self) -> None:
+        """Let the brokers that are about to be made listen to clients."""
+        from kafka_ctl.wire.attach import attach
+
+        try:
+            attach(self._world, self._usual_admin)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where real clients connect, `127.0.0.1:PORT` of every broker with commas between; needs `wire=True`."""
+        if self._world.listeners is None:
+            raise BadInput("the brokers of this lab do not listen to clients; Lab(wire=True) makes one whose do")
+        from kafka_ctl.wire.attach import bootstrap_servers
+
+        return bootstrap_servers(self._world)
 
     # Time
 
@@ -126,7 +152,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
     @command
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
-        self._world.clock.run_for(validate.seconds("a time", seconds))  # type: ignore[attr-defined]
+        self._world.clock.run_for(validate.seconds("a time", seconds))
 
     @command
     def step(self, n: int = 1) -> None:
@@ -137,13 +163,17 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         clock = self._world.clock
         if not isinstance(clock, VirtualClock):
             raise BadInput("step needs the memory world; real time cannot be stopped")
-        for _ in range(validate.whole("a number of steps", n)):
+        for _ in range(validate.integer("a number of steps", n)):
             if clock.loop.idle:
                 return
             size = len(self.trace)
-            clock.drive(lambda size=size: len(self.trace) > size or clock.loop.idle, self.now + LIMIT)  # type: ignore[misc]
-            if len(self.trace) == size and not clock.loop.idle:
+            clock.drive(functools.partial(self._stepped, size, clock), self.now + LIMIT)
+            if not self._stepped(size, clock):
                 raise NotReached(f"no moment has left a record within {LIMIT:g} s of virtual time")
+
+    def _stepped(self, size: int, clock: VirtualClock) -> bool:
+        """Whether there are more records than so many, or all is quiet."""
+        return len(self.trace) > size or clock.loop.idle
 
     @command
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
@@ -177,7 +207,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
                     self._stopped()
         if not reached:
             why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
-            raise NotReached("; ".join(filter(None, (why, self._world.hopeless()))))
+            raise NotReached("; ".join(filter(None, (why, self._world.election_blocked_by()))))
 
     def __repr__(self) -> str:
         up = [id for id, b in self._world.brokers.items() if b.state != DOWN]
@@ -203,6 +233,7 @@ class Lab(Topics, Electing, Producing, Identities, Faults, Together, Ordering, T
         opening |= {"config": self._given_config} if self._given_config else {}
         opening |= {"costs": self._costs.changes} if self._costs.changes else {}
         opening |= {"description": described_cluster.compact(self._described)} if self._described else {}
+        opening |= {"plugins": self.plugins.names} if self.plugins.names else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return opening
 
@@ -243,21 +274,17 @@ COMMANDS = tuple(sorted(name for name in dir(Lab) if getattr(getattr(Lab, name),
 """What a story can ask for."""
 
 
-def _open_world(
-    zookeeper: str,
-    generation: Generation,
-    config: Mapping[str, Any],
-    seed: int,
-    costs: Costs | None,
-    history: str,
-    join: bool = False,
-) -> World:
-    """The world for `memory`, `embedded` or an address; `join` goes with an address only."""
+def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -> World:
+    """The world for `memory`, `embedded` or an address; `join` goes with an address only, `wire` with real time."""
     if join and zookeeper in (MEMORY, EMBEDDED):
         raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
+    if zookeeper == MEMORY and wire:
+        from kafka_ctl.simulation.real_time import MemoryInRealTime
+
+        return MemoryInRealTime(options)
     if zookeeper == MEMORY:
-        return MemoryWorld(generation, config, seed, costs, history, Trace)
+        return MemoryWorld(options)
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld
 
-    return RealWorld(zookeeper, generation, config, seed, costs, history, Trace, join)
+    return RealWorld(zookeeper, options, join)

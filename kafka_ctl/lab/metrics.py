@@ -65,6 +65,7 @@ def _in(*sources: str) -> dict[str, str]:
 CONTROLLER, MANAGER = "controller/KafkaController.scala", "server/ReplicaManager.scala, newGauge"
 OLD, UPDATED, PARTITION = f"{CONTROLLER}, newGauge", f"{CONTROLLER}, updateMetrics", "cluster/Partition.scala"
 STORE = f"{PARTITION}, ZkPartitionStateStore"
+PURGATORY_SIZE, NUM_DELAYED = (f"{name},delayedOperation=Produce" for name in ("PurgatorySize", "NumDelayedOperations"))
 METRICS = (
     Metric("ActiveControllerCount", "1 where the broker takes itself for the controller", _in(OLD, OLD, OLD)),
     Metric("OfflinePartitionsCount", "partitions without a live leader",
@@ -93,6 +94,10 @@ METRICS = (
     Metric("UncleanLeaderElectionsPerSec", "elections of a replica out of sync, as controller",
            _in("controller/PartitionLeaderSelector.scala, OfflinePartitionLeaderSelector",
                *["controller/PartitionStateMachine.scala, offlinePartitionLeaderElection"] * 2)),
+    Metric(PURGATORY_SIZE, "entries on the watch lists for produce requests, also of answered ones",
+           _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
+    Metric(NUM_DELAYED, "produce requests that wait for the high watermark",
+           _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
     Metric("ControllerState", "what the controller is at, as a number (0: idle)",
            _in(*["controller/ControllerState.scala"] * 2)),
     Metric("EventQueueSize", "events that wait", _in(*["controller/ControllerEventManager.scala"] * 2)),
@@ -111,11 +116,14 @@ def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], 
     generation, found = broker.world.generation, dict[str, Shown]()
     own = [] if broker.state == DOWN else _of_process(records, broker.id)
     if broker.state == DOWN:
-        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *gauges.NAMES), 0)
+        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *gauges.NAMES, PURGATORY_SIZE, NUM_DELAYED), 0)
     else:
-        found |= broker.controller.gauges.read() | gauges.gauges(broker, min_isr)
+        found |= broker.controller.gauges.read()
+        found |= gauges.gauges(broker, min_isr)
+        purgatory = broker.as_leader.produce_purgatory
+        found |= {PURGATORY_SIZE: purgatory.watched, NUM_DELAYED: purgatory.delayed}
     found |= _meters(own, broker.clock.now() * 1000, generation)
-    found |= queue_metrics(own, broker.id) if generation.single_threaded else {}
+    found |= queue_metrics(own, broker.id) if generation.threads.single_threaded else {}
     missing = {metric.name for metric in METRICS if generation.name not in metric.sources}
     return {name: value for name, value in found.items() if name not in missing}
 
@@ -142,7 +150,7 @@ def _meters(own: Sequence[Record], now_ms: float, generation: Generation) -> dic
         count, seconds = sum(map(counts, own)), (now_ms - own[0].time_ms) / 1000 if own else 0.0
         return Meter(count, count / seconds if seconds > 0 else 0.0)
 
-    attempts = () if generation.counts_written_isrs else CONFLICTS
+    attempts = () if generation.isr.counts_written_isrs else CONFLICTS
     changes = ("shrink-isr", "expand-isr")
     return {
         "IsrShrinksPerSec": meter(lambda r: r.action == "shrink-isr" and (r.error is None or r.error in attempts)),

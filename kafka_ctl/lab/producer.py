@@ -1,6 +1,6 @@
 """A producer: it asks a broker who leads a partition, and sends its records there, once.
 
-It keeps what it was told until an error shows that it is no longer so, or until that broker's process is gone. It does
+It keeps its metadata until an error shows that it is stale, or until that broker's process is gone. It does
 not send again by itself (`retries=0`, the default before Kafka 2.1), so that every outcome can be seen.
 Kafka 2.0.1: clients/producer/KafkaProducer.java, send; clients/NetworkClient.java, leastLoadedNode
 """
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers.replica_logs import ALL, PRODUCE_TIMEOUT
-from kafka_ctl.brokers.requests import ProduceRequest, Response
+from kafka_ctl.brokers.leader import ALL, PRODUCE_TIMEOUT
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
+from kafka_ctl.requests import ProduceRequest, Response
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
 if TYPE_CHECKING:
@@ -51,7 +53,6 @@ class Producer:
     def __init__(self, world: World) -> None:
         self.world = world
         self._leaders: dict[TopicPartition, int] = {}
-        self._sent: dict[TopicPartition, int] = {}
 
     def _leader(self, tp: TopicPartition) -> int:
         """The leader by our cache, else by that of the first broker that answers."""
@@ -59,24 +60,24 @@ class Producer:
         known = self._leaders.get(tp, NO_LEADER)
         if known == NO_LEADER or not brokers[known].listening:
             asked = next((b for b in brokers.values() if b.listening and b.paused_since == math.inf), None)
-            told = asked.replicas.metadata.get(tp) if asked else None
-            self._leaders[tp] = known = told.leader if told else NO_LEADER
+            state = asked.metadata.get(tp) if asked else None
+            self._leaders[tp] = known = state.leader if state else NO_LEADER
         return known
 
     async def send(self, tp: TopicPartition, records: int, acks: int) -> Produced:
         """Produce the next so many values."""
-        first = self._sent.get(tp, 0) + 1
-        self._sent[tp] = first + records - 1
+        first = self.world.last_value.get(tp, 0) + 1
+        self.world.last_value[tp] = first + records - 1
         values, leader = tuple(range(first, first + records)), self._leader(tp)
-        told = f"records={','.join(map(str, values))} acks={'all' if acks == ALL else acks}"
+        sent = {"records": details.listed(values), "acks": "all" if acks == ALL else acks}
         add = self.world.trace.add
-        CAUSE.set(add(PRODUCER, "request", "Produce", *tp, leader, detail=told))
+        CAUSE.set(add(PRODUCER, "request", "Produce", *tp, leader, detail=details.write(**sent)))
         answer = await self._ask(leader, ProduceRequest(tp, values, acks))
         if answer.error is not None:
             self._leaders.pop(tp, None)
         offset = answer.offset if acks else None
-        where = "" if offset is None else f" offset={offset}"
-        add(PRODUCER, "response", "Produce", *tp, leader, error=answer.error, detail=told + where)
+        outcome = details.write(**sent, offset=offset)
+        add(PRODUCER, "response", "Produce", *tp, leader, error=answer.error, detail=outcome)
         return Produced(values, leader, offset, answer.error)
 
     async def _ask(self, leader: int, request: ProduceRequest) -> Response:
@@ -95,8 +96,8 @@ class Producer:
             return Response("REQUEST_TIMED_OUT")
 
 
-async def _unheard(call: object) -> None:
+async def _unheard(call: Awaitable[object]) -> None:
     try:
-        await call  # type: ignore[misc]
+        await call
     except ConnectionError:
         return

@@ -13,7 +13,7 @@ MOST = 100
 """The most records that one command produces."""
 
 
-class Producing(Commands):
+class ProducerCommands(Commands):
     """The part of a lab that writes records and shows where they are."""
 
     _producer: Producer
@@ -28,8 +28,8 @@ class Producing(Commands):
         all. Time passes until the outcome is known; with `wait=False` the records have only been sent. What goes wrong
         is part of the outcome; UnknownName for a partition that does not exist, BadInput for what cannot be sent.
         """
-        tp = TopicPartition(validate.text("a topic", topic), validate.whole("a partition", partition, 0, MAX_ID))
-        count = validate.whole("the number of records", records, 1)
+        tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
+        count = validate.integer("the number of records", records, 1)
         if count > MOST:
             raise BadInput(f"the number of records cannot be {count}; one command produces {MOST} at most")
         if isinstance(acks, bool) or acks not in ACKS:
@@ -47,7 +47,7 @@ class Producing(Commands):
 
     def log(self, topic: str, partition: int) -> list[view.LogView]:
         """The logs of one partition, by broker; none while nobody has produced. UnknownName if it does not exist."""
-        tp = TopicPartition(validate.text("a topic", topic), validate.whole("a partition", partition, 0, MAX_ID))
+        tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
         found = [log for log in self.logs() if log[:2] == tp]
         if not found:
             self.partition(topic, partition)

@@ -1,4 +1,4 @@
-"""How far a long replay is, told on standard error; what is over soon is not worth a word."""
+"""The progress of a long replay, on standard error; a short one prints nothing."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ EVERY = 2.0
 LOOK = 0x3FFF
 """One record in so many looks at the clock."""
 
-Tell = Callable[[int, int], object]
-"""Told how many records there are, and how many there will be."""
+Report = Callable[[int, int], object]
+"""Called with how many records there are, and how many there will be."""
 
 
 class Progress:
     """A listener of a trace that will have `total` records."""
 
-    def __init__(self, what: str, total: int, tell: Tell | None = None) -> None:
+    def __init__(self, what: str, total: int, report: Report | None = None) -> None:
         self.what, self.total = what, total
-        self._tell = tell if tell is not None or total < LONG else self._say
+        self._report = report if report is not None or total < LONG else self._print
         self._began = self._last = time.monotonic()
 
     def __call__(self, record: Record) -> None:
-        if not record.seq & LOOK and self._tell is not None:
-            self._tell(min(record.seq, self.total), self.total)
+        if not record.seq & LOOK and self._report is not None:
+            self._report(min(record.seq, self.total), self.total)
 
-    def _say(self, there: int, total: int) -> None:
+    def _print(self, there: int, total: int) -> None:
         now = time.monotonic()
         if there and now - self._last >= EVERY:
             self._last = now
             left = (now - self._began) * (total - there) / there
             print(
-                f"{self.what}: record {there:,} of {total:,} of the story told again, {left:.0f} s left",
+                f"{self.what}: record {there:,} of {total:,} of the story replayed, {left:.0f} s left",
                 file=sys.stderr, flush=True,
             )  # fmt: skip

@@ -7,15 +7,8 @@ from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.broker import Broker
-from kafka_ctl.brokers.requests import (
-    AdminRequest,
-    AlterPartitionReassignmentsRequest,
-    ApiError,
-    ListPartitionReassignmentsRequest,
-    Response,
-)
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput, Refused, Unavailable, short
+from kafka_ctl.errors import ApiException, BadInput, Unavailable, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.commands import Commands, command
@@ -23,6 +16,13 @@ from kafka_ctl.lab.view import Znodes
 from kafka_ctl.reassign.log_dirs import LogDirs
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.reassign.tool import Tool
+from kafka_ctl.requests import (
+    AdminRequest,
+    AlterPartitionReassignmentsRequest,
+    ApiError,
+    ListPartitionReassignmentsRequest,
+    Response,
+)
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
 
@@ -53,7 +53,7 @@ class LogDirView(NamedTuple):
     future: str | None
 
 
-class Reassigning(Commands):
+class ReassignmentCommands(Commands):
     """Other replicas for partitions."""
 
     generation: Generation
@@ -63,7 +63,7 @@ class Reassigning(Commands):
         """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader.
 
         2.4 asks the controller (`through="controller"`), which also takes new targets for what is moving; before, and
-        with `through="zookeeper"`, a request is written, which waits until the last one is fulfilled. Raises Refused,
+        with `through="zookeeper"`, a request is written, which waits until the last one is done. Raises ApiException,
         with Kafka's name for the error, when everything is refused; what is refused in part is returned.
         """
         wanted = {
@@ -76,37 +76,37 @@ class Reassigning(Commands):
         async def ask() -> None:
             if api:
                 refused.update(await self._alter(wanted))
-                _told(refused, len(wanted))
+                _refusals(refused, len(wanted))
             else:
                 await self._admin.reassign(wanted)
 
         self._ask(ask, "reassign", partitions=",".join(map(str, wanted)))
-        return _told(refused, len(wanted))
+        return _refusals(refused, len(wanted))
 
     @command
     def cancel_reassignment(self, partitions: Iterable[Any] | None = None) -> dict[str, str] | None:
         """2.4: bring these partitions, or all that move, back to their original replicas.
 
-        Raises Refused with NO_REASSIGNMENT_IN_PROGRESS where nothing is moving.
+        Raises ApiException with NO_REASSIGNMENT_IN_PROGRESS where nothing is moving.
         """
-        if not self.generation.incremental_reassignment:
+        if not self.generation.reassignment.incremental_reassignment:
             raise BadInput(f"Kafka {self.generation.kafka} cannot cancel a reassignment; that came with 2.4 (KIP-455)")
         self._needs_zookeeper("cancel_reassignment")
         moving = [TopicPartition(r.topic, r.partition) for r in self.reassignments()]
         wanted = moving if partitions is None else validate.topic_partitions("partitions", partitions)
         if not wanted:
-            raise Refused("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
+            raise ApiException("NO_REASSIGNMENT_IN_PROGRESS", "No partition reassignment is in progress.")
         refused: dict[TopicPartition, ApiError] = {}
 
         async def ask() -> None:
             refused.update(await self._alter(dict.fromkeys(wanted)))
-            _told(refused, len(wanted))
+            _refusals(refused, len(wanted))
 
         self._ask(ask, "cancel_reassignment", partitions=",".join(map(str, wanted)))
-        return _told(refused, len(wanted))
+        return _refusals(refused, len(wanted))
 
     def reassignments(self) -> list[ReassignmentView]:
-        """The reassignments that ZooKeeper tells of, by topic and partition."""
+        """The reassignments in ZooKeeper, by topic and partition."""
         return self._look(_reassignments)
 
     # Kafka's tool
@@ -118,7 +118,7 @@ class Reassigning(Commands):
         """What the tool proposes for these topics on these brokers; Kafka draws where to begin, here the seed does."""
         if isinstance(topics, str) or not isinstance(topics, Iterable):
             raise BadInput(f"the topics cannot be {short(topics)}; they are a list such as ['orders']")
-        file = json.dumps({"version": 1, "topics": [{"topic": validate.text("a topic", topic)} for topic in topics]})
+        file = json.dumps({"version": 1, "topics": [{"topic": validate.name("a topic", topic)} for topic in topics]})
         wanted = list(validate.replicas("the brokers", brokers))
 
         async def generate() -> dict[TopicPartition, tuple[int, ...]]:
@@ -135,12 +135,12 @@ class Reassigning(Commands):
 
         In JSON, `log_dirs` (`/d0`, `/d1` or `any`) says where a broker's copy is to lie (2.0 and 2.4, KIP-113).
         Throttles in bytes a second go into the configurations of brokers and topics until `verify_reassignment`.
-        Raises Refused with a broker's error, such as LOG_DIR_NOT_FOUND.
+        Raises ApiException with a broker's error, such as LOG_DIR_NOT_FOUND.
         """
         file, between_dirs = self._file(plan), replica_alter_log_dirs_throttle
         for given in (throttle, between_dirs):
             if given is not None:
-                validate.whole("a throttle", given)
+                validate.integer("a throttle", given)
 
         async def execute() -> str:
             return (await (await self._tool("execute_reassignment")).execute(file, throttle, between_dirs)).text
@@ -183,7 +183,7 @@ class Reassigning(Commands):
         return self._world.run(work)
 
     async def _tool(self, command: str) -> Tool:
-        self._admin.asks(command)
+        self._admin.record_request(command)
         log_dirs = LogDirs(self._call_broker, self._world.clock)
         return Tool(await self._admin.zk(), self.generation, self._alter, self._moving, log_dirs)
 
@@ -194,7 +194,7 @@ class Reassigning(Commands):
     # The API of 2.4
 
     def _goes_through_api(self, through: str | None) -> bool:
-        able = self.generation.incremental_reassignment
+        able = self.generation.reassignment.incremental_reassignment
         if through not in (None, ZOOKEEPER, *[CONTROLLER] * able):
             allowed = f"{ZOOKEEPER} or {CONTROLLER}" if able else f"{ZOOKEEPER}; {CONTROLLER} came with 2.4 (KIP-455)"
             raise BadInput(f"a reassignment cannot go through {short(through)}; it goes through {allowed}")
@@ -241,11 +241,11 @@ class Reassigning(Commands):
         return (await self._world.network.call(-1, broker, request))[0]
 
 
-def _told(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
-    """What was refused, as text; Refused if that is all."""
+def _refusals(refused: Mapping[TopicPartition, ApiError], asked: int) -> dict[str, str] | None:
+    """What was refused, as text; ApiException if that is all."""
     if refused and len(refused) == asked:
         codes = list(dict.fromkeys(error.code for error in refused.values()))
-        raise Refused(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
+        raise ApiException(codes[0], "; ".join(f"{tp}: {error}" for tp, error in refused.items()))
     return {str(tp): str(error) for tp, error in refused.items()} or None
 
 

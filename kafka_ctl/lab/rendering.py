@@ -20,7 +20,7 @@ MOST_DRAWN = 100_000
 """Records from which a notebook still draws a lab unasked; more would keep the kernel busy for seconds."""
 
 
-class Pictures:
+class Rendering:
     """What of a lab can be seen."""
 
     generation: Generation
@@ -49,15 +49,15 @@ class Pictures:
     def why(self, seq: int, lines: bool | None = None) -> Any:
         """Why the record `seq` came about: the rule, its inputs, what it decided, what it would have otherwise.
 
-        The lines that ran are marked up to record 50,000, or with `lines` never or always: for that the story is told
-        again twice, in eight times the time it took. Raises BadInput when there is no such record.
+        The lines that ran are marked up to record 50,000, or with `lines` never or always: for that the story is
+        replayed twice, in eight times the time it took. Raises BadInput when there is no such record.
         """
         from kafka_ctl.views.executed_lines import lines_of
-        from kafka_ctl.views.why import MOST_RETOLD, why
+        from kafka_ctl.views.why import MOST_REPLAYED, why
 
         if lines is not None and not isinstance(lines, bool):
             raise BadInput(f"lines cannot be {short(lines)}; it is True, False or None")
-        most = MOST_RETOLD if lines is None else inf if lines else -1
+        most = MOST_REPLAYED if lines is None else inf if lines else -1
         return why(self.trace, seq, self.generation, lines_of(self), most)
 
     def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
@@ -92,10 +92,10 @@ class Pictures:
             return {"text/plain": repr(self)}, {}
         try:
             from kafka_ctl.views.frames import film
-            from kafka_ctl.views.static_svg import still
+            from kafka_ctl.views.static_svg import static_svg
 
             shown = None if self.closed else self.live()
-            picture = still((shown and shown.reel) or film(self.trace), caption=False)
+            picture = static_svg((shown and shown.builder) or film(self.trace), caption=False)
         except (ModuleNotFoundError, Unavailable):  # nothing to draw with: words will do
             return {"text/plain": repr(self)}, {}
         coded = base64.b64encode(picture.encode()).decode()

@@ -64,7 +64,7 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     for broker, rack in racks.items():
         if not isinstance(rack, (str, NoneType)):
             raise BadInput(f"broker {broker} cannot be in rack {short(rack)}; a rack is a name or None")
-        validate.writable("a rack", rack or "")
+        validate.utf8("a rack", rack or "")
     if len(racks) != len(listed):
         raise BadInput(f"brokers={short(listed)}: an id stands there twice")
     return dict(sorted(racks.items())) | unnamed

@@ -22,9 +22,10 @@ from itertools import islice
 from numbers import Integral
 from typing import Any, NamedTuple
 
+from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab.calls import bind, form, signature
-from kafka_ctl.zookeeper.json_fields import digits
+from kafka_ctl.plugins import Plugins, wanted
 
 MAPPING = "a mapping, as JSON in '...',"
 KINDS = {
@@ -204,17 +205,24 @@ def read(text: str | Any) -> str:
         raise BadInput(f"story {given[:200]!r} cannot be read: {why}") from None
 
 
-def opening(line: Command) -> dict[str, Any]:
-    """The arguments of `Lab` from a story's first command."""
+def opening(line: Command, plugins: Plugins | None = None) -> dict[str, Any]:
+    """The arguments of `Lab` from a story's first command; with `plugins`, which a story can only name.
+
+    Raises BadInput for what cannot be read, and where the story names plug-ins that are not given.
+    """
     from kafka_ctl.generation import Generation
     from kafka_ctl.lab.described_cluster import expand
-    from kafka_ctl.simulation.latencies import Costs
+    from kafka_ctl.latencies import Costs
 
-    known = ("brokers", "generation", "seed", "config", "costs", "settle", "changes", "description")
+    known = ("brokers", "generation", "seed", "config", "costs", "settle", "changes", "description", "plugins")
     if line.name != "lab" or line.args or set(line.kwargs) - set(known):
+        try:
+            first = str(line)
+        except ValueError:  # an argument that no story can hold, such as NaN
+            first = line.name
         raise BadInput(
             f"line {line.line}: a story begins with 'lab' and {', '.join(known)} by name; "
-            f"this begins with {str(line)[:200]!r}"
+            f"this begins with {first[:200]!r}"
         )
     given = dict(line.kwargs)
     for name, (kind, words) in KINDS.items():
@@ -222,10 +230,12 @@ def opening(line: Command) -> dict[str, Any]:
             raise BadInput(f"line {line.line}: {name}={given[name]}: {words} is expected")
     if isinstance(given.get("brokers"), dict):
         racks = given["brokers"].items()
-        given["brokers"] = {id if (plain := digits(id)) is None else plain: rack for id, rack in racks}
+        given["brokers"] = {id if (plain := parse_int(id)) is None else plain: rack for id, rack in racks}
     if "description" in given:
         given["described"] = expand(given.pop("description"))
     if "costs" in given:
         given["costs"] = Costs.of(given["costs"])
+    plugins = plugins or Plugins()
+    wanted(given.pop("plugins", []), plugins)
     changes = given.pop("changes", {})
-    return given | {"generation": Generation(str(given.get("generation", "2.0")), **changes)}
+    return given | plugins.given | {"generation": Generation(str(given.get("generation", "2.0")), **changes)}

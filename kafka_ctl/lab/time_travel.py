@@ -14,7 +14,7 @@ run altogether. Only virtual time can be travelled.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,8 +23,9 @@ from kafka_ctl.generation import Generation
 from kafka_ctl.lab import story, validate
 from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.ending import Keeper
-from kafka_ctl.lab.progress import Progress, Tell
+from kafka_ctl.lab.progress import Progress, Report
 from kafka_ctl.lab.story import REFUSED, UNTIL, Command
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import Halted, VirtualClock
 from kafka_ctl.simulation.world import MEMORY
 
@@ -41,6 +42,7 @@ class Travel(Commands):
 
     generation: Generation
     seed: int
+    plugins: Plugins
     _settled_first: bool
     _keeper: Keeper
     _opened: int
@@ -58,14 +60,25 @@ class Travel(Commands):
         return "\n".join(map(str, [Command("lab", (), self._opening()), *self.commands])) + "\n"
 
     @classmethod
-    def replay(cls, text: str | Path, zookeeper: str = MEMORY, until: int | None = None, *, join: bool = False) -> Self:
+    def replay(
+        cls,
+        text: str | Path,
+        zookeeper: str = MEMORY,
+        until: int | None = None,
+        *,
+        join: bool = False,
+        elections: Mapping[str, Callable[..., Any]] | None = None,
+        rules: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> Self:
         """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
 
-        `zookeeper` and `join` are those of `Lab`. What was not reached when the story was made (NotReached) is not
+        `zookeeper`, `join`, `elections` and `rules` are those of `Lab`; functions that the story names, which it cannot
+        hold, have to be given again. What was not reached when the story was made (NotReached) is not
         reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
         that cannot be run, and when there is no record `until`.
         """
-        return cls._replayed(text, None if until is None else validate.whole("until", until), None, zookeeper, join)
+        last = None if until is None else validate.integer("until", until)
+        return cls._replayed(text, last, None, zookeeper, join, Plugins(elections, rules))
 
     @classmethod
     def _replayed(
@@ -75,19 +88,20 @@ class Travel(Commands):
         progress: Progress | None,
         zookeeper: str = MEMORY,
         join: bool = False,
+        plugins: Plugins | None = None,
     ) -> Self:
         lines = list(story.parse(story.read(text)))
         if not lines:
             raise BadInput("the story is empty; it begins with a line such as: lab brokers=3 generation=2.0 seed=7")
-        opening = story.opening(lines[0]) | {"zookeeper": zookeeper, "join": join}
-        lab = cls._told(opening, list(_parts(lines[1:], until)), progress)
+        opening = story.opening(lines[0], plugins) | {"zookeeper": zookeeper, "join": join}
+        lab = cls._played(opening, list(_parts(lines[1:], until)), progress)
         if until is not None and len(lab.trace) <= until:
             lab.close()
             raise BadInput(f"until={until}: this story ends with record {len(lab.trace) - 1}")
         return lab
 
     @classmethod
-    def _told(cls, opening: dict[str, Any], parts: list[Part], progress: Progress | None = None) -> Self:
+    def _played(cls, opening: dict[str, Any], parts: list[Part], progress: Progress | None = None) -> Self:
         """A lab in which these parts have been played."""
         settles = opening.get("settle", True)
         whole = all(stop is None for _, stop in parts)
@@ -116,24 +130,28 @@ class Travel(Commands):
     def _play(self, lines: list[Command], stop: Stop, raises: bool) -> None:
         """Run commands up to their stop, which becomes a line of the story.
 
-        A stop that tells the callbacks is in the last command: those before came to their ends.
+        A stop with a number of callbacks is in the last command: those before came to their ends.
         """
         clock, records = self._memory("a run that stops").clock, self.trace.records
-        last, turns = stop if isinstance(stop, tuple) else (math.inf, 0)
-        if isinstance(stop, float) or turns:
+        last, callbacks_run = stop if isinstance(stop, tuple) else (math.inf, 0)
+        if isinstance(stop, float) or callbacks_run:
             self._run(lines[:-1], raises=False)
             lines = lines[-1:]
         end = clock.now() + stop if isinstance(stop, float) else math.inf
 
         def halt() -> bool:
-            return (len(records) > last and clock.loop.turns >= turns) or (clock.loop.next_time or 0.0) > end
+            return (len(records) > last and clock.loop.callbacks_run >= callbacks_run) or (
+                clock.loop.next_time or 0.0
+            ) > end
 
         clock.halt = halt
         try:
             self._run(lines, raises)
         except Halted:
             self._stopped()
-            if isinstance(stop, tuple) and not turns:  # the first callback that is known to have left the record
+            if (
+                isinstance(stop, tuple) and not callbacks_run
+            ):  # the first callback that is known to have left the record
                 self.commands[-1] = self.commands[-1]._replace(args=(len(records) - 1,))
         finally:
             clock.halt = None
@@ -184,29 +202,34 @@ class Travel(Commands):
         generation: str | Generation | None = None,
         seed: int | None = None,
         config: Mapping[str, Any] | None = None,
-        progress: Tell | None = None,
+        progress: Report | None = None,
+        elections: Mapping[str, Callable[..., Any]] | None = None,
+        rules: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Self:
         """Another lab with the same story, up to record `at` of this one's trace (all of it, if None).
 
-        With another generation, seed or configuration (Kafka's keys, added to those given) the records will be others:
+        With another generation, seed or configuration (Kafka's keys, added to those given) or with functions of your
+        own (`elections`, `rules`: instead of ours, see `kafka_ctl.plugins`) the records will be others:
         the fork then gets the same commands, and stops as long after the last of them as `at` is here. The story is
-        told again for it, some 70,000 records a second: where that takes long, `progress` is called with how many
+        replayed for it, some 70,000 records a second: where that takes long, `progress` is called with how many
         records there are and how many there will be; without it, a line on standard error says so every two seconds.
         """
         self._memory("fork")
-        if at is not None and not validate.whole("at", at) < len(self.trace):
+        if at is not None and not validate.integer("at", at) < len(self.trace):
             raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
         given = None if config is None else validate.mapping("a config", config)
         note = Progress(
             "fork", len(self.trace) if at is None else at + 1, validate.function("progress", progress, 0, 0)
         )
-        if generation is None and seed is None and config is None:
-            return self._replayed(self.story, at, note)
-        opening = story.opening(Command(OPEN, (), self._opening()))
+        if all(other is None for other in (generation, seed, config, elections, rules)):
+            return self._replayed(self.story, at, note, plugins=self.plugins)
+        opening = story.opening(Command(OPEN, (), self._opening()), self.plugins)
+        opening |= {} if elections is None else {"elections": elections}
+        opening |= {} if rules is None else {"rules": rules}
         opening |= {} if generation is None else {"generation": Generation(generation)}
         opening |= {} if seed is None else {"seed": seed}
         opening |= {} if given is None else {"config": opening.get("config", {}) | dict(given)}
-        return self._told(opening, self._parts_in_time(at), note)
+        return self._played(opening, self._parts_in_time(at), note)
 
     def _parts_in_time(self, at: int | None) -> list[Part]:
         """Our commands up to record `at`, with stops that count seconds instead of records."""
@@ -225,17 +248,17 @@ class Travel(Commands):
             started = line.time
         return [*parts, (lines, None)] if lines or not parts else parts
 
-    def back(self, n: int = 1, progress: Tell | None = None) -> None:
+    def back(self, n: int = 1, progress: Report | None = None) -> None:
         """Undo the last `n` moments that left records (see `step`): this lab is again as it was before them.
 
-        The story is told again up to there, with `progress` as in `fork`; until that has come to its end nothing is
+        The story is replayed up to there, with `progress` as in `fork`; until that has come to its end nothing is
         undone. Raises BadInput where there were not as many moments.
         """
         self._memory("back")
-        validate.whole("a number of moments", n, 1)
+        validate.integer("a number of moments", n, 1)
         size = max(1, self._moment(n))
         note = Progress("back", size, validate.function("progress", progress, 0, 0))
-        before = self._replayed(self.story, size - 1, note)
+        before = self._replayed(self.story, size - 1, note, plugins=self.plugins)
         world, keeper = self._world, self._keeper
         with world.clock.uninterrupted():
             vars(self).update(vars(before))
@@ -244,11 +267,11 @@ class Travel(Commands):
 
     def _moment(self, n: int) -> int:
         """How many records there were before the last `n` moments; BadInput where there were not as many moments."""
-        turns, counted = self._memory("back").turn_of_record, 0
+        callbacks_run, counted = self._memory("back").callbacks_at_record, 0
         begun = {command.seq for command in self.commands}
-        for seq in range(len(turns) - 1, -1, -1):
+        for seq in range(len(callbacks_run) - 1, -1, -1):
             first = seq == 0 or seq == self._opened
-            counted += first or (seq > self._opened and (turns[seq - 1] != turns[seq] or seq in begun))
+            counted += first or (seq > self._opened and (callbacks_run[seq - 1] != callbacks_run[seq] or seq in begun))
             if counted == n:
                 return seq
         raise BadInput(f"back(n={short(n)}): only {counted} moments have left records so far")

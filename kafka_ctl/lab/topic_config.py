@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kafka_ctl.errors import Refused, UnknownName
+from kafka_ctl.errors import ApiException, UnknownName
 
 Wrong = tuple[object, str] | None
 """The value as Kafka repeats it, and what it says of it; None when nothing is wrong."""
@@ -22,11 +22,11 @@ def _boolean(value: str) -> Wrong:
 
 def _number(kind: str, bits: int, least: int) -> Callable[[str], Wrong]:
     def check(value: str) -> Wrong:
-        digits = value.strip()
-        fits = re.fullmatch(r"[+-]?[0-9]{1,40}", digits) and -(2 ** (bits - 1)) <= int(digits) < 2 ** (bits - 1)
+        parse_int = value.strip()
+        fits = re.fullmatch(r"[+-]?[0-9]{1,40}", parse_int) and -(2 ** (bits - 1)) <= int(parse_int) < 2 ** (bits - 1)
         if not fits:
             return value, f"Not a number of type {kind}"
-        return None if int(digits) >= least else (int(digits), f"Value must be at least {least}")
+        return None if int(parse_int) >= least else (int(parse_int), f"Value must be at least {least}")
 
     return check
 
@@ -50,7 +50,10 @@ CHECKS: dict[str, Callable[[str], Wrong]] = {
 
 
 def as_text(config: Mapping[str, Any]) -> dict[str, str]:
-    """The configuration as Kafka stores it; UnknownName for another key, Refused (INVALID_CONFIG) for a wrong value."""
+    """The configuration as Kafka stores it.
+
+    Raises UnknownName for another key, ApiException (INVALID_CONFIG) for a wrong value.
+    """
     for key in config:
         if key not in CHECKS:
             raise UnknownName("topic configuration key", key, CHECKS)
@@ -60,7 +63,7 @@ def as_text(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def check_values(config: Mapping[str, str]) -> None:
-    """Refused with Kafka's words for a value that one of the known keys cannot have."""
+    """ApiException with Kafka's words for a value that one of the known keys cannot have."""
     for key, check in CHECKS.items():
         if key in config and (wrong := check(config[key])):
-            raise Refused("INVALID_CONFIG", f"Invalid value {wrong[0]} for configuration {key}: {wrong[1]}")
+            raise ApiException("INVALID_CONFIG", f"Invalid value {wrong[0]} for configuration {key}: {wrong[1]}")

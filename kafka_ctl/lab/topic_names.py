@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput, Refused
+from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.generation import Generation
 
 LEGAL, MOST = re.compile(r"[a-zA-Z0-9._-]"), 249
@@ -75,7 +75,7 @@ RULES = {
 
 
 def check_name(topic: str, generation: Generation) -> None:
-    """Refused (INVALID_TOPIC_EXCEPTION) with Kafka's text for what no topic can be called.
+    """ApiException (INVALID_TOPIC_EXCEPTION) with Kafka's text for what no topic can be called.
 
     A character that cannot be printed is written as an escape, where Kafka writes it as it is.
     """
@@ -92,18 +92,18 @@ def check_name(topic: str, generation: Generation) -> None:
         text = rules.illegal
     if text is not None:
         printable = "".join(c if c.isprintable() else repr(c)[1:-1] for c in topic)
-        raise Refused("INVALID_TOPIC_EXCEPTION", text.format(topic=printable))
+        raise ApiException("INVALID_TOPIC_EXCEPTION", text.format(topic=printable))
 
 
 def check_new(topic: str, topics: Iterable[str]) -> None:
-    """Refused where the topic exists (TOPIC_ALREADY_EXISTS), or another whose name collides with its own."""
+    """ApiException where the topic exists (TOPIC_ALREADY_EXISTS), or another whose name collides with its own."""
     existing = list(topics)
     if topic in existing:
-        raise Refused("TOPIC_ALREADY_EXISTS", f"Topic '{topic}' already exists.")
+        raise ApiException("TOPIC_ALREADY_EXISTS", f"Topic '{topic}' already exists.")
     colliding = [other for other in existing if other.replace(".", "_") == topic.replace(".", "_")]
     if colliding:
         listed = ", ".join(colliding)
-        raise Refused("INVALID_TOPIC_EXCEPTION", f"Topic '{topic}' collides with existing topics: {listed}")
+        raise ApiException("INVALID_TOPIC_EXCEPTION", f"Topic '{topic}' collides with existing topics: {listed}")
 
 
 def warning(topic: str) -> str | None:

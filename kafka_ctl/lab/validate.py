@@ -6,9 +6,8 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import TopicPartition, parse_int
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.zookeeper.json_fields import digits
 
 MOST_CHARACTERS = 1000
 """The longest name: Kafka's topics have 249 characters at most."""
@@ -16,8 +15,8 @@ MOST_SECONDS = 1_000_000
 """The longest time that may be asked for: some eleven days, in which brokers look at their ISRs 200,000 times."""
 
 
-def whole(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
-    """A whole number that is not too small, nor too large where there is a limit; True and False are no numbers."""
+def integer(what: str, value: Any, least: int = 0, most: int | None = None) -> int:
+    """`value` if it is an int (not a bool) from `least` to `most`; BadInput otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise BadInput(f"{what} cannot be {short(value)}; it is a whole number, {least} or more")
     if most is not None and value > most:
@@ -41,14 +40,14 @@ def flag(what: str, value: Any) -> bool:
     return value
 
 
-def text(what: str, value: Any) -> str:
+def name(what: str, value: Any) -> str:
     """A name."""
     if not isinstance(value, str) or not 0 < len(value) <= MOST_CHARACTERS:
         raise BadInput(f"{what} cannot be {short(value)}; it is a name")
-    return writable(what, value)
+    return utf8(what, value)
 
 
-def writable(what: str, value: str) -> str:
+def utf8(what: str, value: str) -> str:
     """A text that UTF-8 can hold; half of a surrogate pair, which JSON can name, is none."""
     try:
         value.encode()
@@ -65,7 +64,7 @@ def function(what: str, value: Any, *given: Any) -> Any:
             inspect.signature(value).bind(*given)
         except TypeError:
             fine = False
-        except ValueError:  # a builtin that does not tell
+        except ValueError:  # a builtin without a signature
             pass
     if not fine:
         raise BadInput(f"{what} cannot be {short(value)}; it is a function of {len(given)} arguments, or None")
@@ -83,15 +82,15 @@ def replicas(what: str, value: Any) -> tuple[int, ...]:
     """Broker ids, the preferred leader first."""
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise BadInput(f"{what} cannot be {short(value)}; they are broker ids, such as [1, 2, 3]")
-    return tuple(whole(f"a broker id among {what}", broker) for broker in value)
+    return tuple(integer(f"a broker id among {what}", broker) for broker in value)
 
 
 def assignment(what: str, value: Any) -> dict[int, tuple[int, ...]]:
     """Replicas by partition number; a story's text has the numbers as text."""
     given = mapping(what, value)
-    numbers = [n if not isinstance(n, str) or (plain := digits(n)) is None else plain for n in given]
+    numbers = [n if not isinstance(n, str) or (plain := parse_int(n)) is None else plain for n in given]
     return {
-        whole(f"a partition of {what}", n): replicas(f"the replicas of partition {n}", r)
+        integer(f"a partition of {what}", n): replicas(f"the replicas of partition {n}", r)
         for n, r in zip(numbers, given.values(), strict=True)
     }
 
@@ -102,7 +101,7 @@ def topic_partition(given: Any) -> TopicPartition:
     if isinstance(pair, tuple) and len(pair) == 2 and isinstance(pair[0], str) and pair[0]:
         if isinstance(pair[1], int) and not isinstance(pair[1], bool) and pair[1] >= 0:
             return TopicPartition(*pair)
-        if isinstance(given, str) and (plain := digits(str(pair[1]))) is not None:
+        if isinstance(given, str) and (plain := parse_int(str(pair[1]))) is not None:
             return TopicPartition(pair[0], plain)
     raise BadInput(f"{short(given)} names no partition; a pair such as ('orders', 0) or text such as 'orders-0' does")
 

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.brokers.log import Entry
-from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.simulation.world import named_controller
-from kafka_ctl.zookeeper.json_fields import NotJson, digits
+from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
 
 Znodes = dict[str, tuple[bytes, int, int]]
@@ -69,9 +69,9 @@ class LogView(NamedTuple):
     @property
     def content(self) -> str:
         """`1@0 2@0 | 3@1`: value and leader epoch of each record; before the bar those below the high watermark."""
-        words = [f"{entry.value}@{entry.leader_epoch}" for entry in self.entries]
-        words.insert(self.high_watermark, "|")
-        return " ".join(words)
+        texts = [f"{entry.value}@{entry.leader_epoch}" for entry in self.entries]
+        texts.insert(self.high_watermark, "|")
+        return " ".join(texts)
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}@{self.broker}  {self.content}"
@@ -109,7 +109,7 @@ def min_isr(znodes: Znodes, topic: str, usual: int) -> int:
     found, own = znodes.get(ConfigEntityZNode.path("topics", topic)), None
     with suppress(BadInput):
         own = (
-            digits(ConfigEntityZNode.decode(found[0], "topics", topic).get("min.insync.replicas", ""))
+            parse_int(ConfigEntityZNode.decode(found[0], "topics", topic).get("min.insync.replicas", ""))
             if found
             else None
         )
@@ -169,14 +169,14 @@ def logs(brokers: Mapping[int, Broker]) -> list[LogView]:
 
 def broker(process: Broker) -> BrokerView:
     """What a broker process does, knows, leads and follows at this moment."""
-    hosted = process.replicas.hosted if process.state != "down" else {}
+    hosted = process.hosted if process.state != "down" else {}
     return BrokerView(
         process.id,
         process.rack,
         process.state,
         process.acts,
-        dict(process.replicas.metadata),
+        dict(process.metadata),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader == process.id)),
         tuple(sorted(tp for tp, h in hosted.items() if h.state.leader != process.id)),
-        process.replicas.live_brokers,
+        process.live_brokers,
     )

@@ -1,9 +1,9 @@
-"""The bug museum: famous bugs of the controller, each with a story that shows it, and the same story mended.
+"""The bug museum: famous bugs of the controller, each with a story that shows it, and the same story with the fix.
 
     exhibit.py     what an exhibit is, and how it is shown
     exhibits.py    the collection: EXHIBITS
     questions.py   what is asked of both runs where no invariant is broken
-    tale.py        an exhibit in words
+    report.py      an exhibit as text
     page.py        docs/museum.md
     stories/       a story for each bug, to be read, run and rendered
 
@@ -13,8 +13,8 @@ or a question that both runs answer, notices what comes of it.
 
 from __future__ import annotations
 
-from kafka_ctl.museum.exhibit import Exhibit, Showing
+from kafka_ctl.museum.exhibit import Exhibit, ExhibitRun
 from kafka_ctl.museum.exhibits import EXHIBITS, find
 from kafka_ctl.museum.questions import Question
 
-__all__ = ["EXHIBITS", "Exhibit", "Question", "Showing", "find"]
+__all__ = ["EXHIBITS", "Exhibit", "ExhibitRun", "Question", "find"]

@@ -26,7 +26,7 @@ JIRA = "https://issues.apache.org/jira/browse/"
 class Exhibit:
     """One bug. `name` is its ticket, with a letter where a ticket has two exhibits.
 
-    `fix` are the fields of `Generation` that mend it, `releases` says who had it, `caught_by` is the id of the
+    `fix` are the fields of `Generation` that fix it, `releases` says who had it, `caught_by` is the id of the
     invariant it breaks or a question that the two runs answer differently, `decisive` a pattern of the trace's lines
     to look at, and `source` the module where the bug lives.
     """
@@ -62,28 +62,28 @@ class Exhibit:
         return "".join(line + "\n" for line in self.story.splitlines() if line and not line.startswith("#"))
 
     @cached_property
-    def _words(self) -> list[str]:
+    def _paragraphs(self) -> list[str]:
         lines = [line[1:].strip() for line in self.story.splitlines() if line.startswith("#")]
         return [" ".join(part.split()) for part in "\n".join(lines).split("\n\n")]
 
     @property
     def title(self) -> str:
-        return self._words[0]
+        return self._paragraphs[0]
 
     @property
     def sentence(self) -> str:
         """The bug in one sentence."""
-        return self._words[1]
+        return self._paragraphs[1]
 
     @property
-    def tale(self) -> str:
+    def description(self) -> str:
         """What happens in the story, in plain words."""
-        return "\n\n".join(self._words[2:-1])
+        return "\n\n".join(self._paragraphs[2:-1])
 
     @property
     def task(self) -> str:
         """Something to be changed in the story, and a question to be answered before it is run again."""
-        return self._words[-1]
+        return self._paragraphs[-1]
 
     @cached_property
     def generation(self) -> Generation:
@@ -96,28 +96,28 @@ class Exhibit:
         """The same generation without the bug."""
         return self.generation.but(**self.fix)
 
-    def show(self) -> Showing:
+    def show(self) -> ExhibitRun:
         """Play the story with the bug and without it; to be closed, or used as a context manager."""
-        return Showing(self)
+        return ExhibitRun(self)
 
 
-class Showing:
-    """Both runs of an exhibit, as labs: `broken` and `mended`."""
+class ExhibitRun:
+    """Both runs of an exhibit, as labs: `broken` and `fixed`."""
 
     def __init__(self, exhibit: Exhibit) -> None:
         self.exhibit = exhibit
         self.broken = Lab.replay(exhibit.story)
         try:
-            self.mended = self.broken.fork(generation=exhibit.fixed)
+            self.fixed = self.broken.fork(generation=exhibit.fixed)
         except BaseException:
             self.broken.close()
             raise
 
     def close(self) -> None:
         self.broken.close()
-        self.mended.close()
+        self.fixed.close()
 
-    def __enter__(self) -> Showing:
+    def __enter__(self) -> ExhibitRun:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -132,7 +132,7 @@ class Showing:
     def answers(self) -> tuple[str, str] | None:
         """The exhibit's question answered by both runs, the one with the bug first; None if it has no question."""
         asked = self.exhibit.caught_by
-        return (asked.ask(self.broken), asked.ask(self.mended)) if isinstance(asked, Question) else None
+        return (asked.ask(self.broken), asked.ask(self.fixed)) if isinstance(asked, Question) else None
 
     @property
     def is_caught(self) -> bool:
@@ -142,7 +142,7 @@ class Showing:
     @property
     def is_sound(self) -> bool:
         """Whether the run without the bug breaks no invariant."""
-        return not self.mended.violations
+        return not self.fixed.violations
 
     @staticmethod
     def start(lab: Lab) -> int:

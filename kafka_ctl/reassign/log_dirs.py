@@ -10,16 +10,16 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
-from kafka_ctl.brokers.requests import (
+from kafka_ctl.cluster import Replica, TopicPartition
+from kafka_ctl.errors import ApiException
+from kafka_ctl.reassign.plan import COMPLETED, FAILED, IN_PROGRESS
+from kafka_ctl.requests import (
     AlterReplicaLogDirsRequest,
     DescribeLogDirsRequest,
-    Located,
+    LogDirDescription,
     LogDirsRequest,
     Response,
 )
-from kafka_ctl.cluster import Replica, TopicPartition
-from kafka_ctl.errors import Refused
-from kafka_ctl.reassign.plan import COMPLETED, FAILED, IN_PROGRESS
 
 TIMEOUT, RETRY_BACKOFF = 10.0, 0.1
 """Seconds that the tool gives the brokers to take up a plan, and between two attempts."""
@@ -59,7 +59,7 @@ class LogDirs:
     async def alter(self, wanted: Mapping[Replica, str], until: float) -> set[Replica]:
         """Ask each broker once to move its copies; which of them lie there or are on their way.
 
-        A copy that is not there yet is no error. Raises Refused for any other.
+        A copy that is not there yet is no error. Raises ApiException for any other.
         """
         there: set[Replica] = set()
         for broker, replicas in _by_broker(wanted).items():
@@ -71,7 +71,7 @@ class LogDirs:
                     there.add(replica)
                 elif error != NOT_YET:
                     text = f"Failed to alter dir for {replica_name(replica)} to {wanted[replica]}: {error}"
-                    raise Refused(error, text)
+                    raise ApiException(error, text)
         return there
 
     async def alter_all(self, wanted: Mapping[Replica, str], until: float) -> bool:
@@ -85,16 +85,16 @@ class LogDirs:
 
     async def statuses(self, wanted: Mapping[Replica, str]) -> list[Move]:
         """How far each copy has come, by topic, partition and broker."""
-        found: dict[Replica, Located] = {}
+        found: dict[Replica, LogDirDescription] = {}
         until = self.deadline()
         for broker, replicas in _by_broker(wanted).items():
             request = DescribeLogDirsRequest(tuple(r.topic_partition for r in replicas))
-            located = (await self._ask(broker, request, until)).located
-            found |= {r: located.get(r.topic_partition, Located(None, None)) for r in replicas}
+            log_dirs_described = (await self._ask(broker, request, until)).log_dirs_described
+            found |= {r: log_dirs_described.get(r.topic_partition, LogDirDescription(None, None)) for r in replicas}
         return [_judged(replica, found[replica], wanted[replica]) for replica in sorted(wanted)]
 
     async def _ask(self, broker: int, request: LogDirsRequest, until: float) -> Response:
-        """The answer of a broker, also of one that is reached at a later attempt; Refused when it is too late."""
+        """The answer of a broker, also of one that is reached at a later attempt; ApiException when it is too late."""
         while True:
             try:
                 async with asyncio.timeout(until - self._clock.now()):
@@ -102,7 +102,7 @@ class LogDirs:
             except (ConnectionError, TimeoutError):
                 if self._clock.now() >= until:
                     text = f"broker {broker} did not answer {request.name} within {TIMEOUT:g} s"
-                    raise Refused("REQUEST_TIMED_OUT", text) from None
+                    raise ApiException("REQUEST_TIMED_OUT", text) from None
             await self._clock.sleep(RETRY_BACKOFF)
 
 
@@ -118,8 +118,12 @@ def _by_broker(replicas: Iterable[Replica]) -> dict[int, list[Replica]]:
     return found
 
 
-def _judged(replica: Replica, located: Located, wanted: str) -> Move:
-    tp, current, future = TopicPartition(replica.topic, replica.partition), located.current, located.future
+def _judged(replica: Replica, log_dirs_described: LogDirDescription, wanted: str) -> Move:
+    tp, current, future = (
+        TopicPartition(replica.topic, replica.partition),
+        log_dirs_described.current,
+        log_dirs_described.future,
+    )
     where = f"Partition {tp} on broker {replica.broker}"
     if current is None:
         problem = f"Partition {tp} is not found in any live log dir on broker {replica.broker}. "

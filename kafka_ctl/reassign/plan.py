@@ -43,7 +43,7 @@ def read_plan(text: str, generation: Generation, check: bool = False) -> Plan:
         tp = TopicPartition(_field(entry, "topic", str), _field(entry, "partition", int))
         replicas = tuple(_each(_field(entry, "replicas", list), int))
         listed.append((tp, replicas))
-        if "log_dirs" in entry and generation.marks_new_replicas:
+        if "log_dirs" in entry and generation.log_dirs.moves_between_log_dirs:
             dirs = _each(_field(entry, "log_dirs", list), str)
             if len(dirs) != len(replicas):
                 raise BadInput(
@@ -61,24 +61,24 @@ def check_plan(listed: Sequence[tuple[TopicPartition, Sequence[int]]], generatio
     """BadInput with the tool's words for a plan that says nothing, or something twice."""
     if not listed:
         raise BadInput("Partition reassignment data file is empty")
-    if generation.marks_new_replicas and not all(replicas for _, replicas in listed):
+    if generation.tool.since_1_1 and not all(replicas for _, replicas in listed):
         raise BadInput("Partition replica list cannot be empty")
     if twice := duplicates([tp for tp, _ in listed]):
         names = ",".join(name(tp, generation) for tp in twice)
         raise BadInput(f"Partition reassignment contains duplicate topic partitions: {names}")
     repeated = [(tp, again) for tp, replicas in listed if (again := duplicates(replicas))]
     if repeated:
-        told = ". ".join(
+        texts = ". ".join(
             f"{name(tp, generation)} contains multiple entries for {','.join(map(str, again))}"
             for tp, again in repeated
         )
-        raise BadInput(f"Partition replica lists may not contain duplicate entries: {told}")
+        raise BadInput(f"Partition replica lists may not contain duplicate entries: {texts}")
 
 
 def check_exists(plan: Iterable[TopicPartition], existing: Collection[TopicPartition], generation: Generation) -> None:
     """BadInput for partitions that the cluster does not have."""
     if missing := [name(tp, generation) for tp in plan if tp not in existing]:
-        listed = "ListBuffer" if generation.marks_new_replicas else "List"
+        listed = "ListBuffer" if generation.tool.since_1_1 else "List"
         raise BadInput(f"The proposed assignment contains non-existent partitions: {listed}({', '.join(missing)})")
 
 
@@ -95,7 +95,7 @@ def write_plan(assignment: Assignment, generation: Generation) -> str:
     entries: list[dict[str, Any]] = []
     for (topic, partition), replicas in sorted(assignment.items()):
         entries.append({"topic": topic, "partition": partition, "replicas": list(replicas)})
-        if generation.marks_new_replicas:
+        if generation.log_dirs.moves_between_log_dirs:
             entries[-1]["log_dirs"] = [ANY] * len(replicas)
     return json.dumps({"version": 1, "partitions": entries}, separators=(",", ":"), ensure_ascii=False)
 
@@ -134,7 +134,7 @@ def throttled(topic: str, existing: Assignment, plan: Assignment) -> tuple[str, 
 
 def name(tp: TopicPartition, generation: Generation) -> str:
     """A partition as the tool of that generation prints it: `orders-0`, in 0.10 `[orders,0]`."""
-    return str(tp) if generation.marks_new_replicas else f"[{tp.topic},{tp.partition}]"
+    return str(tp) if generation.tool.since_1_1 else f"[{tp.topic},{tp.partition}]"
 
 
 def listed(assignment: Assignment) -> str:
@@ -155,12 +155,12 @@ def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, Any
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        if generation.marks_new_replicas:
+        if generation.tool.since_1_1:
             raise BadInput("The input string is not a valid JSON") from None
         return []
     if not isinstance(found, dict):
         raise BadInput(f"Expected JSON object, received {_json(found)}")
-    if generation.marks_new_replicas and found.get("version", 1) != 1:
+    if generation.tool.since_1_1 and found.get("version", 1) != 1:
         raise BadInput(f"Not supported version field value {found['version']}")
     entries = found.get(kind, [])
     if not isinstance(entries, list):

@@ -94,29 +94,29 @@ class Tool:
         `throttle` (between brokers) and `log_dirs_throttle` (between the log directories of a broker) are in bytes a
         second. Raises BadInput in the tool's words.
         """
-        if log_dirs_throttle is not None and not self.generation.marks_new_replicas:
+        if log_dirs_throttle is not None and not self.generation.log_dirs.moves_between_log_dirs:
             raise BadInput(
                 f"Kafka {self.generation.kafka} cannot move copies between log directories, so there is nothing to "
                 "throttle; that came with 1.1 (KIP-113)"
             )
         plan = await self._checked(plan_file)
         if (await self.zk.read(ReassignPartitionsZNode.path())).error is None:
-            told = ["There is an existing assignment running.", *await self._limit(plan, throttle, log_dirs_throttle)]
-            return Outcome("\n".join(told), False)
+            output = ["There is an existing assignment running.", *await self._limit(plan, throttle, log_dirs_throttle)]
+            return Outcome("\n".join(output), False)
         current = plans.write_plan(await self.assignment(tp.topic for tp in plan.partitions), self.generation)
-        told = [
+        output = [
             f"Current partition replica assignment\n\n{current}\n",
             "Save this to use as the --reassignment-json-file option during rollback",
         ]
         if throttle is not None or log_dirs_throttle is not None:
-            told.append(
+            output.append(
                 "Warning: You must run Verify periodically, until the reassignment completes, to ensure the throttle "
                 "is removed. You can also alter the throttle by rerunning the Execute command passing a new value."
             )
-            told += await self._throttle(plan, throttle, log_dirs_throttle)
+            output += await self._throttle(plan, throttle, log_dirs_throttle)
         if await self._start(plan):
-            return Outcome("\n".join([*told, "Successfully started reassignment of partitions."]), True)
-        return Outcome("\n".join([*told, f"Failed to reassign partitions {plans.listed(plan.partitions)}"]), False)
+            return Outcome("\n".join([*output, "Successfully started reassignment of partitions."]), True)
+        return Outcome("\n".join([*output, f"Failed to reassign partitions {plans.listed(plan.partitions)}"]), False)
 
     async def _start(self, plan: Plan) -> bool:
         """Write the request; before that and after it, ask the brokers for the log directories in the plan.
@@ -143,26 +143,26 @@ class Tool:
     async def verify(self, plan_file: str) -> Outcome:
         """How far the reassignment in a plan has come; throttles go when all of it is done."""
         plan = plans.read_plan(plan_file, self.generation)
-        told, statuses = ["Status of partition reassignment: "], []
+        output, statuses = ["Status of partition reassignment: "], []
         requested, current = await self._requests(), await self.assignment(tp.topic for tp in plan.partitions)
         for tp, target in sorted(plan.partitions.items()):
             assigned = current.get(tp, ())
             done = COMPLETED if assigned == target else FAILED
             statuses.append((tp, IN_PROGRESS if tp in requested else done))
-            if statuses[-1][1] is FAILED and not self.generation.incremental_reassignment:
+            if statuses[-1][1] is FAILED and not self.generation.reassignment.incremental_reassignment:
                 there, asked = ",".join(map(str, assigned)), ",".join(map(str, target))
-                told.append(
+                output.append(
                     f"ERROR: Assigned replicas ({there}) don't match the list of replicas for reassignment ({asked}) "
                     f"for partition {name(tp, self.generation)}"
                 )
         moves = await self._needs_brokers().statuses(plan.log_dirs) if plan.log_dirs else []
-        told += [move.problem for move in moves if move.problem is not None]
-        told += [f"Reassignment of partition {name(tp, self.generation)} {status}" for tp, status in statuses]
-        told += [f"Reassignment of replica {replica_name(move.replica)} {move.status}" for move in moves]
+        output += [move.problem for move in moves if move.problem is not None]
+        output += [f"Reassignment of partition {name(tp, self.generation)} {status}" for tp, status in statuses]
+        output += [f"Reassignment of replica {replica_name(move.replica)} {move.status}" for move in moves]
         done_all = all(status is COMPLETED for _, status in statuses) and all(m.status is COMPLETED for m in moves)
         if done_all and await self._remove_throttles(tp.topic for tp in plan.partitions):
-            told.append("Throttle was removed.")
-        return Outcome("\n".join(told), done_all)
+            output.append("Throttle was removed.")
+        return Outcome("\n".join(output), done_all)
 
     async def running(self) -> Outcome:
         """The reassignments that are under way."""
@@ -183,16 +183,16 @@ class Tool:
         plan = plans.read_plan(plan_file, self.generation)
         moving = {tp: a for tp, a in sorted((await self.moving()).items()) if tp in plan.partitions}
         plural = "s" if len(moving) != 1 else ""
-        told = "None of the specified partition reassignments are active."
+        output = "None of the specified partition reassignments are active."
         if moving:
             refused = await self._cancel(moving)
             if refused:
                 lines = "\n".join(f"{tp}: {error}" for tp, error in refused.items())
                 raise BadInput(f"Error cancelling partition reassignment{'s' * (len(refused) != 1)} for:\n{lines}")
-            told = f"Successfully cancelled partition reassignment{plural} for: {','.join(map(str, moving))}"
+            output = f"Successfully cancelled partition reassignment{plural} for: {','.join(map(str, moving))}"
         if not preserve_throttles:
             await self._remove_throttles(tp.topic for tp in plan.partitions)
-        return Outcome(f"{told}\nNone of the specified partition moves are active.", bool(moving))
+        return Outcome(f"{output}\nNone of the specified partition moves are active.", bool(moving))
 
     async def moving(self) -> dict[TopicPartition, ReplicaAssignment]:
         """The partitions that a KIP-455 reassignment is moving."""
@@ -209,13 +209,13 @@ class Tool:
     # What these need
 
     def _needs_kip455(self, what: str) -> None:
-        if not self.generation.incremental_reassignment:
+        if not self.generation.reassignment.incremental_reassignment:
             raise BadInput(f"Kafka {self.generation.kafka} cannot {what} reassignments; that came with 2.4 (KIP-455)")
 
     async def _checked(self, plan_file: str) -> Plan:
         plan = plans.read_plan(plan_file, self.generation, check=True)
         plans.check_exists(plan.partitions, await self.assignment(tp.topic for tp in plan.partitions), self.generation)
-        if self.generation.marks_new_replicas:
+        if self.generation.tool.since_1_1:
             known = await self.zk.broker_ids()
             unknown = dict.fromkeys(b for replicas in plan.partitions.values() for b in replicas if b not in known)
             if unknown:
@@ -251,15 +251,15 @@ class Tool:
         """Throttle the brokers and what moves; 0.10 did the brokers first."""
         topics = dict.fromkeys(tp.topic for tp in plan.partitions)
         existing = await self.assignment(topics)
-        told = [] if self.generation.marks_new_replicas else await self._limit(plan, rate)
+        output = [] if self.generation.tool.since_1_1 else await self._limit(plan, rate)
         for topic in topics if rate is not None else ():
             values = plans.throttled(topic, existing, plan.partitions)
             await change_config(self.zk, "topics", topic, dict(zip(REPLICAS, values, strict=True)))
-        if self.generation.marks_new_replicas:
+        if self.generation.tool.since_1_1:
             await self._limit(plan, rate, log_dirs_rate)
             rates = (("inter-broker", rate), ("replica-alter-dir", log_dirs_rate))
-            told = [f"The {what} throttle limit was set to {to} B/s" for what, to in rates if to is not None]
-        return told
+            output = [f"The {what} throttle limit was set to {to} B/s" for what, to in rates if to is not None]
+        return output
 
     async def _limit(self, plan: Plan, rate: int | None, log_dirs_rate: int | None = None) -> list[str]:
         """Set the rates of every broker that has, or is to have, a replica."""
@@ -270,7 +270,7 @@ class Tool:
         existing = await self.assignment(tp.topic for tp in plan.partitions)
         for broker in dict.fromkeys(b for a in (existing, plan.partitions) for ids in a.values() for b in ids):
             await change_config(self.zk, "brokers", str(broker), rates)
-        return [] if self.generation.marks_new_replicas else [f"The throttle limit was set to {rate} B/s"]
+        return [] if self.generation.tool.since_1_1 else [f"The throttle limit was set to {rate} B/s"]
 
     async def _remove_throttles(self, topics: Iterable[str]) -> bool:
         """Remove the rates of all brokers and the throttled replicas of these topics; whether there were any."""

@@ -32,7 +32,7 @@ STAMP, LOCK, UNFINISHED = "kafka-ctl.stamp", "kafka-ctl.lock", "unfinished"
 
 def main(argv: Sequence[str]) -> int:
     """Carry out `argv` (`lab`, `test` or any `kafka-ctl` command) in the environment; the exit status."""
-    if at_home(ROOT):
+    if in_project_environment(ROOT):
         return dispatch(list(argv))
     try:
         python = prepare(ROOT)
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("\nkafka_ctl: stopped; the same command begins the set-up again", file=sys.stderr)
         return 130
-    return go_on(python, argv)
+    return exec_in_venv(python, argv)
 
 
 def dispatch(argv: list[str]) -> int:
@@ -59,7 +59,7 @@ def dispatch(argv: list[str]) -> int:
     return command_line(args=argv, prog_name="kafka-ctl")
 
 
-def at_home(root: Path) -> bool:
+def in_project_environment(root: Path) -> bool:
     """Whether this interpreter holds the project: our finished `.venv`, or one of conda or somebody's own."""
     if Path(sys.prefix).resolve() == (root / ".venv").resolve():
         return ready(root)
@@ -70,7 +70,7 @@ def at_home(root: Path) -> bool:
     return True
 
 
-def go_on(python: Path, argv: Sequence[str]) -> int:
+def exec_in_venv(python: Path, argv: Sequence[str]) -> int:
     """Continue inside the environment, in this process where the system can do that."""
     os.environ["VIRTUAL_ENV"] = str(python.parent.parent)
     os.environ["PATH"] = str(python.parent) + os.pathsep + os.environ.get("PATH", "")
@@ -84,18 +84,18 @@ def go_on(python: Path, argv: Sequence[str]) -> int:
 def prepare(root: Path) -> Path:
     """Make or renew `root/.venv` where needed and return its Python.
 
-    Raises `SetupFailed` with one sentence that names the trouble and its cure.
+    Raises `SetupFailed` with one sentence that names the problem and what to do.
     """
     venv = root / ".venv"
     if ready(root):
         return python_of(venv)
     try:
         venv.mkdir(exist_ok=True)
-        with only_one(venv / LOCK) as lock:
+        with file_lock(venv / LOCK) as lock:
             if not ready(root):
                 _set_up(root, venv, lock)
     except OSError as trouble:
-        raise SetupFailed(_cure(trouble, venv)) from trouble
+        raise SetupFailed(_hint(trouble, venv)) from trouble
     return python_of(venv)
 
 
@@ -168,7 +168,7 @@ def _works(python: Path) -> bool:
 
 
 @contextlib.contextmanager
-def only_one(path: Path) -> Iterator[int]:
+def file_lock(path: Path) -> Iterator[int]:
     """Hold the lock file at `path`, waiting for whoever has it; yields its descriptor.
 
     The system lets go of the lock when the last process that holds it ends, however it ends.
@@ -200,7 +200,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def _cure(trouble: OSError, venv: Path) -> str:
+def _hint(trouble: OSError, venv: Path) -> str:
     if trouble.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         place = trouble.filename or venv
         return f"cannot write to {place}; clone the project into a folder of your own and start there"

@@ -23,7 +23,7 @@ from pathlib import Path
 
 BUILD_TOOLS = ("flit-core", "packaging", "setuptools", "wheel")
 
-CURES = (
+HINTS = (
     (
         r"No space left on device|os error 28|Errno 28|quota exceeded",
         "the disk is full; make about 3 GB of room and run the same command again",
@@ -59,7 +59,7 @@ NO_VENV = (
 
 
 class SetupFailed(Exception):
-    """The environment could not be made; the text is one sentence with the cure."""
+    """The environment could not be made; the text is one sentence with what to do."""
 
 
 class Installation:
@@ -100,7 +100,7 @@ class Installation:
             for label, command in steps + self._packages(install, "--offline"):
                 self._do(label, command)
         except SetupFailed as failed:
-            # pip may be told of a mirror that uv has not heard of.
+            # pip may be configured with a mirror that uv does not know.
             print(f"uv failed ({failed}); trying pip.", flush=True)
             return False
         return True
@@ -155,7 +155,7 @@ class Installation:
             pass_fds=() if os.name == "nt" else (self.lock,),
         )
         assert process.stdout is not None
-        self._say(label, "")
+        self._print(label, "")
         printed: list[str] = []
         try:
             printed.extend(self._watched(label, _lines(process.stdout)))
@@ -167,7 +167,7 @@ class Installation:
             with open(self.log, "a", encoding="utf-8") as log:
                 log.write(f"$ {' '.join(command)}\n{''.join(printed)}")
         if process.returncode:
-            raise SetupFailed(cure("".join(printed)) or f"{label}: {_last(printed)} (all of it: {self.log})")
+            raise SetupFailed(hint("".join(printed)) or f"{label}: {_last(printed)} (all of it: {self.log})")
 
     def _watched(self, label: str, lines: Iterator[str | None]) -> Iterator[str]:
         """Pass the lines on; every two seconds show the newest one, and every ten that it still goes on."""
@@ -177,14 +177,14 @@ class Installation:
         for line in lines:
             if line is not None:
                 yield line
-                if told := telling(line):
-                    newest, fresh = told, True
+                if found := progress_of(line):
+                    newest, fresh = found, True
             silent = time.monotonic() - shown
             if (fresh and silent >= 2) or silent >= 10:
-                self._say(label, newest)
+                self._print(label, newest)
                 shown, fresh = time.monotonic(), False
 
-    def _say(self, label: str, text: str) -> None:
+    def _print(self, label: str, text: str) -> None:
         print(f"{time.monotonic() - self.began:5.0f} s  {label:<12} {text}".rstrip(), flush=True)
 
 
@@ -196,7 +196,7 @@ def only(names: Iterable[str], requirements: str) -> Iterator[str]:
             yield entry
 
 
-def telling(line: str) -> str:
+def progress_of(line: str) -> str:
     """What a person wants to see of an installer's line, at most 80 characters; empty if nothing."""
     line = re.sub(r"\(from .*|--hash=\S+|https?://\S+/", "", line).strip()
     if line.startswith(("Requirement already satisfied", "Using cached", "Looking in", "Obtaining", "+ ", "- ")):
@@ -206,9 +206,9 @@ def telling(line: str) -> str:
     return line if len(line) <= 80 else f"{line[:79]}…"
 
 
-def cure(output: str) -> str | None:
+def hint(output: str) -> str | None:
     """The one sentence for an installer that failed with this output, or None."""
-    return next((sentence for pattern, sentence in CURES if re.search(pattern, output)), None)
+    return next((sentence for pattern, sentence in HINTS if re.search(pattern, output)), None)
 
 
 def _last(printed: list[str]) -> str:

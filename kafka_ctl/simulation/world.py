@@ -12,18 +12,20 @@ import random
 from array import array
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, Broker
-from kafka_ctl.brokers.fetcher import FETCH_BACKOFF
+from kafka_ctl.brokers.follower import FETCH_BACKOFF
+from kafka_ctl.brokers.process import Listeners
+from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import BadInput, IdentityError, NotReached
 from kafka_ctl.generation import Generation
+from kafka_ctl.latencies import Costs
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import LIMIT, Clock, Halted, VirtualClock
-from kafka_ctl.simulation.latencies import Costs
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.trace.record import Recorder
-from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.memory.server import MemorySession, MemoryStore
 from kafka_ctl.zookeeper.store import Session, Store
 from kafka_ctl.zookeeper.znodes import ControllerZNode
@@ -43,6 +45,17 @@ def named_controller(data: bytes) -> int | None:
     return None
 
 
+class WorldOptions(NamedTuple):
+    """What every world is made with; `costs` of None are the usual ones of that world."""
+
+    generation: Generation
+    config: Mapping[str, Any]
+    seed: int
+    costs: Costs | None
+    history: str
+    recorder: type[Recorder] = Recorder
+
+
 class World:
     """Everything the brokers of one lab share."""
 
@@ -52,25 +65,21 @@ class World:
     is_memory = False
     server: EmbeddedServer | None = None
     """A real ZooKeeper that was started for this world and is stopped with it."""
+    listeners: Listeners | None = None
+    """Where the brokers listen, if programs outside can reach them."""
     registration_retry = 0.5
     """Seconds a broker waits before it tries again to register where an older session's znode still is."""
 
-    def __init__(
-        self,
-        generation: Generation,
-        config: Mapping[str, Any],
-        seed: int,
-        clock: Clock,
-        costs: Costs,
-        history: str,
-        recorder: type[Recorder] = Recorder,
-    ) -> None:
-        self.generation, self.config, self.cluster_id = generation, config, CLUSTER_ID
-        self.random = random.Random(seed)
-        self.clock, self.costs = clock, costs
-        self.trace = recorder(clock.now, history=history, generation=generation.name)
-        self.network = Network(clock, costs.request, config["controller.socket.timeout.ms"] / 1000)
+    def __init__(self, options: WorldOptions, clock: Clock, usual: Costs) -> None:
+        self.generation, self.config, self.cluster_id = options.generation, options.config, CLUSTER_ID
+        self.random = random.Random(options.seed)
+        self.clock, self.costs = clock, options.costs or usual
+        self.trace = options.recorder(clock.now, history=options.history, generation=self.generation.name)
+        self.network = Network(clock, self.costs.request, self.config["controller.socket.timeout.ms"] / 1000)
         self.brokers: dict[int, Broker] = self.network.brokers
+        self.last_value: dict[TopicPartition, int] = {}
+        """The value of the newest record that was given to a leader, by partition: values count up."""
+        self.plugins = Plugins()
         self.awaited: set[int] = set()
         """Brokers that must be there before any competes to be controller; none but in a described cluster."""
         self._all_there = asyncio.Event()
@@ -87,24 +96,16 @@ class World:
         broker = self.brokers[id] = self.clock.call(lambda: Broker(id, rack, self))
         return broker
 
-    def rename(self, broker: Broker, id: int) -> None:
+    def rename(self, broker: int, to: int) -> None:
         """A broker has found out that its id is another one; IdentityError when that is taken."""
-        if id in self.brokers:
-            raise IdentityError("NodeExists", f"broker {id} of this lab is {self.brokers[id].state}, and keeps its id")
-        del self.brokers[broker.id]
-        self.brokers[id] = broker
+        if to in self.brokers:
+            raise IdentityError("NodeExists", f"broker {to} of this lab is {self.brokers[to].state}, and keeps its id")
+        self.brokers[to] = self.brokers.pop(broker)
 
-    def make_controller(self, broker: Broker) -> Controller:
-        return Controller(
-            broker.id,
-            KafkaZkClient(broker.zk),
-            self.network,
-            self.clock,
-            self.trace,
-            self.generation,
-            self.config,
-            broker.register,
-        )
+    def plug(self, plugins: Plugins) -> None:
+        """Let these functions take part; an error in one of them ends what the lab is doing."""
+        self.plugins = plugins
+        plugins.failed = self.clock.failed
 
     def record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
         """Record that this fault begins or ends; returns the record's `seq`."""
@@ -119,7 +120,7 @@ class World:
         active = [broker.controller for broker in self.brokers.values() if broker.acts]
         return max(active, key=lambda c: c.context.epoch, default=None)
 
-    def hopeless(self) -> str:
+    def election_blocked_by(self) -> str:
         """Why nobody can become controller: the znode on which the last election failed; empty when none did.
 
         As in Kafka, the brokers go on trying without end.
@@ -129,24 +130,24 @@ class World:
         return f"nobody can become controller: {why}" if why else ""
 
     @property
-    def healthy(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether nothing is broken but processes that are down."""
         still = any(broker.paused_since != math.inf for broker in self.brokers.values())
-        return not still and not self.network.ways
+        return not still and not self.network.links
 
     def _somebody_is_late(self) -> bool:
         """Whether an ISR still contains a lagging follower that its leader will remove."""
         now = self.clock.now()
-        return any(broker.listening and broker.replication.late_followers(now) for broker in self.brokers.values())
+        return any(broker.listening and broker.as_leader.late_followers(now) for broker in self.brokers.values())
 
     def _somebody_will_fetch(self) -> bool:
         """Whether a follower that waits for its next attempt will succeed then."""
-        return any(broker.listening and broker.replication.will_fetch() for broker in self.brokers.values())
+        return any(broker.listening and broker.as_follower.will_fetch() for broker in self.brokers.values())
 
     # What the lab asks of a world.
 
     @property
-    def turns(self) -> int | None:
+    def callbacks_run(self) -> int | None:
         """How many callbacks have run: what a point of a run is known by; None where no run comes to it again."""
         return None
 
@@ -172,7 +173,7 @@ class World:
         return await self.store.dump()
 
     def expire(self, session: Session) -> None:
-        """Make ZooKeeper forget a session whose client is alive."""
+        """Make ZooKeeper expire a session whose client is alive."""
         raise NotImplementedError
 
     def settle(self, limit: float | None = None) -> None:
@@ -192,12 +193,12 @@ class World:
 
     async def _end(self) -> None:
         for broker in self.brokers.values():
-            broker._end()
+            broker.end()
         await self.clock.end_tasks()
         await self.store.close()
 
     def dropped(self, waits: bool) -> None:
-        """The lab is gone without having closed this world: end it, in the background or, if told to wait, now."""
+        """The lab is gone without having closed this world: end it, in the background or, with `wait`, now."""
         raise NotImplementedError
 
 
@@ -207,33 +208,25 @@ class MemoryWorld(World):
     clock: VirtualClock
     is_memory = True
 
-    def __init__(
-        self,
-        generation: Generation,
-        config: Mapping[str, Any],
-        seed: int,
-        costs: Costs | None,
-        history: str,
-        recorder: type[Recorder] = Recorder,
-    ) -> None:
-        super().__init__(generation, config, seed, VirtualClock(), costs or Costs(), history, recorder)
-        phase = random.Random(f"zookeeper {seed}").random()  # draws nothing from the stream that the actors share
+    def __init__(self, options: WorldOptions) -> None:
+        super().__init__(options, VirtualClock(), Costs())
+        own = random.Random(f"zookeeper {options.seed}")  # draws nothing from the stream that the actors share
         self.store: MemoryStore = MemoryStore(
-            self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, phase
+            self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, own.random()
         )
-        self.turn_of_record = array("Q")
+        self.callbacks_at_record = array("Q")
         """By record: how many callbacks had begun when it was made; those of one callback belong together."""
-        self.trace.listeners.append(lambda record: self.turn_of_record.append(self.clock.loop.turns))
+        self.trace.listeners.append(lambda record: self.callbacks_at_record.append(self.clock.loop.callbacks_run))
         self.at_rest: list[Callable[[], None]] = []
         """Called whenever nothing is under way."""
 
     @property
-    def healthy(self) -> bool:
-        return super().healthy and self.store.sound
+    def is_healthy(self) -> bool:
+        return super().is_healthy and self.store.is_healthy
 
     @property
-    def turns(self) -> int:
-        return self.clock.loop.turns
+    def callbacks_run(self) -> int:
+        return self.clock.loop.callbacks_run
 
     def dropped(self, waits: bool) -> None:
         """Nothing here runs by itself; whatever is under way is given up, without leaving another record."""
@@ -264,7 +257,7 @@ class MemoryWorld(World):
     def _settle(self, limit: float) -> None:
         began = self.clock.now()
         self.drive(lambda: self.clock.loop.idle, limit)
-        if (why := self.hopeless()) and not self.clock.loop.idle:
+        if (why := self.election_blocked_by()) and not self.clock.loop.idle:
             raise NotReached(why)
         try:
             self.clock.settle(limit, began)
@@ -276,11 +269,11 @@ class MemoryWorld(World):
             raise NotReached(f"{busy}: ZooKeeper is down; start_zookeeper or heal lets it answer again") from None
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
-        """Run until `until()` holds, for at most so many seconds, and not on and on where it is hopeless."""
+        """Run until `until()` holds, for at most so many seconds, and not forever where every election is blocked."""
         loop, end = self.clock.loop, self.clock.now() + limit
         while not until() and (when := loop.next_time) is not None and when <= end:
             self.clock.drive(until, min(end, when + 0.25))
-            if self.hopeless():
+            if self.election_blocked_by():
                 return
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:

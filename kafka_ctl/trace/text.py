@@ -9,24 +9,26 @@ Sets are sorted, assignments and ISRs keep Kafka's order, zeros and empty column
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.table import short
+from kafka_ctl.trace.actions import find
+from kafka_ctl.trace.details import fields as fields_of
+from kafka_ctl.trace.details import json_object, named
 from kafka_ctl.trace.record import SET, Record
 from kafka_ctl.visible import visible
 
 LEVELS = ("story", "all")
-"""How much `text` tells: what matters to the story, or every record."""
+"""How much `text` shows: what matters to the story, or every record."""
 
 MOST_NAMES = 8
 """How many partitions a line lists before it only counts the others."""
 
 Group = Sequence[Record]
-"""Records that differ in their broker or partition only, told in one line."""
+"""Records that differ in their broker or partition only; they share one line."""
 
 
 def describe(record: Record) -> str:
@@ -37,9 +39,9 @@ def describe(record: Record) -> str:
 def text(records: Iterable[Record], level: str = "story") -> str:
     """The records as lines; UnknownName for a level that is not in `LEVELS`.
 
-    `all` has a line for every record. `story` leaves out what a listener would not miss (reads, cached
-    metadata, answers without error, the structure every broker makes sure of at its start) and tells in one
-    line what one batch says to several brokers, or of several partitions.
+    `all` has a line for every record. `story` leaves out what a reader would not miss (reads, cached
+    metadata, answers without error, the paths that every broker creates at its start) and puts into one
+    line what one batch sends to several brokers, or about several partitions.
     """
     if level not in LEVELS:
         raise UnknownName("trace level", level, LEVELS)
@@ -56,21 +58,29 @@ def _line(group: Group) -> str:
     return visible(line.rstrip())
 
 
-# What a story leaves out, and what it says in one breath
+# What a story leaves out, and what it joins
 
 
 def _story(records: Iterable[Record]) -> Iterator[Group]:
-    """The records worth telling; one after the other that say the same of several brokers come together."""
+    """The records of a story; neighbours that differ in their broker only come together."""
     batch: dict[object, Record] = {}
-    told = None
+    current = None
     for record in records:
-        if _WORTH_TELLING.get(record.kind, bool)(record):
+        if _in_story(record):
             subject = record.topic, record.partition, record.broker
-            if _batch(record) != told or subject in batch:
+            if _batch(record) != current or subject in batch:
                 yield from _merged(batch.values())
-                batch, told = {}, _batch(record)
+                batch, current = {}, _batch(record)
             batch[subject] = record
     yield from _merged(batch.values())
+
+
+def _in_story(record: Record) -> bool:
+    """Whether the story shows a record: always or never, if its row says so, else as it holds something or not."""
+    if record.kind == "event" and record.error is not None:
+        return True
+    story = find(record.kind, record.action).story
+    return _HOLDS_SOMETHING.get(record.kind, bool)(record) if story is None else story
 
 
 def _batch(record: Record) -> object:
@@ -96,7 +106,7 @@ def _merged(batch: Iterable[Record]) -> Iterable[Group]:
 
 
 def _zk_matters(r: Record) -> bool:
-    if r.action in ("get", "exists", "children") or (r.action, r.error) == ("delete", "NONODE"):
+    if (r.action, r.error) == ("delete", "NONODE"):
         return False
     path = r.path or ""
     if r.action == "create" and r.error == "NODEEXISTS":  # a lost race, not what is always there
@@ -105,26 +115,18 @@ def _zk_matters(r: Record) -> bool:
     return not is_structure or path.startswith("/admin/delete_topics/")
 
 
-def _event_matters(r: Record) -> bool:
-    if r.target in ("queued", "done"):
-        return r.error is not None
-    return r.action != "LeaderAndIsrResponseReceived"
-
-
 def _message_matters(r: Record) -> bool:
-    words = _read(r.detail or "{}")
-    said = any(word not in ([], {}) for word in words.values()) and words.get("partitions") != []
-    said = said and words.get("ratio") != 0
-    return said or r.action in ("elected", "resigned", "elected_and_resigned", "forcing_resignation")
+    fields = fields_of(r)
+    said = any(word not in ([], {}) for word in fields.values()) and fields.get("partitions") != []
+    return said and fields.get("ratio") != 0
 
 
-_WORTH_TELLING: dict[str, Callable[[Record], bool]] = {
+_HOLDS_SOMETHING: dict[str, Callable[[Record], bool]] = {
     "zk": _zk_matters,
-    "event": _event_matters,
+    "event": lambda r: r.target not in ("queued", "done"),
     "controller": _message_matters,
     "request": lambda r: r.topic is not None or r.actor.startswith("broker-"),
     "response": lambda r: r.error is not None or r.actor == "producer",
-    "broker": lambda r: r.action != "cached",
 }
 
 # One function per kind: the subject of the line and the change
@@ -136,7 +138,7 @@ def _zk(group: Group) -> tuple[str, str]:
         return r.action, r.detail or ""
     version = f"zk_version={r.zk_version}" if r.zk_version else ""
     ephemeral = "ephemeral" if r.target == "ephemeral" else ""
-    return f"{r.action} {r.path}", _words(r.error, ephemeral, _data(r.detail), version)
+    return f"{r.action} {r.path}", _joined(r.error, ephemeral, _data(r.detail), version)
 
 
 def _watch(group: Group) -> tuple[str, str]:
@@ -147,44 +149,44 @@ def _event(group: Group) -> tuple[str, str]:
     r = group[0]
     stage = "" if r.target == "started" else r.target
     about = [r.detail] if r.actor == "admin" and r.detail else [_on(r), f"topic={r.topic}" if r.topic else ""]
-    return r.action, _words(*about, stage, r.error)
+    return r.action, _joined(*about, stage, r.error)
 
 
 def _message(group: Group) -> tuple[str, str]:
     r = group[0]
-    words = {name: value for name, value in _read(r.detail or "{}").items() if value not in ([], {}, None)}
-    return r.action, _flat(words)
+    fields = {name: value for name, value in fields_of(r).items() if value not in ([], {}, None)}
+    return r.action, _flat(fields)
 
 
 def _partition(group: Group) -> tuple[str, str]:
     r = group[0]
     replicas = f"replicas={_ids(r.replicas)}" if r.action == "assign" and r.replicas else ""
-    return _subject(r), _words(_move(r), _state(r, zk_version=True), replicas, _refused(r))
+    return _subject(r), _joined(_move(r), _state(r, zk_version=True), replicas, _refused(r))
 
 
 def _replica(group: Group) -> tuple[str, str]:
     r = group[0]
-    return f"{_subject(r)}@{_ids(sorted(_brokers(group)))}", _words(_move(r), _refused(r))
+    return f"{_subject(r)}@{_ids(sorted(_brokers(group)))}", _joined(_move(r), _refused(r))
 
 
 def _election(group: Group) -> tuple[str, str]:
     r = group[0]
     chosen = "nobody can lead" if r.leader is None else _state(r)
-    found = _words(f"{r.action}: {chosen}", "UNCLEAN" if r.target == "unclean" else "")
+    found = _joined(f"{r.action}: {chosen}", "UNCLEAN" if r.target == "unclean" else "")
     return _subject(r), f"{found}  from replicas={_ids(r.replicas)} {r.detail or ''}".rstrip()
 
 
 def _request(group: Group) -> tuple[str, str]:
     r = group[0]
     if r.target == "sent":
-        return _to(r, r.broker), _words("sent", r.detail)
+        return _to(r, r.broker), _joined("sent", r.detail)
     if r.action == "UpdateMetadata":
-        told = dict(word.split("=", 1) for word in (r.detail or "").split() if "=" in word)
+        fields = named(r.detail)
         known = _state(r) if len(group) == 1 else ""
-        return _to(r, told.pop("brokers", "?")), _words(_partitions(group), known, _flat(told))
+        return _to(r, fields.pop("brokers", "?")), _joined(_partitions(group), known, _flat(fields))
     if r.action == "StopReplica":
-        return _to(r, r.broker), _words(_partitions(group), r.detail)
-    return _to(r, _ids(sorted(_brokers(group)))), _words(_subject(r), _state(r), r.detail)
+        return _to(r, r.broker), _joined(_partitions(group), r.detail)
+    return _to(r, _ids(sorted(_brokers(group)))), _joined(_subject(r), _state(r), r.detail)
 
 
 def _to(r: Record, receivers: object) -> str:
@@ -193,24 +195,24 @@ def _to(r: Record, receivers: object) -> str:
 
 def _response(group: Group) -> tuple[str, str]:
     r = group[0]
-    return f"{r.action} <- {r.broker}", _words(r.error or "answered", r.detail)
+    return f"{r.action} <- {r.broker}", _joined(r.error or "answered", r.detail)
 
 
 def _broker(group: Group) -> tuple[str, str]:
     r = group[0]
     changed = r.action in ("shrink-isr", "expand-isr")
-    told = _words(_state(r, zk_version=changed), r.path, r.error, r.detail)
-    return (r.action, told) if r.topic is None else (_subject(r), f"{r.action}  {told}".rstrip())
+    change = _joined(_state(r, zk_version=changed), r.path, r.error, r.detail)
+    return (r.action, change) if r.topic is None else (_subject(r), f"{r.action}  {change}".rstrip())
 
 
 def _fault(group: Group) -> tuple[str, str]:
     r = group[0]
-    return r.action, _words(_on(r), _subject(r), r.detail)
+    return r.action, _joined(_on(r), _subject(r), r.detail)
 
 
 def _violation(group: Group) -> tuple[str, str]:
     r = group[0]
-    return _subject(r) or _on(r), _words(r.action, _state(r), r.error, r.detail)
+    return _subject(r) or _on(r), _joined(r.action, _state(r), r.error, r.detail)
 
 
 _KINDS: dict[str, Callable[[Group], tuple[str, str]]] = {
@@ -222,7 +224,7 @@ _KINDS: dict[str, Callable[[Group], tuple[str, str]]] = {
 # Pieces of lines
 
 
-def _words(*parts: str | None) -> str:
+def _joined(*parts: str | None) -> str:
     """The parts that there are, two spaces apart where the parts before have words of their own."""
     return "  ".join(part for part in parts if part)
 
@@ -272,16 +274,8 @@ HIDDEN = ("version", "timestamp", "jmx_port", "listener_security_protocol_map", 
 
 def _data(detail: str | None) -> str:
     """A znode's text as `name=value` words where it is JSON."""
-    data = {k: v for k, v in _read(detail or "").items() if k not in HIDDEN and v is not None}
+    data = {k: v for k, v in json_object(detail).items() if k not in HIDDEN and v is not None}
     return _flat(data) if data else " ".join((detail or "").split())
-
-
-def _read(detail: str) -> dict[str, Any]:
-    try:
-        data = json.loads(detail)
-    except (ValueError, RecursionError):
-        return {}
-    return data if isinstance(data, dict) else {}
 
 
 def _flat(data: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab.story import Command
-from kafka_ctl.zookeeper.json_fields import digits
 
 Given = Mapping[str, str]
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -58,7 +58,7 @@ def _seconds(given: Given) -> Any:
 
 def _partition(name: str) -> tuple[str, int]:
     topic, _, number = name.strip().rpartition("-")
-    plain = digits(number)
+    plain = parse_int(number)
     if not topic or plain is None:
         raise BadInput(f"{name!r} names no partition; one is called like orders-0")
     return topic, plain
@@ -71,8 +71,8 @@ def _end(given: Given) -> int | str:
 
 
 def _replicas(given: Given, name: str = "replicas") -> list[int]:
-    words = given.get(name, "").replace(",", " ").split()
-    plain = [digits(word) for word in words]
+    parts = given.get(name, "").replace(",", " ").split()
+    plain = [parse_int(word) for word in parts]
     if not plain or None in plain:
         raise BadInput(f"the {name} {given.get(name, '')!r} cannot be read; write broker ids such as 2, 3, 1")
     return [broker for broker in plain if broker is not None]
@@ -111,7 +111,7 @@ def _lag(thing: str, given: Given) -> Call:
 
 def _cut(thing: str, given: Given) -> Call:
     ends, way = (int(thing), _end(given)), _choice(given, WAY)
-    return (ends[::-1] if way == "only what it hears" else ends), {} if way == "both ways" else {"one_way": True}
+    return (ends[::-1] if way == "only what it receives" else ends), {} if way == "both ways" else {"one_way": True}
 
 
 def _lose(thing: str, given: Given) -> Call:
@@ -158,7 +158,7 @@ def _lay(thing: str, given: Given) -> Call:
 
 OTHER = Field("other", "Broker, or zookeeper", "text", "zookeeper")
 SECONDS = Field("seconds", "Seconds", "number", "20")
-WAY = Field("way", "Lost is", "choice", "both ways|only what it sends|only what it hears")
+WAY = Field("way", "Lost is", "choice", "both ways|only what it sends|only what it receives")
 WHEN = Field("when", "Breaks", "choice", "before it arrives|after it is applied")
 ACKS = Field("acks", "Acks", "choice", "all|1|0")
 DISK = Field("directory", "Log directory", "choice", "/d0|/d1")
@@ -170,21 +170,21 @@ BROKER = (
     Action("shutdown", "Controlled shutdown", "it asks the controller to take its leaderships, then stops", _one,
            when="up"),
     Action("bounce", "Bounce", "it restarts faster than its session times out", _one, when="up"),
-    Action("pause", "Pause…", "it hears and says nothing, as in a long garbage collection",
+    Action("pause", "Pause…", "its process stops for some seconds, as in a long garbage collection",
            lambda thing, given: ((int(thing),), {"seconds": _seconds(given)}), (SECONDS,), "up"),
-    Action("expire_session", "Expire session", "ZooKeeper forgets it although it is alive", _one, when="up"),
-    Action("disconnect", "Cut off…", "it and another broker, or ZooKeeper, no longer reach one another",
+    Action("expire_session", "Expire session", "ZooKeeper expires its session although it is alive", _one, when="up"),
+    Action("disconnect", "Network partition…", "it and another broker, or ZooKeeper, no longer reach one another",
            _cut, (OTHER, WAY), "up"),
-    Action("delay", "Slow way…", "what it sends to another broker, or to ZooKeeper, takes longer",
+    Action("delay", "Network delay…", "what it sends to another broker, or to ZooKeeper, takes longer",
            lambda thing, given: ((int(thing), _end(given), _seconds(given)), {}),
            (Field("other", "To broker, or zookeeper", "text", "1"), Field("seconds", "Seconds", "number", "2")), "up"),
     Action("lose", "Lose a request…", "its connection breaks at its next request or write", _lose, (OTHER, WHEN), "up"),
     Action("fail_log_dir", "Disk fails", "one of its two log directories is gone", _one, when="up"),
-    Action("lag", "Lag…", "its copy of a partition falls behind and leaves the ISR", _lag,
+    Action("lag", "Lag…", "its replica of a partition falls behind and leaves the ISR", _lag,
            (Field("partition", "Partition", "partition"),), "up"),
-    Action("slow", "Slow fetches…", "its copies follow so much later, and leave the ISR when that is too late",
+    Action("slow", "Slow fetches…", "its replicas fetch so much later, and leave the ISR when that is too late",
            lambda thing, given: ((int(thing), _seconds(given)), {}), (SECONDS,), "up"),
-    Action("catch_up", "Catch up", "its copies keep up again", _one, when="up"),
+    Action("catch_up", "Catch up", "its replicas catch up with their leaders", _one, when="up"),
     Action("set_broker_id", "Change broker.id…", "another id in its configuration, or none",
            lambda thing, given: ((int(thing), _maybe(given, "broker_id")), {}),
            (Field("broker_id", "broker.id", "optional"),), "down"),
@@ -203,35 +203,35 @@ PARTITION = (
            lambda thing, given: (([_partition(thing)],), {})),
     Action("elect_preferred", "Elect preferred", "its first replica leads again",
            lambda thing, given: (([_partition(thing)],), {})),
-    Action("elect_leaders", "Elect unclean", "where nobody leads, a replica out of sync may; records may be lost",
+    Action("elect_leaders", "Elect unclean", "where nobody leads, a replica outside the ISR may; records may be lost",
            lambda thing, given: (("unclean", [_partition(thing)]), {})),
-    Action("add_partitions", "More partitions…", "its topic gets more partitions",
+    Action("add_partitions", "Add partitions…", "its topic gets more partitions",
            lambda thing, given: ((_partition(thing)[0], _number(given, "total")), {}),
-           (Field("total", "Altogether", "number"),)),
-    Action("delete_topic", "Delete topic", "all copies of its topic are removed",
+           (Field("total", "Partitions in total", "number"),)),
+    Action("delete_topic", "Delete topic", "all replicas of its topic are deleted",
            lambda thing, given: ((_partition(thing)[0],), {})),
 )  # fmt: skip
 ZOOKEEPER = (
-    Action("delete_controller", "Delete /controller", "the controller resigns, and all brokers compete again", _none),
+    Action("delete_controller", "Delete /controller", "the controller resigns, and a new one is elected", _none),
     Action("write_znode", "Write a znode…", "by hand, whatever belongs there",
            lambda thing, given: ((given.get("path", ""), given.get("data", "")), {}),
            (Field("path", "Path", "text", "/controller"), Field("data", "Data", "text"))),
     Action("delete_znode", "Delete a znode…", "by hand", lambda thing, given: ((given.get("path", ""),), {}),
            (Field("path", "Path", "text", "/controller"),)),
-    Action("stop_zookeeper", "Stop", "it answers nobody; no session expires meanwhile", _none),
+    Action("stop_zookeeper", "Stop", "it answers no request; no session expires meanwhile", _none),
     Action("start_zookeeper", "Start", "it answers again", _none),
 )  # fmt: skip
 CLUSTER = (
-    Action("create_topic", "Create topic…", "so many partitions, so many copies of each", _create,
+    Action("create_topic", "Create topic…", "so many partitions, each with so many replicas", _create,
            (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
-            Field("replication_factor", "Copies", "number", "3"))),
+            Field("replication_factor", "Replication factor", "number", "3"))),
     Action("elect_preferred", "Elect all preferred", "every partition is led by its first replica again", _none),
-    Action("add_broker", "Add broker…", "one more joins the cluster; without an id it is given one", _join,
+    Action("add_broker", "Add broker…", "one more joins the cluster; without an id it gets a generated one", _join,
            (Field("broker", "Its id", "optional"), Field("rack", "Rack", "optional"))),
     Action("at_once", "Tools at once…", "several administrators at the same moment, one command a line",
            lambda thing, given: (([line for line in given.get("commands", "").splitlines() if line.strip()],), {}),
            (Field("commands", "Commands", "lines", "delete_topic orders\nadd_partitions orders 9"),)),
-    Action("heal", "Heal", "pauses, cuts and delays end, and followers keep up", _none),
+    Action("heal", "Heal", "pauses, network faults and lags end", _none),
 )  # fmt: skip
 TOOL = (
     Action("generate_reassignment", "Propose…", "--generate: where topics could lie instead", _propose,
@@ -248,7 +248,9 @@ TIME = (
     Action("step", "Step", "on to the next moment in which something happens", _none),
     Action("settle", "Until quiet", "on until nothing is under way", _none),
     Action("run_for", "For…", "so many seconds pass", lambda thing, given: ((_seconds(given),), {}), (SECONDS,)),
-    Action("run_until_violation", "Until a rule breaks", "on until a rule is broken, or all is quiet", _none),
+    Action(
+        "run_until_violation", "Until a violation", "on until an invariant is violated, or nothing is under way", _none
+    ),
 )
 ACTIONS = {"broker": BROKER, "partition": PARTITION, "zookeeper": ZOOKEEPER, "": CLUSTER, "tool": TOOL, "time": TIME}
 """Kind of thing -> what can be done to it; `time` has what lets time pass."""
@@ -263,15 +265,17 @@ MEMORY_ONLY = {"step", "run_until_violation", "pause", "stop_zookeeper", "start_
 def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
     """The actions this lab has, as data for the browser."""
     hidden = set() if lab.zookeeper == "memory" else MEMORY_ONLY
-    if not lab.generation.incremental_reassignment:
+    if not lab.generation.reassignment.incremental_reassignment:
         hidden = {*hidden, "cancel_reassignment", "list_reassignments"}
-    if not lab.generation.elects_on_request:
+    if not lab.generation.election.elects_on_request:
         hidden = {*hidden, "elect_leaders"}
     return {
         kind: [
             {"do": a.do, "label": a.label, "hint": a.hint, "when": a.when, "fields": [f._asdict() for f in a.fields]}
             for a in actions
-            if hasattr(lab, a.do) and a.do not in hidden and (a.call is not _lay or lab.generation.marks_new_replicas)
+            if hasattr(lab, a.do)
+            and a.do not in hidden
+            and (a.call is not _lay or lab.generation.log_dirs.moves_between_log_dirs)
         ]
         for kind, actions in ACTIONS.items()
     }
@@ -283,6 +287,6 @@ def command(thing: str, do: str, given: Given) -> Command:
     known = {action.do: action for action in (*ACTIONS.get(kind, ()), *TIME)}
     if do not in known:
         raise UnknownName(f"action on {thing or 'the cluster'}", do, known)
-    if kind == "broker" and digits(name) is None:
+    if kind == "broker" and parse_int(name) is None:
         raise BadInput(f"{thing!r} is no broker")
     return Command(do, *known[do].call(name, given))

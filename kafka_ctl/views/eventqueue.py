@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import Model, ids, loads, number_of
 from kafka_ctl.views.context import CONTEXT, context
-from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
@@ -29,15 +29,10 @@ class EventQueueView:
 
     title = "Event queues"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.brokers = sorted(union.brokers)
         self.events = {r.seq: r for r in records if _is(r, "queued")}
         self.place = {f"controller-{broker}": HEAD + ROW * row for row, broker in enumerate(self.brokers)}
-        self.records = records
-        self.done = 0
-        self.waiting: dict[str, list[int]] = {actor: [] for actor in self.place}
-        self.working: dict[str, int] = {}
-        self.leaving: set[int] = set()
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -50,8 +45,8 @@ class EventQueueView:
         width = NAME + PLACES * (SLOT + GAP) + 8
         scene = Scene(width, HEAD + ROW * len(self.brokers) + 20 + LINE * len(CONTEXT))
         for place in range(PLACES):
-            words = "at work" if place == 0 else "next" if place == 1 else f"{place}."
-            text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, words, 12)
+            heading = "at work" if place == 0 else "next" if place == 1 else f"{place}."
+            text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, heading, 12)
             scene.add(Part(f"head:{place}", Box(0, 0, width, HEAD), (), (text,), "note"))
         for broker in self.brokers:
             scene.add(*self._row(broker))
@@ -77,58 +72,35 @@ class EventQueueView:
             )
         return parts
 
-    def _follow(self, until: int) -> None:
-        """Bring the queues up to the record `until`, by the causes that link queued, started and done."""
-        while self.done < len(self.records) and self.records[self.done].seq <= until:
-            record = self.records[self.done]
-            self.done += 1
-            if record.kind == "controller" and record.action == "shutting_down_broker":
-                self.leaving |= set(ids([loads(record.detail).get("broker")]))
-            elif record.kind == "zk" and record.action == "delete":
-                self.leaving -= {b for b in self.leaving if record.path == f"/brokers/ids/{b}"}
-            waiting = self.waiting.get(record.actor)
-            if record.kind != "event" or waiting is None:
-                continue
-            if _is(record, "queued"):
-                waiting.append(record.seq)
-            elif _is(record, "started") or _is(record, "dropped"):
-                first = record.cause if record.cause in waiting else None
-                if first is not None:
-                    waiting.remove(first)
-                    if record.target == "started":
-                        self.working[record.actor] = first
-            elif _is(record, "done"):
-                self.working.pop(record.actor, None)
-
-    def picture(self, model: Model, step: Step | None) -> Picture:
-        self._follow(model.seq)
-        looks = {f"event:{seq}": Look("plate gone") for seq in self.events}
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
+        looks = {f"event:{seq}": PartState("plate gone") for seq in self.events}
         for actor, top in self.place.items():
-            lines = [self.working.get(actor), *self.waiting[actor]]
+            work = model.working.get(actor)
+            lines = [work.queued if work else None, *model.waiting.get(actor, ())]
             for place, seq in enumerate(lines):
                 if seq is not None:
                     x = NAME + min(place, PLACES) * (SLOT + GAP)
                     style = "plate gone" if place >= PLACES else "plate active" if place == 0 else "plate insync"
-                    looks[f"event:{seq}"] = Look(style, at=(x, top + 2))
+                    looks[f"event:{seq}"] = PartState(style, at=(x, top + 2))
             broker = number_of(actor)
             assert broker is not None
             style, said = broker_state(model, broker)
-            looks[f"broker:{broker}"] = Look(f"frame {style}", (f"Broker {broker}", said))
-        told = context(model, self.leaving)
+            looks[f"broker:{broker}"] = PartState(f"frame {style}", (f"Broker {broker}", said))
+        values = context(model)
         for number, name in enumerate(CONTEXT):
-            looks[f"context:{number}"] = Look("bare", (name, shorten(told[name], 120)))
-        waits = sum(map(len, self.waiting.values()))
-        return Picture(looks, (), f"{waits} events wait. {' '.join(f'{name}: {told[name]}.' for name in CONTEXT)}")
+            looks[f"context:{number}"] = PartState("bare", (name, shorten(values[name], 120)))
+        waits = sum(len(model.waiting.get(actor, ())) for actor in self.place)
+        return Picture(looks, (), f"{waits} events wait. {' '.join(f'{name}: {values[name]}.' for name in CONTEXT)}")
 
 
-def _label(words: str) -> tuple[Text, ...]:
+def _label(text: str) -> tuple[Text, ...]:
     """An event's name, in two lines where one is too short: LeaderAndIsr / ResponseReceived 3."""
-    if len(words) <= 23:
-        return (Text(SLOT / 2, 21, words, 12),)
-    breaks = [place for place in range(1, len(words)) if words[place].isupper()] or [len(words) // 2]
-    at = min(breaks, key=lambda place: abs(place - len(words) / 2))
+    if len(text) <= 23:
+        return (Text(SLOT / 2, 21, text, 12),)
+    breaks = [place for place in range(1, len(text)) if text[place].isupper()] or [len(text) // 2]
+    at = min(breaks, key=lambda place: abs(place - len(text) / 2))
     return tuple(
-        Text(SLOT / 2, 14 + 13 * row, shorten(half, 25), 11.5) for row, half in enumerate((words[:at], words[at:]))
+        Text(SLOT / 2, 14 + 13 * row, shorten(half, 25), 11.5) for row, half in enumerate((text[:at], text[at:]))
     )
 
 

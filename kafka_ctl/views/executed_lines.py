@@ -1,6 +1,6 @@
-"""Which lines of the package ran when a record was made: the lab's story is told again, and watched.
+"""Which lines of the package ran when a record was made: the lab's story is replayed and traced.
 
-A run on virtual time repeats exactly, so watching the second telling is as good as having watched the first, and costs
+A run on virtual time repeats exactly, so watching the replay is as good as having watched the first, and costs
 nothing until somebody asks. Of a loop that is not over, only the lines of the present pass count; what was done for
 another partition before is no part of the answer.
 """
@@ -32,7 +32,7 @@ class Call(NamedTuple):
     """One call of a function: its code, and the numbers of the lines that had run when the record was made."""
 
     code: CodeType
-    ran: frozenset[int]
+    executed: frozenset[int]
 
 
 class Run(NamedTuple):
@@ -65,31 +65,31 @@ def lines_of(lab: Any) -> Lines | None:
 def again(lab: Any, seqs: Iterable[int], functions: Iterable[Function] = ()) -> dict[int, Run]:
     """The calls behind these records of a lab; records that do not come about again are left out.
 
-    The story is told twice: to see which functions it is about, and to follow these line by line.
+    The story is replayed twice: to see which functions it is about, and to follow these line by line.
     """
     wanted = frozenset(seqs)
     first = Watch(wanted, None)
-    if not wanted or _tell(lab, wanted, first) is None:
+    if not wanted or _replay(lab, wanted, first) is None:
         return {}
     second = Watch(
         wanted, {call.code for run in first.found.values() for call in run.stack} | set(map(code_of, functions))
     )
-    told = _tell(lab, wanted, second)
-    return {seq: run for seq, run in second.found.items() if told and told[seq] == lab.trace[seq]}
+    replay = _replay(lab, wanted, second)
+    return {seq: run for seq, run in second.found.items() if replay and replay[seq] == lab.trace[seq]}
 
 
-def _tell(lab: Any, wanted: frozenset[int], watch: Watch) -> Recorder | None:
-    """Tell the lab's story again, as far as needed, under a watch; None when it cannot be told."""
+def _replay(lab: Any, wanted: frozenset[int], watch: Watch) -> Recorder | None:
+    """Replay the lab's story as far as needed, traced; None when it cannot be replayed."""
     before = sys.gettrace()
     sys.settrace(watch.called)
     try:
-        told = lab.fork(at=max(wanted))
+        replay = lab.fork(at=max(wanted))
     except KafkaCtlError:
         return None  # what was done past the lab's commands is in no story
     finally:
         sys.settrace(before)
-    told.close()
-    trace: Recorder = told.trace
+    replay.close()
+    trace: Recorder = replay.trace
     return trace
 
 
@@ -122,7 +122,7 @@ class Watch:
         return made.went
 
     def _note(self, frame: FrameType) -> None:
-        """Remember the calls under way, as far as they are followed, or else all of the package."""
+        """Record the calls under way, as far as they are followed, or else all of the package."""
         stack: list[Call] = []
         done: dict[CodeType, Call] = {}
         outer = frame.f_back
@@ -145,7 +145,7 @@ class Activation:
 
     def __init__(self, code: CodeType) -> None:
         self.code = code
-        self.ran: set[int] = set()
+        self.executed: set[int] = set()
         self.calls: dict[CodeType, tuple[int, Activation]] = {}
         """By function: from which line it was called last, and that call."""
         self.loops = loops(code)
@@ -158,18 +158,18 @@ class Activation:
             line = frame.f_lineno
             if self.loops:
                 self._turn(line)
-            self.ran.add(line)
+            self.executed.add(line)
         return self.went
 
     def _turn(self, line: int) -> None:
         """Begin a loop, begin its next pass, or leave it."""
         while self.open and not self.open[-1][0].first <= line <= self.open[-1][0].last:
-            self.ran |= self.open.pop()[1]
+            self.executed |= self.open.pop()[1]
         loop, earlier = self.open[-1] if self.open else (None, set())
         if self.turned and loop is not None and line >= loop.body:
-            over = {n for n in self.ran if loop.body <= n <= loop.last}
+            over = {n for n in self.executed if loop.body <= n <= loop.last}
             earlier |= over
-            self.ran -= over
+            self.executed -= over
             self.calls = {c: made for c, made in self.calls.items() if not loop.body <= made[0] <= loop.last}
             self.turned = False
         if (entered := self.loops.get(line)) is not None:
@@ -178,7 +178,7 @@ class Activation:
                 self.open.append((entered, set()))
 
     def call(self) -> Call:
-        return Call(self.code, frozenset(self.ran))
+        return Call(self.code, frozenset(self.executed))
 
     def gather(self, done: dict[CodeType, Call]) -> None:
         """Add the calls that were made from here, and from there."""

@@ -31,12 +31,12 @@ def answered(
     films: Sequence[Film], records: Sequence[Record], options: dict[str, Any], lines: Lines | None = None
 ) -> dict[str, Any]:
     """The same with all answers in it, for a page that nobody stands behind: `whys` by frame, `sources` once each."""
-    told = with_log(films, records, options)
-    if not told.get("asks") or not isinstance(records, Recorder):
-        return told
+    data = with_log(films, records, options)
+    if not data.get("asks") or not isinstance(records, Recorder):
+        return data
     sources: dict[str, int] = {}
     steps = [frame.seqs for frame in films[0].frames]
     answers = whys(records, steps, Generation(options["generation"]), lines)
     for answer in filter(None, answers):
         answer["sources"] = [sources.setdefault(json.dumps(one), len(sources)) for one in answer["sources"]]
-    return told | {"whys": answers, "sources": [json.loads(text) for text in sources]}
+    return data | {"whys": answers, "sources": [json.loads(text) for text in sources]}

@@ -38,6 +38,17 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     of `film` in `views/frames.py`. Raises BadInput for another ending and where nothing can be written, Unavailable
     when a tool is missing or the disk is full.
     """
+    path = checked(path)
+    views = views_of(view)
+    if len(views) > 1:
+        options.setdefault("wants", wants_of(views))
+    lines = options.pop("lines", None)
+    films = [film(records, name, **options) for name in views]
+    return write(films, path, answered(films, records, options, lines) if path.suffix == ".html" else None)
+
+
+def checked(path: str | Path) -> Path:
+    """The path of a film's file; BadInput for what is none, and for an ending that is not one of `KINDS`."""
     if not isinstance(path, (str, os.PathLike)):
         raise BadInput(f"cannot export {short(path)}: the path of a file is expected")
     path = Path(path)
@@ -45,29 +56,29 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
         raise BadInput(
             f"cannot export {short(path.name)}: the ending {short(path.suffix)} is not one of {', '.join(KINDS)}"
         )
-    views = views_of(view)
-    if len(views) > 1:
-        options.setdefault("wants", wants_of(views))
-    lines = options.pop("lines", None)
-    films = [film(records, name, **options) for name in views]
+    return path
+
+
+def write(films: Sequence[Film], path: Path, data: dict[str, Any] | None = None) -> Path:
+    """Write films to a file as its ending says; return its path. `data` are the films as an HTML page needs them."""
     if path.suffix == ".svg":
         return write_file(path, animated(films))
     if path.suffix == ".html":
-        return write_file(path, page(films, answered(films, records, options, lines)))
+        return write_file(path, page(films, data))
     from kafka_ctl.views.raster import gif, png
 
     return write_file(path, (png if path.suffix == ".png" else gif)(films))
 
 
-def page(films: Sequence[Film], told: dict[str, Any] | None = None) -> str:
-    """One HTML page that plays films in any browser; `page.html` is its form, `told` what it knows of them."""
+def page(films: Sequence[Film], data: dict[str, Any] | None = None) -> str:
+    """One HTML page that plays films in any browser; `page.html` is the template, `data` the films as data."""
     first = films[0]
     fill = {
         "title": escape(printable(f"{first.title}: {len(first)} steps")),
         "sheet": (HERE / "player.css").read_text(encoding="utf-8") + css(),
         "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
         "player": (HERE / "player.js").read_text(encoding="utf-8"),
-        "film": json.dumps(told or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
+        "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
     }
     form = (HERE / "page.html").read_text(encoding="utf-8")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)

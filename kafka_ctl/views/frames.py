@@ -15,16 +15,16 @@ from importlib import import_module
 from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.cluster_model import Model
 from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
 from kafka_ctl.views.steps import Step, steps
 from kafka_ctl.views.supergraph import union
 
 
-class Look(NamedTuple):
+class PartState(NamedTuple):
     """How a part looks in one frame: styles, its words (empty: as drawn), its sign, where a mover is."""
 
     styles: str
@@ -53,9 +53,9 @@ class Token(NamedTuple):
 class Picture(NamedTuple):
     """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words."""
 
-    looks: dict[str, Look]
+    looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
-    words: str = ""
+    summary: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Frame:
     @property
     def alt(self) -> str:
         """The frame in words, for who cannot see it."""
-        return f"{self.caption} {self.picture.words}".strip()
+        return f"{self.caption} {self.picture.summary}".strip()
 
 
 class View(Protocol):
@@ -84,7 +84,7 @@ class View(Protocol):
     @staticmethod
     def wants(record: Record) -> bool: ...
     def scene(self) -> Scene: ...
-    def picture(self, model: Model, step: Step | None) -> Picture: ...
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture: ...
 
 
 VIEWS = {
@@ -112,15 +112,15 @@ class Film:
         return len(self.frames)
 
     @cached_property
-    def tracks(self) -> dict[str, list[tuple[int, Look]]]:
+    def tracks(self) -> dict[str, list[tuple[int, PartState]]]:
         """Per part, the frames in which its look changes and the new look."""
-        found: dict[str, list[tuple[int, Look]]] = {}
+        found: dict[str, list[tuple[int, PartState]]] = {}
         for frame in self.frames:
             for name, look in frame.picture.looks.items():
                 found.setdefault(name, []).append((frame.index, look))
         return found
 
-    def looks(self, index: int) -> dict[str, Look]:
+    def looks(self, index: int) -> dict[str, PartState]:
         """How every part looks in one frame."""
         at = range(len(self))[index]
         return {
@@ -165,18 +165,18 @@ def film(
     if start is not None:
         first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
     found = steps(records, wants or kind.wants, limit, first)
-    reel = Reel(view, kind(union(records), records, found, **options), records, first)
-    reel.add(records, found)
-    place_movers(reel.film.frames)
-    return reel.film
+    builder = FilmBuilder(view, kind(union(records), records, found, **options), records, first)
+    builder.add(records, found)
+    interpolate_positions(builder.film.frames)
+    return builder.film
 
 
-class Reel:
+class FilmBuilder:
     """A film that can grow: the model it has reached, and how every part was shown last."""
 
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
         self.drawing, self.place = drawing, first
-        self.model, self.shown = Model().apply_all(records[:first]), dict[str, Look]()
+        self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "This is how things stood before." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
@@ -189,8 +189,8 @@ class Reel:
             self.model.apply_all(records[self.place : step.upto])
             self.place = step.upto
             cause = None if step.cause is None else step.cause + 1
-            picture, told = self._changed(step), caption(step.records)
-            frames.append(Frame(len(frames), step.kind, step.time_ms, told, picture, step.seqs, cause))
+            picture, text = self._changed(step), caption(step.records)
+            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause))
         vars(self.film).pop("tracks", None)
 
     def _changed(self, step: Step | None) -> Picture:
@@ -200,9 +200,9 @@ class Reel:
         return picture._replace(looks=new)
 
 
-def place_movers(made: Sequence[Frame]) -> None:
+def interpolate_positions(made: Sequence[Frame]) -> None:
     """Keep what is out of sight where it was last seen, or before that where it will first be seen."""
-    changes: dict[str, list[dict[str, Look]]] = {}
+    changes: dict[str, list[dict[str, PartState]]] = {}
     for frame in made:
         for name, look in frame.picture.looks.items():
             if look.at is not None or "gone" in look.styles:

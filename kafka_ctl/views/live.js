@@ -24,7 +24,7 @@ class Live extends Player {
     this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
     this.form = html("form", { class: "form", hidden: "" });
     this.said = html("div", { class: "said", role: "status", "aria-live": "assertive" });
-    this.rules = html("section", { class: "rules", "aria-label": "Rules" });
+    this.rules = html("section", { class: "rules", "aria-label": "Invariants" });
     this.script = html("section", { class: "script", "aria-label": "Script" });
     this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
     super.load();
@@ -41,9 +41,9 @@ class Live extends Player {
     if (open.join() !== shown.join()) this.set("shown", open);
   }
 
-  // What the kernel tells.
-  told(message) {
-    super.told(message);
+  // Messages from the kernel.
+  received(message) {
+    super.received(message);
     if (message.do === "show") message.views.forEach((view) => this.take(view));
     if (message.do === "grow") this.grow(message);
   }
@@ -62,7 +62,7 @@ class Live extends Player {
         if (!more) continue;
         for (const [name, rows] of Object.entries(more.tracks)) { (view.tracks[name] ??= []).push(...rows); fill(view.tracks[name]); }
         view.tokens.push(...more.tokens);
-        view.words.push(...more.words);
+        view.summary.push(...more.summary);
       }
       film.views = film.views.filter((view) => views[view.view] || redrawn.some((other) => other.view === view.view));
     }
@@ -95,7 +95,7 @@ class Live extends Player {
       return html("li", {}, jump);
     });
     this.rules.classList.toggle("broken", broken.length > 0);
-    this.rules.replaceChildren(html("h4", {}, "Rules"), broken.length ? html("ul", {}, ...list) : html("p", {}, "✓ Every rule has held so far."));
+    this.rules.replaceChildren(html("h4", {}, "Invariants"), broken.length ? html("ul", {}, ...list) : html("p", {}, "✓ Every invariant has held so far."));
     if (this.compared) this.compared.textContent = this.now.compared;
     this.root.setAttribute("aria-label", `${name}: a live cluster`);
     this.toolbar();
@@ -122,9 +122,9 @@ class Live extends Player {
   }
   toolbar() {
     const { brokers, partitions, undo: undoable, travels } = this.now, thing = this.thing();
-    const told = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, this.embedded]);
-    if (told === this.offers) return;   // made anew only when something in it differs
-    this.offers = told;
+    const key = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, this.embedded]);
+    if (key === this.offers) return;   // made anew only when something in it differs
+    this.offers = key;
     const focus = document.activeElement?.closest?.(".actions") === this.actions && document.activeElement.dataset.key;
     const choose = html("select", { "aria-label": "Thing", "data-key": "thing" });
     this.things().forEach(([id, label]) => choose.append(html("option", { value: id }, label)));

@@ -19,7 +19,7 @@ from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.views.actions import command, menu
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.live_film import Growing
+from kafka_ctl.views.live_film import LiveFilm
 from kafka_ctl.views.player import HERE, Widget
 from kafka_ctl.views.script import REFUSED, UNTIL, call, script
 from kafka_ctl.views.status import idle_controller
@@ -45,25 +45,25 @@ class Live(Widget):
 
     def __init__(self, lab: Any, name: str = "lab", theme: str = "auto") -> None:
         self.lab, self.name = lab, name
-        self.growing = Growing(lab.trace, lab.generation.name)
+        self.live_film = LiveFilm(lab.trace, lab.generation.name)
         self.other: Live | None = None
         self.plan = ""
         """The plan that the reassignment tool has proposed or begun last."""
         self.changed = lambda: None
-        """Called after every change: a fork tells the widget that it stands beside."""
-        whole = self.growing.whole(["cluster"])
+        """Called after every change: a fork notifies the widget beside it."""
+        whole = self.live_film.whole(["cluster"])
         super().__init__(film=whole, index=len(whole["frames"]) - 1, menu=menu(lab), now=self._now(), theme=theme)
         self.on_msg(lambda _, content, buffers: self.receive(content))
         self.observe(lambda change: self._draw_missing(), "shown")
         _after_every_cell(self)
 
     def _length(self) -> int:
-        return len(self.growing.frames)
+        return len(self.live_film.frames)
 
     @property
-    def reel(self) -> Film | None:
+    def builder(self) -> Film | None:
         """The film of the cluster, while that is looked at."""
-        made = self.growing.reels.get("cluster")
+        made = self.live_film.builders.get("cluster")
         return made and made[0].film
 
     # What the browser asks for
@@ -109,7 +109,7 @@ class Live(Widget):
             raise BadInput("there is nothing to undo: no command has been given yet")
         gone = commands.pop()
         text = "\n".join(map(str, [story.Command("lab", (), self.lab._opening()), *commands]))
-        before = type(self.lab).replay(text)
+        before = type(self.lab).replay(text, **self.lab.plugins.given)
         self.lab.close()
         vars(self.lab).update(vars(before))
         return {"text": f"undone: {call(gone, self.name)}"}
@@ -118,7 +118,7 @@ class Live(Widget):
         """Another future beside this one, from the end or from a frame that is looked at."""
         at = None
         if frame is not None and 0 < frame < self._length() - 1:
-            at = max(self.growing.frames[frame]["seqs"])
+            at = max(self.live_film.frames[frame]["seqs"])
         self._close_fork()
         self.other = Live(self.lab.fork(at=at), f"{self.name}_2", self.theme)
         self.other.changed = self.refresh
@@ -132,22 +132,22 @@ class Live(Widget):
         self.other, self.beside = None, ""
 
     def _explain(self, frame: int) -> None:
-        """Answer "why?", and once more when it is known which lines ran: that takes the story told again."""
+        """Answer "why?", and once more when it is known which lines ran: that takes a replay."""
         from kafka_ctl.views.executed_lines import lines_of
         from kafka_ctl.views.why import answers
 
-        seqs = self.growing.frames[frame]["seqs"]
+        seqs = self.live_film.frames[frame]["seqs"]
         for answer in answers(self.lab.trace, seqs, self.lab.generation, lines_of(self.lab)):
             self.send({"do": "why", "frame": frame, "why": answer})
 
-    # What the browser is told
+    # What is sent to the browser
 
     def refresh(self, said: dict[str, Any] | None = None) -> None:
         """Show what has happened since the last time, whoever made it happen."""
         before = self._length()
-        if self.growing.trace is not self.lab.trace:
+        if self.live_film.trace is not self.lab.trace:
             self._start_again()
-        elif len(self.lab.trace) > self.growing.place:
+        elif len(self.lab.trace) > self.live_film.place:
             self._grow(before, said)
         new = self._now(said)
         if new != self.now:
@@ -155,30 +155,30 @@ class Live(Widget):
         self.changed()
 
     def _start_again(self) -> None:
-        """The lab is at another point of another run: tell all of it."""
-        self.growing = Growing(self.lab.trace, self.lab.generation.name)
+        """The lab is at another point of another run: send all of it."""
+        self.live_film = LiveFilm(self.lab.trace, self.lab.generation.name)
         self._whole(self._length() - 1)
 
     def _whole(self, index: int) -> None:
         self.set_trait("index", 0)
-        self.film = self.growing.whole(self.shown)
+        self.film = self.live_film.whole(self.shown)
         self.index = min(max(index, 0), self._length() - 1)
 
     def _grow(self, before: int, said: dict[str, Any] | None) -> None:
         """Send what is new, and in the same message what stands beside it: one message is sooner there than two."""
-        frames = self.growing.read()
-        if self.growing.too_long:
-            self.growing.forget()
+        frames = self.live_film.read()
+        if self.live_film.too_long:
+            self.live_film.forget()
             self._whole(self._length() - len(frames))
             return
         views, redrawn = {}, []
-        self.film["frames"] = self.growing.frames
+        self.film["frames"] = self.live_film.frames
         for place, view in reversed(list(enumerate(self.film["views"]))):
             name = view["view"]
             if name not in self.shown:
-                del self.film["views"][place], self.growing.reels[name]
-            elif (more := self.growing.grow(name)) is None:
-                self.film["views"][place] = self.growing.show(name)
+                del self.film["views"][place], self.live_film.builders[name]
+            elif (more := self.live_film.grow(name)) is None:
+                self.film["views"][place] = self.live_film.show(name)
                 redrawn.append(self.film["views"][place])
             else:
                 views[name] = more
@@ -186,18 +186,18 @@ class Live(Widget):
         now = self._now(said)
         self.now.clear()
         self.now.update(now)  # no second message: who opens the page anew gets it with the state
-        told = {"do": "grow", "from": before, "frames": frames, "views": views}
-        self.send({**told, "redrawn": redrawn, "now": now})
+        message = {"do": "grow", "from": before, "frames": frames, "views": views}
+        self.send({**message, "redrawn": redrawn, "now": now})
 
     def _draw_missing(self) -> None:
         """Draw the views that the reader has just turned to."""
-        missing = [self.growing.show(name) for name in self.shown if name not in self.growing.reels]
+        missing = [self.live_film.show(name) for name in self.shown if name not in self.live_film.builders]
         if missing:
             self.film["views"] += missing
             self.send({"do": "show", "views": missing})
 
     def _now(self, said: dict[str, Any] | None = None) -> dict[str, Any]:
-        lab, model = self.lab, self.growing.union.now
+        lab, model = self.lab, self.live_film.union.now
         idle = idle_controller(model)
         now: dict[str, Any] = {
             "said": said or {},
@@ -221,16 +221,16 @@ class Live(Widget):
 
     def _present_plan(self) -> str:
         """Where the first partitions lie, as a plan to begin with."""
-        known = self.growing.union.now.partitions.items()
+        known = self.live_film.union.now.partitions.items()
         seen = {TopicPartition(*tp): found.replicas for tp, found in sorted(known) if found.replicas}
         return write_plan(dict(list(seen.items())[:PLANNED]), self.lab.generation)
 
     def _violations(self) -> list[dict[str, Any]]:
         """The rules that are broken, each with the frame that shows it first."""
         broken: dict[str, dict[str, Any]] = {}
-        for frame, told in enumerate(self.growing.frames):
-            if told["kind"] == "violation":
-                broken.setdefault(told["caption"], {"text": told["caption"], "frame": frame})
+        for frame, message in enumerate(self.live_film.frames):
+            if message["kind"] == "violation":
+                broken.setdefault(message["caption"], {"text": message["caption"], "frame": frame})
         return list(broken.values())
 
 
@@ -239,7 +239,7 @@ def _join(view: dict[str, Any], more: dict[str, Any]) -> None:
     for name, rows in more["tracks"].items():
         view["tracks"].setdefault(name, []).extend(rows)
     view["tokens"] += more["tokens"]
-    view["words"] += more["words"]
+    view["summary"] += more["summary"]
 
 
 def _after_every_cell(live: Live) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_ctl.kafka_log.write import KafkaLines
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.cluster_model import Model
-from kafka_ctl.views.frames import MACHINES, VIEWS, Reel, place_movers, view_class
+from kafka_ctl.views.frames import MACHINES, VIEWS, FilmBuilder, interpolate_positions, view_class
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.payload import Rows, by_frame, frame_data, view_data
-from kafka_ctl.views.status import words
+from kafka_ctl.views.status import summary
 from kafka_ctl.views.steps import Step, newsworthy, steps
 from kafka_ctl.views.supergraph import Union
 
@@ -25,23 +25,23 @@ KEPT = 600
 """The most steps that are kept; when there are more, the older half is left to `lab.player()`."""
 
 
-class Growing:
+class LiveFilm:
     """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data."""
 
     def __init__(self, trace: Recorder, generation: str) -> None:
         self.trace, self.generation = trace, generation
         self.first = self.place = 0
-        self.union, self.model = Union(), Model()
+        self.union, self.model = Union(), ClusterModel()
         self.log = KafkaLines("state-change", generation)
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
         self.frame_of: dict[int, int] = {}
-        self.reels: dict[str, tuple[Reel, Rows, tuple[int, int]]] = {}
+        self.builders: dict[str, tuple[FilmBuilder, Rows, tuple[int, int]]] = {}
         self.read(2 * AT_ONCE)
 
     def whole(self, views: list[str]) -> dict[str, Any]:
         """Everything so far, with these views."""
-        self.reels.clear()
+        self.builders.clear()
         titles = [[name, view_class(name).title] for name in VIEWS]
         shown = [self.show(name) for name in views]
         return {"frames": self.frames, "glyphs": GLYPHS, "tabs": titles, "views": shown, "asks": True}
@@ -55,8 +55,8 @@ class Growing:
         self.place += len(new)
         lines = self.log.add(new)
         seqs = [(), *(step.seqs for step in self.steps)]
-        for frame, told in zip(self.frames[before:], by_frame(seqs[before:], lines), strict=True):
-            frame["log"] = told
+        for frame, text in zip(self.frames[before:], by_frame(seqs[before:], lines), strict=True):
+            frame["log"] = text
         return self.frames[before:]
 
     def _add(self, step: Step) -> None:
@@ -70,35 +70,36 @@ class Growing:
         self.model.apply_all(records[self.model.seq + 1 : upto])
         self.frame_of.update(dict.fromkeys(step.seqs, len(self.frames)))
         self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
-        told, said = caption(step.records), words(self.model)
-        self.frames.append(frame_data(step.kind, step.time_ms, told, said, cause, step.seqs))
+        text, said = caption(step.records), summary(self.model)
+        self.frames.append(frame_data(step.kind, step.time_ms, text, said, cause, step.seqs))
 
     def show(self, view: str) -> dict[str, Any]:
         """The view as a whole, with all frames so far."""
         kind, records = view_class(view), self.trace.records
         options = {"generation": self.generation} if view in MACHINES else {}
-        reel = Reel(view, kind(self.union.model(), records, self.steps, **options), records, self.first)
-        reel.add(records, self.steps)
-        place_movers(reel.film.frames)
+        builder = FilmBuilder(view, kind(self.union.model(), records, self.steps, **options), records, self.first)
+        builder.add(records, self.steps)
+        interpolate_positions(builder.film.frames)
         rows = Rows()
-        self.reels[view] = reel, rows, self.union.size
-        return view_data(reel.film, rows)
+        self.builders[view] = builder, rows, self.union.size
+        return view_data(builder.film, rows)
 
     def grow(self, view: str) -> dict[str, Any] | None:
         """The frames that a view does not have yet; None when it must be shown anew."""
-        reel, rows, size = self.reels[view]
-        if not self._fits(reel, size):
+        builder, rows, size = self.builders[view]
+        if not self._fits(builder, size):
             return None
-        have = len(reel.film)
-        reel.add(self.trace.records, self.steps[have - 1 :])
-        return rows.add(reel.film.frames[have:])
+        have = len(builder.film)
+        builder.add(self.trace.records, self.steps[have - 1 :])
+        return rows.add(builder.film.frames[have:])
 
-    def _fits(self, reel: Reel, size: tuple[int, int]) -> bool:
+    def _fits(self, builder: FilmBuilder, size: tuple[int, int]) -> bool:
         """Whether a drawing has room for all there is now."""
-        view = reel.film.view
+        view = builder.film.view
         if view == "zookeeper":
             now: Any = view_class(view)(self.union.model(), self.trace.records, self.steps)
-            return bool(now.dot() == reel.drawing.dot())  # type: ignore[attr-defined]
+            before: Any = builder.drawing
+            return bool(now.digraph().source == before.digraph().source)
         return view in MACHINES or (view == "cluster" and self.union.size[0] == size[0])
 
     @property

@@ -1,7 +1,7 @@
 """The two state machines as pictures: who is in which state, which move was made, which are legal next.
 
 The drawing is made from the transition table and from nothing else, so picture and machine cannot differ. The
-same DOT text, with colours, is what `diagrams/` holds.
+same graph, with colours, is what `diagrams/` holds.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from dataclasses import replace
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import Model
-from kafka_ctl.views.dot import FONT, quote, quote_id
-from kafka_ctl.views.frames import Look, Picture, Token
+from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
+from kafka_ctl.views.frames import PartState, Picture, Token
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
@@ -26,7 +26,7 @@ LIGHT = THEMES["light"]
 COLUMNS = (("NonExistentReplica", "ReplicaDeletionSuccessful"), ("NewReplica", "ReplicaDeletionStarted"),
            ("OnlineReplica", "OfflineReplica"))  # fmt: skip
 """States that stand below one another where there is room: so the seven of a replica are a circle, not a long line."""
-PORTS = {("OnlineReplica", "OnlineReplica"): " tailport=s headport=s"}
+PORTS = {("OnlineReplica", "OnlineReplica"): {"tailport": "s", "headport": "s"}}
 """Where a move begins and ends that would be in the way of others."""
 ASIDE = {
     ("OnlineReplica", "OfflineReplica"): -16.0,
@@ -36,32 +36,42 @@ ASIDE = {
 """Pixels by which the name of a move within a column stands beside its line."""
 
 
-def machine_dot(table: TransitionTable, roomy: bool = False) -> str:
-    """A table as coloured DOT; `roomy` leaves space inside the states for counts and names."""
-    apart, long = (0.75, 1.15) if roomy else (0.35, 0.5)
-    size = "width=2.25 height=0.95 fixedsize=true" if roomy else "width=1.25 height=0.45"
-    lines = [
-        f'digraph "{table.name}" {{',
-        f'  graph [rankdir=LR pad=0.15 nodesep={apart} ranksep={long} fontname="{FONT}"];',
-        f'  node [shape=box style="rounded,filled" fillcolor="{LIGHT["panel"]}" color="{LIGHT["line"]}"',
-        f'        penwidth=1.2 fontname="{FONT}" fontsize=13 {size}];',
-        f'  edge [color="{LIGHT["line"]}" fontcolor="{LIGHT["dim"]}" fontname="{FONT}"',
-        f"        fontsize={12 if roomy else 11} arrowsize=0.8];",
-    ]
+def machine_digraph(table: TransitionTable, roomy: bool = False) -> Digraph:
+    """A table as a coloured graph; `roomy` leaves space inside the states for counts and names."""
+    apart, long = ("0.75", "1.15") if roomy else ("0.35", "0.5")
+    size = {"width": "2.25", "height": "0.95", "fixedsize": "true"} if roomy else {"width": "1.25", "height": "0.45"}
+    graph = Digraph(
+        table.name,
+        graph_attr={"rankdir": "LR", "pad": "0.15", "nodesep": apart, "ranksep": long, "fontname": FONT},
+        node_attr={
+            "shape": "box", "style": "rounded,filled", "fillcolor": LIGHT["panel"], "color": LIGHT["line"],
+            "penwidth": "1.2", "fontname": FONT, "fontsize": "13", **size,
+        },
+        edge_attr={
+            "color": LIGHT["line"], "fontcolor": LIGHT["dim"], "fontname": FONT, "fontsize": "12" if roomy else "11",
+            "arrowsize": "0.8",
+        },
+    )  # fmt: skip
     for state in table.states:
-        ends = " peripheries=2" if state == table.initial and not roomy else ""
-        colours = _colours(state)
-        label = name_of(state) + ("\nx\nx" if roomy else "")
-        lines.append(f'  "{state}" [id={quote_id(f"state:{state}")} label={quote(label)}{colours}{ends}];')
+        ends = {"peripheries": "2"} if state == table.initial and not roomy else {}
+        text = label(name_of(state) + ("\nx\nx" if roomy else ""))
+        graph.node(state, text, id=encode_id(f"state:{state}"), **_colours(state), **ends)
     for move in table.rows:
-        label, move_id = quote(move.action.replace("_", " ")), f"move:{move.source}>{move.target}"
-        ports = PORTS.get((move.source, move.target), "") if roomy else ""
-        told = f"label={label} tooltip={quote(move.effect)}{ports}"
-        lines.append(f'  "{move.source}" -> "{move.target}" [id={quote_id(move_id)} {told}];')
+        ports = PORTS.get((move.source, move.target), {}) if roomy else {}
+        graph.edge(
+            move.source,
+            move.target,
+            label(move.action.replace("_", " ")),
+            id=encode_id(f"move:{move.source}>{move.target}"),
+            tooltip=label(move.effect),
+            **ports,
+        )
     for column in COLUMNS if roomy else ():
         if set(column) <= set(table.states):
-            lines.append("  { rank=same; " + "; ".join(f'"{state}"' for state in column) + " }")
-    return "\n".join([*lines, "}"]) + "\n"
+            with graph.subgraph(graph_attr={"rank": "same"}) as same:
+                for state in column:
+                    same.node(state)
+    return graph
 
 
 def name_of(state: str) -> str:
@@ -72,14 +82,14 @@ def name_of(state: str) -> str:
     return re.sub(r"(?<=[a-z])([A-Z])", lambda found: " " + found[1].lower(), name)
 
 
-def _colours(state: str) -> str:
+def _colours(state: str) -> dict[str, str]:
     if state.startswith("Online"):
-        return f' fillcolor="{LIGHT["good_fill"]}" color="{LIGHT["good"]}" penwidth=2'
+        return {"fillcolor": LIGHT["good_fill"], "color": LIGHT["good"], "penwidth": "2"}
     if state.startswith("Offline") or state.endswith("Ineligible"):
-        return f' fillcolor="{LIGHT["off"]}" color="{LIGHT["off_line"]}" style="rounded,filled,dashed"'
+        return {"fillcolor": LIGHT["off"], "color": LIGHT["off_line"], "style": "rounded,filled,dashed"}
     if state.startswith("NonExistent"):
-        return f' fillcolor="{LIGHT["page"]}" style="rounded,filled,dotted"'
-    return ""
+        return {"fillcolor": LIGHT["page"], "style": "rounded,filled,dotted"}
+    return {}
 
 
 class MachineView:
@@ -93,7 +103,7 @@ class MachineView:
         self._scene: Scene | None = None
 
     @staticmethod
-    def states(model: Model) -> dict[str, str]:
+    def states(model: ClusterModel) -> dict[str, str]:
         """What is in the machine: name -> state."""
         raise NotImplementedError
 
@@ -105,7 +115,7 @@ class MachineView:
 
     def scene(self) -> Scene:
         if self._scene is None:
-            width, height, offset, parts = parse(machine_dot(self.table, roomy=True))
+            width, height, offset, parts = parse(machine_digraph(self.table, roomy=True).source)
             self._scene = Scene(width, height, offset)
             self._scene.add(*(self._dressed(part) for part in parts))
         return self._scene
@@ -126,7 +136,7 @@ class MachineView:
         names = tuple(text._replace(x=text.x + aside) for text in part.texts)
         return replace(part, texts=names, title=f"{source} → {target}: {self.table.find('', source, target).effect}")
 
-    def picture(self, model: Model, step: Step | None) -> Picture:
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         states = self.states(model)
         made = [r for r in (step.records if step else ()) if r.kind == self.kind and not r.error]
         members: dict[str, list[str]] = {state: [] for state in self.table.states}
@@ -134,7 +144,7 @@ class MachineView:
             members.setdefault(state, []).append(name)
         taken = Counter((r.source or "", r.target or "") for r in made)
         entered = {target for _, target in taken}
-        looks: dict[str, Look] = {}
+        looks: dict[str, PartState] = {}
         for state in self.table.states:
             looks[f"state:{state}"] = self._state(state, members[state], state in entered)
         following = {
@@ -143,13 +153,13 @@ class MachineView:
         for move in self.table.rows:
             pair = (move.source, move.target)
             style = "wire taken" if pair in taken else "wire legal" if pair in following else "wire"
-            looks[f"move:{move.source}>{move.target}"] = Look(
+            looks[f"move:{move.source}>{move.target}"] = PartState(
                 style, ("" if pair in taken else move.action.replace("_", " "),)
             )
-        words = ", ".join(f"{name_of(state)}: {len(names)}" for state, names in members.items() if names)
-        return Picture(looks, tuple(self._tokens(made)), f"{self.title} by state: {words or 'nothing yet'}.")
+        text = ", ".join(f"{name_of(state)}: {len(names)}" for state, names in members.items() if names)
+        return Picture(looks, tuple(self._tokens(made)), f"{self.title} by state: {text or 'nothing yet'}.")
 
-    def _state(self, state: str, names: list[str], entered: bool) -> Look:
+    def _state(self, state: str, names: list[str], entered: bool) -> PartState:
         absent = state == self.table.initial
         style = "plate"
         if names and not absent:
@@ -158,7 +168,7 @@ class MachineView:
             style = "plate new"
         count = "–" if absent and not names else str(len(names))
         shown = names if len(names) <= 2 else [names[0], f"+{len(names) - 1}"]
-        return Look(
+        return PartState(
             style + (" hot" if entered else ""),
             (name_of(state), count, ", ".join(shorten(n, 20) for n in shown)),
         )
@@ -187,11 +197,13 @@ class PartitionView(MachineView):
     kind = "partition"
     title = "Partitions"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0") -> None:
+    def __init__(
+        self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
+    ) -> None:
         super().__init__(PARTITION[generation])
 
     @staticmethod
-    def states(model: Model) -> dict[str, str]:
+    def states(model: ClusterModel) -> dict[str, str]:
         return {f"{t}-{p}": seen.state for (t, p), seen in sorted(model.partitions.items())}
 
 
@@ -201,11 +213,13 @@ class ReplicaView(MachineView):
     kind = "replica"
     title = "Replicas"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0") -> None:
+    def __init__(
+        self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
+    ) -> None:
         super().__init__(REPLICA[generation])
 
     @staticmethod
-    def states(model: Model) -> dict[str, str]:
+    def states(model: ClusterModel) -> dict[str, str]:
         return {f"{t}-{p}@{b}": state for (t, p, b), state in sorted(model.replicas.items())}
 
     @staticmethod

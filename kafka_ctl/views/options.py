@@ -61,7 +61,7 @@ def check_theme(theme: Any) -> None:
 
 
 def check_own(call: str, options: Mapping[str, Any]) -> None:
-    """What a lab itself tells a film is no option of its calls."""
+    """What a lab itself passes to a film is no option of its calls."""
     for name in ("generation", "lines"):
         if name in options:
             raise BadInput(f"{call}: {name} is that of the lab; it cannot be given")

@@ -1,6 +1,6 @@
 """How things look: one table of colours for two themes, one table of styles.
 
-The hues are those of Okabe and Ito, told apart by colour-blind eyes, and none is alone: every state also has
+The hues are those of Okabe and Ito, distinguishable by colour-blind eyes, and none is alone: every state also has
 its own sign, outline or word. The same table becomes the style sheet of the player and the attributes of a
 picture that has no style sheet, so that the three renderings cannot drift apart.
 """
@@ -219,13 +219,31 @@ GLYPHS = {
 @lru_cache(maxsize=4096)
 def inline(styles: str, slot: str, theme: str = "light") -> str:
     """The attributes of one slot under these styles, as they stand in an SVG element: ` fill="#fff" ...`."""
-    colours, merged = THEMES[theme], {}
+    values = attributes(styles, slot, theme)
+    return "".join(f' {k}="{v}"' for k, v in values.items() if (k, v) != ("stroke-dasharray", "none"))
+
+
+def graph_attributes(styles: str, theme: str = "light") -> dict[str, str]:
+    """The same for a node of Graphviz: fill, line, dashes and colour of the text."""
+    body, text = attributes(styles, "body", theme), attributes(styles, "label", theme)
+    dashed = ",dashed" if body.get("stroke-dasharray", "none") != "none" else ""
+    return {
+        "style": f"rounded,filled{dashed}",
+        "fillcolor": body.get("fill", "none").replace("none", "transparent"),
+        "color": body.get("stroke", "none").replace("none", "transparent"),
+        "fontcolor": text.get("fill", THEMES[theme]["ink"]),
+        "penwidth": body.get("stroke-width", "1"),
+    }
+
+
+def attributes(styles: str, slot: str, theme: str) -> dict[str, str]:
+    """The SVG attributes of one slot under these styles, colours as values."""
+    colours, merged = THEMES[theme], dict[str, str]()
     asked = set(styles.split())
     for name, slots in STYLES.items():
         if name in asked:
             merged.update(slots.get(slot, {}))
-    values = {k: colours[v[1:]] if v.startswith("$") else v for k, v in merged.items()}
-    return "".join(f' {k}="{v}"' for k, v in values.items() if (k, v) != ("stroke-dasharray", "none"))
+    return {k: colours[v[1:]] if v.startswith("$") else v for k, v in merged.items()}
 
 
 def css(root: str = ".kc") -> str:

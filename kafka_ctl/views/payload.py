@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Any
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, Look, Token
+from kafka_ctl.views.frames import Film, Frame, PartState, Token
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.scene import Part, glyph_svg, shape_svg, svg_head, text_svg
 from kafka_ctl.views.static_svg import pill_width
@@ -22,30 +22,30 @@ LINES = 60
 
 def payload(films: Sequence[Film], logs: Logs = ()) -> dict[str, Any]:
     """Films that keep step with one another, as JSON-able data for `player.js`; `logs` are Kafka's lines by seq."""
-    frames = [frame_data(f.kind, f.time_ms, f.caption, f.picture.words, f.cause, f.seqs) for f in films[0].frames]
+    frames = [frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs) for f in films[0].frames]
     for frame, lines in zip(frames, by_frame([f.seqs for f in films[0].frames], logs), strict=True):
         frame["log"] = lines
     return {"frames": frames, "glyphs": GLYPHS, "views": [view_data(film) for film in films]}
 
 
 def frame_data(
-    kind: str, time_ms: float, caption: str, words: str, cause: int | None, seqs: Sequence[int]
+    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int]
 ) -> dict[str, Any]:
     """What the browser knows of a frame apart from its pictures."""
-    told = {"kind": kind, "time": time_ms, "caption": printable(caption), "words": printable(words)}
-    return {**told, "cause": cause, "seqs": list(seqs[:50]), "log": []}
+    data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
+    return {**data, "cause": cause, "seqs": list(seqs[:50]), "log": []}
 
 
 def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:
     """Each line with the frame that shows its record, or else with the frame before it."""
     frame_of = {seq: index for index, own in enumerate(seqs) for seq in own}
-    told = [list[object]() for _ in seqs]
+    data = [list[object]() for _ in seqs]
     ends = list(accumulate((own[-1] if own else -1 for own in seqs), max))
     for seq, line in logs:
-        if told:
-            told[frame_of.get(seq, max(0, bisect_right(ends, seq) - 1))].append(line)
-    more = [[f"… and {len(lines) - LINES} lines more"] if len(lines) > LINES else [] for lines in told]
-    return [[printable(str(line)) for line in lines[:LINES] + end] for lines, end in zip(told, more, strict=True)]
+        if data:
+            data[frame_of.get(seq, max(0, bisect_right(ends, seq) - 1))].append(line)
+    more = [[f"… and {len(lines) - LINES} lines more"] if len(lines) > LINES else [] for lines in data]
+    return [[printable(str(line)) for line in lines[:LINES] + end] for lines, end in zip(data, more, strict=True)]
 
 
 def view_data(film: Film, rows: Rows | None = None) -> dict[str, Any]:
@@ -55,30 +55,30 @@ def view_data(film: Film, rows: Rows | None = None) -> dict[str, Any]:
 
 
 class Rows:
-    """Frames as rows of changes; what comes later is told as a change of what was told before."""
+    """Frames as rows of changes; each frame is the change from the one before."""
 
     def __init__(self) -> None:
-        self.before: dict[str, Look] = {}
+        self.before: dict[str, PartState] = {}
 
     def add(self, frames: Sequence[Frame]) -> dict[str, Any]:
         """The tracks by part, and per frame what travels and what the picture says in words."""
         tracks: dict[str, list[list[Any]]] = {}
         for frame in frames:
             for name, look in frame.picture.looks.items():
-                row = _row(frame.index, look, self.before.get(name, Look("")))
+                row = _row(frame.index, look, self.before.get(name, PartState("")))
                 tracks.setdefault(printable(name), []).append(row)
                 self.before[name] = look
         tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
-        return {"tracks": tracks, "tokens": tokens, "words": [printable(frame.picture.words) for frame in frames]}
+        return {"tracks": tracks, "tokens": tokens, "summary": [printable(frame.picture.summary) for frame in frames]}
 
 
-def _row(index: int, look: Look, before: Look) -> list[Any]:
+def _row(index: int, look: PartState, before: PartState) -> list[Any]:
     """Frame, styles, words, sign and place of a change; 0 stands for what stays as it was."""
-    words = 0 if look.texts == before.texts else list(look.texts)
+    summary = 0 if look.texts == before.texts else list(look.texts)
     sign = 0 if look.glyph == before.glyph else look.glyph
     moved = look.at is not None and look.at != before.at
     place = [round(v, 1) for v in look.at] if look.at is not None and moved else 0
-    row = [index, look.styles, words, sign, place]
+    row = [index, look.styles, summary, sign, place]
     while row[-1] == 0 and len(row) > 2:
         row.pop()
     return row

@@ -8,7 +8,8 @@ const ICONS = {
 const SPEEDS = [0.25, 0.5, 1, 2, 4];
 const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", controller: "controller change", partition: "partition move",
   replica: "replica move", election: "election", request: "request", response: "error answer", broker: "broker action",
-  fault: "fault", violation: "broken rule" };
+  fault: "fault", violation: "broken rule", add: "task added", expire: "bucket expires", cancel: "task cancelled",
+  wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
 const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
 const STUTTER = 900;   // with more parts than this nothing is animated
@@ -68,7 +69,7 @@ class Stage {
       const look = lookAt(track, index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
     }
-    this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${this.view.words[index] ?? ""}`);
+    this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${this.view.summary[index] ?? ""}`);
     this.travel.replaceChildren();
     for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
     this.mark();
@@ -148,12 +149,12 @@ class Player {
     for (const [event, action] of [["change:film", () => this.load()], ["change:index", () => this.show()],
       ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
       ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()],
-      ["msg:custom", (message) => this.told(message)]]) model.on(event, action);
+      ["msg:custom", (message) => this.received(message)]]) model.on(event, action);
   }
   get film() { return this.model.get("film"); }
   get index() { return Math.max(0, Math.min(this.last, this.model.get("index"))); }
   get last() { return this.film.frames.length - 1; }
-  // The kernel is told after the browser has painted: a click is not to wait for that.
+  // The kernel is notified after the browser has painted: a click is not to wait for that.
   set(name, value) {
     this.model.set(name, value);
     this.saving ??= setTimeout(() => { this.saving = undefined; this.model.save_changes(); }, 30);
@@ -166,7 +167,7 @@ class Player {
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
-    this.words = html("div", { class: "words" });
+    this.summary = html("div", { class: "summary" });
     this.log = html("div", { class: "log", role: "log", tabindex: "0", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
     for (const [name, title] of this.tabNames()) {
@@ -177,7 +178,7 @@ class Player {
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
     this.scene = html("div", { class: "scene" }, this.stage, this.log);
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.words, this.why);
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.summary, this.why);
     this.open(this.film.views[0].view);
     this.show(); this.beat(); this.chosen();
   }
@@ -312,18 +313,17 @@ class Player {
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
     }
-    this.words.textContent = frame.words;
+    this.summary.textContent = frame.summary;
     this.showLog(index);
     this.explain(null);
     this.bar();
   }
-  // The log lines of this step, between those of the steps around it; each leads to its step.
+  // The log lines up to this step; each leads to its step.
   showLog(index) {
-    const told = (i) => (this.film.frames[i].log ?? []).map((text) => [i, text]);
-    let before = [], after = [];
-    for (let i = index - 1; i >= 0 && before.length < 16; i--) before = [...told(i), ...before];
-    for (let i = index + 1; i <= this.last && after.length < 12; i++) after.push(...told(i));
-    const lines = [...before.slice(-24), ...told(index), ...after.slice(0, 12)].map(([i, text]) => {
+    const logOf = (i) => (this.film.frames[i].log ?? []).map((text) => [i, text]);
+    let before = [];
+    for (let i = index - 1; i >= 0 && before.length < 24; i--) before = [...logOf(i), ...before];
+    const lines = [...before.slice(-36), ...logOf(index)].map(([i, text]) => {
       const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
       if (i === index) line.setAttribute("aria-current", "step");
       line.onclick = () => this.choose("step:" + i);
@@ -339,7 +339,7 @@ class Player {
     requestAnimationFrame(() => { if (this.here) this.log.scrollTop = this.here.offsetTop - 24; });
   }
   // The answer comes twice, the second time with the lines that ran; who has shut it by then is left in peace.
-  told(message) { if (message.do === "why" && message.frame === this.index && this.shut !== this.index) this.explain(message.why); }
+  received(message) { if (message.do === "why" && message.frame === this.index && this.shut !== this.index) this.explain(message.why); }
   // What `views/why.py` found out: rule, inputs, alternatives, causes and source.
   explain(why) {
     this.why.hidden = !why;

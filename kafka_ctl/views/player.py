@@ -61,9 +61,9 @@ class Widget(anywidget.AnyWidget):
 class Player(Widget):
     """Films of one stretch of a trace, played together; made by `player`."""
 
-    def __init__(self, films: Sequence[Film], told: dict[str, Any] | None = None, **options: Any) -> None:
+    def __init__(self, films: Sequence[Film], data: dict[str, Any] | None = None, **options: Any) -> None:
         self.films = tuple(films)
-        super().__init__(film=told or payload(self.films), **options)
+        super().__init__(film=data or payload(self.films), **options)
 
     def __len__(self) -> int:
         return len(self.films[0])
@@ -102,9 +102,9 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
     films = [film(records, name, **options) for name in views]
-    told = with_log(films, records, options)
-    made = Player(films, told, **own)
-    if isinstance(records, Recorder) and told.get("asks"):
+    data = with_log(films, records, options)
+    made = Player(films, data, **own)
+    if isinstance(records, Recorder) and data.get("asks"):
         _answering(made, records, Generation(options["generation"]), lines)
     return made
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.static_svg import SIZE, filmstrips, stacked, still
+from kafka_ctl.views.static_svg import SIZE, filmstrips, stacked, static_svg
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
@@ -54,7 +54,7 @@ def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
         raise Unavailable("GIF needs Pillow: pip install pillow") from missing
     images = [
         Image.open(io.BytesIO(data)).convert("P", palette=Image.Palette.ADAPTIVE)
-        for data in _draw([stacked(films, [still(film, i) for film in films]) for i in range(len(films[0]))])
+        for data in _draw([stacked(films, [static_svg(film, i) for film in films]) for i in range(len(films[0]))])
     ]
     out = io.BytesIO()
     images[0].save(out, "GIF", save_all=True, append_images=images[1:], duration=int(seconds * 1000), loop=0)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from kafka_ctl.views.dot import FAMILY, printable, read_id, to_svg
@@ -91,8 +91,8 @@ class Scene:
     def add(self, *parts: Part) -> None:
         self.parts.update((part.id, part) for part in parts)
 
-    def change(self, name: str, **changes: object) -> None:
-        self.parts[name] = replace(self.parts[name], **changes)  # type: ignore[arg-type]
+    def change(self, name: str, **changes: Any) -> None:
+        self.parts[name] = replace(self.parts[name], **changes)
 
 
 def box(x: float, y: float, width: float, height: float, radius: float = 7, slot: str = "body") -> Shape:
@@ -110,12 +110,12 @@ def shorten(text: str, longest: int) -> str:
     return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
 
 
-def text_svg(text: Text, words: str, look: str = "") -> str:
+def text_svg(text: Text, shown: str, look: str = "") -> str:
     """One `<text>` element; `words` replaces what the drawing says, `look` is a class or colours."""
     weight = ' font-weight="700"' if text.bold and "font-weight" not in look else ""
     anchor = f' text-anchor="{text.anchor}"' if text.anchor != "start" else ""
     place = f'x="{text.x:g}" y="{text.y:g}" font-size="{text.size:g}"'
-    return f"<text {place}{anchor}{weight}{look}>{escape(printable(words))}</text>"
+    return f"<text {place}{anchor}{weight}{look}>{escape(printable(shown))}</text>"
 
 
 def shape_svg(shape: Shape, look: str = "") -> str:

@@ -12,17 +12,18 @@ def script(lab: Any, name: str = "lab") -> list[str]:
     """One line for the lab and one for each command given so far.
 
     What has no call of its own (a description, what things cost, a run stopped at a record, a command that was
-    refused) is told as the story that replays it.
+    refused) becomes the story that replays it.
     """
     opening, commands = lab._opening(), list(lab.commands)
-    told = max((place + 1 for place, c in enumerate(commands) if c.name in (UNTIL, REFUSED)), default=0)
+    replayed = max((place + 1 for place, c in enumerate(commands) if c.name in (UNTIL, REFUSED)), default=0)
     lines = []
-    if told or {"description", "costs"} & opening.keys():
-        text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:told]])
-        lines.append(f"{name} = Lab.replay({_plain(text)})")
+    if replayed or {"description", "costs", "plugins"} & opening.keys():
+        text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:replayed]])
+        more = "".join(f", {what}={what}" for what in lab.plugins.given)  # functions, which no text can hold
+        lines.append(f"{name} = Lab.replay({_plain(text)}{more})")
     else:
         lines.append(f"{name} = Lab({_arguments(opening)})")
-    return lines + [call(command, name) for command in commands[told:]]
+    return lines + [call(command, name) for command in commands[replayed:]]
 
 
 def call(command: Command, name: str = "lab") -> str:
@@ -36,8 +37,8 @@ def _arguments(opening: dict[str, Any]) -> str:
     given = dict(opening)
     changes = given.pop("changes", {})
     if changes:
-        words = ", ".join(f"{key}={value!r}" for key, value in changes.items())
-        given["generation"] = f"Generation({_plain(given['generation'])}, {words})"
+        text = ", ".join(f"{key}={value!r}" for key, value in changes.items())
+        given["generation"] = f"Generation({_plain(given['generation'])}, {text})"
     brokers = given.get("brokers")
     if isinstance(brokers, list) and brokers == list(range(1, len(brokers) + 1)):
         given["brokers"] = len(brokers)

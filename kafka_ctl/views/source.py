@@ -20,7 +20,7 @@ class Line(NamedTuple):
 
     number: int
     text: str
-    ran: bool
+    executed: bool
 
 
 class Source(NamedTuple):
@@ -30,39 +30,39 @@ class Source(NamedTuple):
     lines: tuple[Line, ...]
 
     def __str__(self) -> str:
-        rows = [f"{'>' if line.ran else ' '} {line.number:>4}  {line.text}" for line in self.lines]
+        rows = [f"{'>' if line.executed else ' '} {line.number:>4}  {line.text}" for line in self.lines]
         return "\n".join([self.name, *rows])
 
 
 def watched(function: Callable[..., T], *args: Any) -> tuple[T | None, set[int]]:
     """Call a function; its result (None if it refused), and the numbers of the lines of its module that ran."""
-    ran: set[int] = set()
+    executed: set[int] = set()
     file = function.__code__.co_filename
 
     def trace(frame: FrameType, event: str, arg: object) -> Any:
         if frame.f_code.co_filename != file:
             return None
         if event == "line":
-            ran.add(frame.f_lineno)
+            executed.add(frame.f_lineno)
         return trace
 
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        return function(*args), ran
+        return function(*args), executed
     except KafkaCtlError:
-        return None, ran
+        return None, executed
     finally:
         sys.settrace(before)
 
 
-def source(code: CodeType, ran: Iterable[int] = ()) -> Source:
+def source(code: CodeType, executed: Iterable[int] = ()) -> Source:
     """The text of a function without its docstring; marked are the lines that ran."""
-    told = set(ran)
+    marked = set(executed)
     text, first = inspect.getsourcelines(code)
     hidden = _docstring(text)
     lines = [
-        Line(first + place, line.rstrip("\n"), first + place in told)
+        Line(first + place, line.rstrip("\n"), first + place in marked)
         for place, line in enumerate(text)
         if place not in hidden
     ]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.table import short
+from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import Model, number_of
-from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.steps import Step, newsworthy
 
@@ -27,7 +27,7 @@ class SpaceTimeView:
 
     title = "Space and time"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.records, self.steps = records, steps
         self.lanes = ["zookeeper", *(f"broker-{b}" for b in sorted(union.brokers))]
         self.place = {lane: LEFT + LANE * (i + 0.5) for i, lane in enumerate(self.lanes)}
@@ -71,7 +71,7 @@ class SpaceTimeView:
 
     def _lives(self, rows: int) -> Iterator[Part]:
         """The life lines: plain while a broker lives, bold while it rules, dotted while it is dead."""
-        model, place = Model(), 0
+        model, place = ClusterModel(), 0
         now = dict.fromkeys(self.lanes, ("life dead", 0))
         now["zookeeper"] = ("life", 0)
         for row, step in enumerate(self.steps):
@@ -104,21 +104,21 @@ class SpaceTimeView:
             yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
         seen: set[tuple[str, str, str]] = set()
         labelled: set[str] = set()
-        told = sorted(map(message, step.records), key=lambda m: m.source == m.target)  # arrows get the words
-        dotted = {m.source for m in told if m.source == m.target}
-        for style, source, target, label in told:
+        messages = sorted(map(message, step.records), key=lambda m: m.source == m.target)  # arrows get the words
+        dotted = {m.source for m in messages if m.source == m.target}
+        for style, source, target, label in messages:
             if (style, source, target) in seen or source not in self.place:
                 continue
             seen.add((style, source, target))
-            words = "" if label in labelled else label
+            title = "" if label in labelled else label
             labelled.add(label)
             name = f"row:{row}:{len(seen)}"
             if target in self.place and target != source:
-                yield self._arrow(name, row, style, source, target, words)
+                yield self._arrow(name, row, style, source, target, title)
             else:
-                yield self._dot(name, row, style, source, words, dotted)
+                yield self._dot(name, row, style, source, title, dotted)
 
-    def _arrow(self, name: str, row: int, style: str, source: str, target: str, words: str) -> Part:
+    def _arrow(self, name: str, row: int, style: str, source: str, target: str, title: str) -> Part:
         y, x0, x1 = self._y(row), self.place[source], self.place[target]
         way = 1 if x1 > x0 else -1
         end, tip = x1 - 5 * way, y + 7
@@ -126,50 +126,50 @@ class SpaceTimeView:
             Shape("body", "path", (("d", f"M{x0:g},{y - 5:g}L{end - 6 * way:g},{tip:g}"),)),
             Shape("head", "path", (("d", f"M{end:g},{tip:g}l{-9 * way},-4.5v9Z"),)),
         )
-        text = (Text(x0 + way * 10, y - 9, shorten(words, 46), 11.5, "start" if way > 0 else "end"),) if words else ()
+        text = (Text(x0 + way * 10, y - 9, shorten(title, 46), 11.5, "start" if way > 0 else "end"),) if title else ()
         return Part(
             name,
             Box(min(x0, x1), y - 8, abs(x1 - x0), 16),
             shapes,
             text,
             style,
-            title=words,
+            title=title,
             of=f"step:{row + 1}",
         )
 
-    def _dot(self, name: str, row: int, style: str, lane: str, words: str, dotted: set[str]) -> Part:
+    def _dot(self, name: str, row: int, style: str, lane: str, title: str, dotted: set[str]) -> Part:
         """A mark in one lane, its words at its right; in the last lane long ones at its left, where there is room."""
         y, x, number = self._y(row), self.place[lane], self.lanes.index(lane)
         after, before = (self.lanes[n] if 0 <= n < len(self.lanes) else "" for n in (number + 1, number - 1))
-        left = not after and number > 1 and len(words) > FITS and before not in dotted
+        left = not after and number > 1 and len(title) > FITS and before not in dotted
         room = 46 if left or (after and after not in dotted) else FITS
         aside = 16 if "crown" in style else 11
-        text = Text(x - aside if left else x + aside, y + 4, shorten(words, room), 11.5, "end" if left else "start")
+        text = Text(x - aside if left else x + aside, y + 4, shorten(title, room), 11.5, "end" if left else "start")
         sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
         size = 1.2 if sign != "crown" else 0.9
         return Part(
             name,
             Box(x - 6, y - 6, 12, 12),
             (),
-            (text,) if words else (),
+            (text,) if title else (),
             f"{style} mark",
             (x, y, size),
             sign,
-            title=words,
+            title=title,
             of=f"step:{row + 1}",
         )
 
-    def picture(self, model: Model, step: Step | None) -> Picture:
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         row = self.row_of[step.seqs] if step else -1
         scroll = max(0, min(row - WINDOW + 5, len(self.steps) - WINDOW + 1))
         y = HEAD + ROW * row
         looks = {
-            "band": Look("band" if step else "band gone", at=(0.0, y)),
-            "veil": Look("veil", at=(0.0, y)),
-            "camera": Look("", at=(0.0, -ROW * scroll)),
+            "band": PartState("band" if step else "band gone", at=(0.0, y)),
+            "veil": PartState("veil", at=(0.0, y)),
+            "camera": PartState("", at=(0.0, -ROW * scroll)),
         }
-        told = dict.fromkeys(map(in_words, step.records if step else ()))
-        return Picture(looks, (), f"Row {row + 1} of {len(self.steps)}. {' '.join(list(told)[:4])}".strip())
+        messages = dict.fromkeys(map(sentence, step.records if step else ()))
+        return Picture(looks, (), f"Row {row + 1} of {len(self.steps)}. {' '.join(list(messages)[:4])}".strip())
 
 
 def lane_of(actor: str) -> str:
@@ -184,7 +184,7 @@ class Message(NamedTuple):
     style: str
     source: str
     target: str
-    words: str
+    title: str
 
 
 def message(record: Record) -> Message:
@@ -214,26 +214,26 @@ def message(record: Record) -> Message:
             return Message("alarm", where, where, record.action)
         case "event" if record.actor == "admin":
             return Message("event", "zookeeper", "zookeeper", f"admin: {record.action}")
-    words = WORDS.get(record.action, record.action.replace("_", " "))
-    return Message("event", lane, lane, f"{words} {about}".strip())
+    title = VERBS.get(record.action, record.action.replace("_", " "))
+    return Message("event", lane, lane, f"{title} {about}".strip())
 
 
-def in_words(record: Record) -> str:
+def sentence(record: Record) -> str:
     """The same as a sentence: from where to where, and what."""
-    _, source, target, words = message(record)
+    _, source, target, title = message(record)
     way = f" to {target}" if target != source else ""
-    return f"{source}{way}: {shorten(words, 60)}."
+    return f"{source}{way}: {shorten(title, 60)}."
 
 
-WORDS = {"become-leader": "leads", "become-follower": "follows", "ignored": "ignores"}
+VERBS = {"become-leader": "leads", "become-follower": "follows", "ignored": "ignores"}
 """What a broker does, as short as there is room between two lanes."""
 
 
 def _operation(record: Record, lane: str) -> Message:
     """Something done in ZooKeeper, by a client or by itself."""
     if record.action in ("connect", "expired", "closed"):
-        words = "opens a session" if record.action == "connect" else f"session {record.action}"
-        return Message("put", lane, "zookeeper", words)
+        title = "opens a session" if record.action == "connect" else f"session {record.action}"
+        return Message("put", lane, "zookeeper", title)
     style = "put" if record.error is None else "put refused"
     failed = f": {record.error}" if record.error else ""
     return Message(style, lane, "zookeeper", f"{record.action} {record.path}{failed}")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, Look, Token
+from kafka_ctl.views.frames import Film, Frame, PartState, Token
 from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, shape_svg, svg_head, text_svg
 
@@ -23,7 +23,7 @@ SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 """The first match is the size of a whole picture."""
 
 
-def still(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
+def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
     """One frame of a film as SVG; the last one by default."""
     frame = film.frames[index]
     height = film.scene.height + (CAPTION if caption else 0)
@@ -82,7 +82,7 @@ def caption_svg(film: Film, frame: Frame, theme: str) -> str:
     )
 
 
-def part_svg(part: Part, look: Look | None, theme: str) -> str:
+def part_svg(part: Part, look: PartState | None, theme: str) -> str:
     """One part with its colours inline; a part that is gone is left out."""
     styles = look.styles if look else part.styles
     if "gone" in styles.split():
@@ -97,9 +97,9 @@ def part_svg(part: Part, look: Look | None, theme: str) -> str:
     return f"<g{moved}{inline(styles, 'all', theme)}>{title}{''.join(pieces)}</g>" if pieces else ""
 
 
-def texts_svg(part: Part, look: Look | None, attributes: str = "") -> list[str]:
-    words = look.texts if look and look.texts else tuple(t.text for t in part.texts)
-    return [text_svg(text, said, attributes) for text, said in zip(part.texts, words, strict=False) if said]
+def texts_svg(part: Part, look: PartState | None, attributes: str = "") -> list[str]:
+    texts = look.texts if look and look.texts else tuple(t.text for t in part.texts)
+    return [text_svg(text, said, attributes) for text, said in zip(part.texts, texts, strict=False) if said]
 
 
 def token_svg(token: Token, theme: str) -> str:
@@ -119,7 +119,7 @@ def pill_width(label: str) -> float:
 
 
 def key_frames(film: Film, most: int = 6) -> list[Frame]:
-    """The frames that tell the story: marked steps first, then evenly spread ones, in order."""
+    """The frames that show the story: marked steps first, then evenly spread ones, in order."""
     inner = film.frames[1:]
     if len(inner) <= most:
         return inner or film.frames
@@ -138,7 +138,7 @@ def key_frames(film: Film, most: int = 6) -> list[Frame]:
 
 
 def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str = "light") -> str:
-    """Small multiples of the frames that tell the story, as one SVG: six, or four of large pictures."""
+    """Small multiples of the key frames, as one SVG: six, or four of large pictures."""
     most = most or (6 if len(film.scene.parts) < 150 else 4)
     shown = key_frames(film, most)
     columns = max(1, min(columns, len(shown)))

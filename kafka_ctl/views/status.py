@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_ctl.views.cluster_model import Model, controller_of
+from kafka_ctl.trace.model import ClusterModel, controller_of
 
 GLYPHS = {
     "leader": "none",  # its star is a part of its own, which glides
@@ -15,7 +15,7 @@ GLYPHS = {
 """How a replica stands -> the sign that says so without colour."""
 
 
-def broker_state(model: Model, number: int) -> tuple[str, str]:
+def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
     """The style of a broker and what is written under its name."""
     seen = model.brokers.get(number)
     if seen is None or (not seen.alive and not seen.registered):
@@ -34,7 +34,7 @@ def broker_state(model: Model, number: int) -> tuple[str, str]:
     return "", "up"
 
 
-def replica_state(model: Model, key: tuple[str, int], broker: int) -> str:
+def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str:
     """The style of a replica: how it stands to its partition, and whether it can answer."""
     seen, own = model.partitions[key], model.replicas.get((*key, broker), "")
     host = model.brokers.get(broker)
@@ -49,7 +49,7 @@ def replica_state(model: Model, key: tuple[str, int], broker: int) -> str:
     return "insync" if broker in seen.isr else "lagging"
 
 
-def words(model: Model) -> str:
+def summary(model: ClusterModel) -> str:
     """The state of the cluster in words, for who cannot see the picture."""
     up = [b.id for b in model.brokers.values() if b.alive]
     down = [b.id for b in model.brokers.values() if not b.alive]
@@ -67,7 +67,7 @@ def words(model: Model) -> str:
     return f"{ruler}{running} Without a leader: {', '.join(lost[:6])}{more}."
 
 
-def idle_controller(model: Model) -> str | None:
+def idle_controller(model: ClusterModel) -> str | None:
     """What is to be said where `/controller` names a broker that does not act; None where all is well."""
     stored = model.znodes.get("/controller")
     named = controller_of(stored.data) if stored else None

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from kafka_ctl.trace.actions import find
 from kafka_ctl.trace.record import SET, Record
 
 Wants = Callable[[Record], bool]
@@ -41,47 +42,28 @@ class Step(NamedTuple):
         return self.records[-1].time_ms
 
 
-_ROUTINE = ("LeaderAndIsrResponseReceived", "ControllerChange")
-_TOLD = (
-    "elected",
-    "ready",
-    "resigned",
-    "already_elected",
-    "elected_and_resigned",
-    "other_elected",
-    "brokers_changed",
-    "forcing_resignation",
-    "shutting_down_broker",
-    "election_failed",
-)
-
-
 def newsworthy(record: Record) -> bool:
-    """Whether a record is worth a step in a view of the whole cluster."""
+    """Whether a record is worth a step in a view of the whole cluster: its row says so, and what it holds."""
     kind, action = record.kind, record.action
     if kind == "zk":
         return _write_is_news(record)
-    if kind == "event":
-        return not record.actor.startswith("controller") or (record.target == "started" and action not in _ROUTINE)
-    if kind == "controller":
-        return action in _TOLD
+    if kind == "event" and record.actor.startswith("controller"):
+        return record.target == "started" and find(kind, action).news
     if kind == "request":
         return record.target == "sent"
     if kind == "response":
         return record.error is not None
-    if kind == "broker":
-        return action not in ("cached", "uncached", "registered", "waiting")
     if kind == "replica":
         return record.action != SET and (record.source != record.target or record.error is not None)
     if kind == "partition":
         return record.action != SET
-    return True
+    return find(kind, action).news
 
 
 def _write_is_news(record: Record) -> bool:
     """Writes with a meaning of their own, refusals included; not reads, not the skeleton of the tree."""
     path, action = record.path or "", record.action
-    if action in ("get", "exists", "children"):
+    if not find("zk", action).news:
         return False
     if action == "connect":
         return record.actor.startswith("broker")
@@ -93,14 +75,14 @@ def _write_is_news(record: Record) -> bool:
 
 
 def sameness(record: Record) -> tuple[object, ...]:
-    """What records of one step have in common; equal neighbours are told in one sentence."""
+    """What records of one step have in common; equal neighbours share a sentence."""
     kind, action, failed = record.kind, record.action, record.error
     if kind == "zk":
         return kind, action, record.actor, failed, _family(record.path)
     if kind == "watch":
         return kind, record.target, _family(record.path)
     if kind == "broker" and (record.topic is not None or action == "start"):
-        return kind, "told" if action in ("become-leader", "become-follower") else action, failed
+        return kind, "applied" if action in ("become-leader", "become-follower") else action, failed
     if kind == "event" and record.target == "queued":
         return kind, action, record.target, record.actor
     if kind in ("partition", "replica", "election"):

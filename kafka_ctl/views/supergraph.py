@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kafka_ctl.trace.model import BrokerSeen, ClusterModel, ZNode
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import BrokerSeen, Model, ZNode
 
 
 class Union:
     """Every broker, partition, replica and znode of the records so far, also those that are gone; it only grows."""
 
     def __init__(self) -> None:
-        self.now = Model()
+        self.now = ClusterModel()
         self.znodes: dict[str, ZNode] = {}
         self.brokers: dict[int, None] = {}
         self.members: dict[tuple[str, int], dict[int, None]] = {}
@@ -54,10 +54,10 @@ class Union:
         self.members.setdefault(key, {}).update(dict.fromkeys(brokers))
         self.brokers.update(dict.fromkeys(brokers))
 
-    def model(self) -> Model:
+    def model(self) -> ClusterModel:
         """A model that has it all: a partition's `replicas` are all that ever held it, a znode has its first data."""
         now = self.now
-        return Model(
+        return ClusterModel(
             brokers={broker: now.brokers.get(broker, BrokerSeen(broker)) for broker in self.brokers},
             partitions={key: replace(seen, replicas=tuple(self.members[key])) for key, seen in now.partitions.items()},
             replicas={(*key, broker): "" for key, held in self.members.items() for broker in held},
@@ -65,6 +65,6 @@ class Union:
         )
 
 
-def union(records: Iterable[Record]) -> Model:
+def union(records: Iterable[Record]) -> ClusterModel:
     """The model of everything in these records: see `Union.model`."""
     return Union().add(records).model()

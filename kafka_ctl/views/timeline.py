@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import Model
-from kafka_ctl.views.frames import Look, Picture
+from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.steps import Step, newsworthy
 
@@ -40,7 +40,7 @@ class TimelineView:
 
     title = "Who led when"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         begin = records[0].time_ms
         if steps and len(records) > 1:
             begin = min(begin, steps[0].time_ms)
@@ -74,17 +74,17 @@ class TimelineView:
         scene.add(*self._scale(bottom + 6))
         return scene
 
-    def _row(self, name: str, words: str, found: Iterable[Span], row: int) -> Iterator[Part]:
+    def _row(self, name: str, title: str, found: Iterable[Span], row: int) -> Iterator[Part]:
         top = HEAD + ROW * row
-        text = Text(LEFT - 10, top + 15, words, 11.5, "end", bold=name == "controller")
+        text = Text(LEFT - 10, top + 15, title, 11.5, "end", bold=name == "controller")
         yield Part(f"name:{name}", Box(0, top, LEFT, ROW), (), (text,), "bare", of=name)
         for number, span in enumerate(found):
             x, width = self.x(span.begin), max(self.x(span.end) - self.x(span.begin), 1.2)
             style = (
                 "plate offline" if span.leader is None else "plate active" if name == "controller" else "plate leader"
             )
-            words = "nobody" if span.leader is None else str(span.leader)
-            label = (Text(x + 6, top + 15, words, 11.5, "start"),) if width > 8 * len(words) + 8 else ()
+            title = "nobody" if span.leader is None else str(span.leader)
+            label = (Text(x + 6, top + 15, title, 11.5, "start"),) if width > 8 * len(title) + 8 else ()
             seconds = f"{(span.end - span.begin) / 1000:.3f} s"
             yield Part(
                 f"span:{row}:{number}",
@@ -92,7 +92,7 @@ class TimelineView:
                 (box(x, top + 2, width, ROW - 4, 3),),
                 label,
                 style,
-                title=f"{words} for {seconds}",
+                title=f"{title} for {seconds}",
                 of=name,
             )
 
@@ -106,10 +106,10 @@ class TimelineView:
             yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (Text(x, top + 18, f"{seconds:g} s", 11.5),), "wire")
             tick += 1
 
-    def picture(self, model: Model, step: Step | None) -> Picture:
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         time = step.time_ms if step else self.begin
         x = self.x(self.end if time >= self.last else max(time, self.begin))
-        looks = {"now": Look("wire now", at=(x, 0.0)), "veil": Look("veil", at=(x, 0.0))}
+        looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState("veil", at=(x, 0.0))}
         lost = [f"{t}-{p}" for t, p in model.leaderless()]
         return Picture(looks, (), f"Without a leader now: {', '.join(lost[:6]) or 'none'}.")
 
@@ -127,7 +127,7 @@ def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, 
 
     A partition counts from its first leader on; under a leader whose process is dead, nobody leads.
     """
-    model = Model()
+    model = ClusterModel()
     ruled: list[Span] = []
     led: dict[Key, list[Span]] = {}
     for record in records:

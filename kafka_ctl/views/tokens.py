@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import number_of
 from kafka_ctl.views.frames import Token
 from kafka_ctl.views.scene import Scene, shorten
 

@@ -1,8 +1,8 @@
 """Why did that happen? The rule that applied, its inputs, what it decided, what it would have decided otherwise.
 
 Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
-"otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by telling the lab's
-story again (`ran.py`); a trace without a story shows the function without marks, and says so.
+"otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by replaying the lab's
+story (`executed_lines.py`); a trace without a story shows the function without marks, and says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kafka_ctl.brokers.broker import Broker
-from kafka_ctl.brokers.replica_logs import ReplicaLogs
+from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
@@ -33,7 +33,7 @@ from kafka_ctl.views.whyrules import broker, controller, partition, refused_writ
 from kafka_ctl.views.whysteps import refused_command, response
 
 CHAIN = 12
-"""The most causes that are told, the latest ones."""
+"""The most causes that are listed, the latest ones."""
 
 
 class Why(NamedTuple):
@@ -81,15 +81,15 @@ RULES: dict[str, Callable[[Recorder, Record, Generation], dict[str, Any] | None]
 """Kind of record -> what finds the rule behind it; None when it has none of its own."""
 
 
-UNKNOWN = "Not known: only the story of a lab on virtual time can be told again to see which lines run."
-LOOKING = "The story is told again, to see which lines ran …"
-LATE = "Not looked for: the story would be told again twice, {:,} records each; lab.why({}, lines=True) waits for that."
-MOST_RETOLD = 50_000
-"""Records up to which a story is told again unasked: some seconds."""
+UNKNOWN = "Not known: only a lab on virtual time can be replayed to see which lines ran."
+REPLAYING = "Replaying the story to see which lines ran …"
+LATE = "Not computed: it takes two replays of {:,} records each; lab.why({}, lines=True) waits for that."
+MOST_REPLAYED = 50_000
+"""Records up to which a story is replayed unasked: some seconds."""
 _WRITE: tuple[Callable[..., Any], ...] = (
     PartitionStateMachine._moved, PartitionStateMachine._failed, PartitionStateMachine._record_election,
     ReplicaStateMachine._moved, ReplicaStateMachine._failed, Controller.log, Broker.record, Recorder.about,
-    World.record_fault, EventQueue.record, ReplicaLogs._record, Checker.report, Invariant.broken,
+    World.record_fault, EventQueue.record, BrokerProcess.record_offset, Checker.report, Invariant.broken,
 )  # fmt: skip
 RECORDERS = frozenset(map(code_of, _WRITE))
 """Functions that only write a record down; what decided is their caller."""
@@ -101,7 +101,7 @@ def why(
     seq: int,
     generation: str | Generation = "2.0",
     lines: Lines | None = None,
-    most: float = MOST_RETOLD,
+    most: float = MOST_REPLAYED,
 ) -> Why:
     """Why the record `seq` of this trace came about; BadInput when there is no such record.
 
@@ -135,10 +135,10 @@ def _answer(trace: Recorder, seq: int, found: dict[str, Any], run: Run | None, u
     """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
     record = trace[seq]
     causes = tuple(dict.fromkeys(caption([cause]) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
-    by, marks = found.pop("by", ()), found.pop("ran", ())
+    by, marks = found.pop("by", ()), found.pop("executed", ())
     found.pop("at", None)
     if run is not None:
-        sources = tuple(source(call.code, call.ran) for call in _deciding(run, by))
+        sources = tuple(source(call.code, call.executed) for call in _deciding(run, by))
     else:  # what a real ZooKeeper refused, no function of ours did
         sources = tuple(source(code_of(one), marks) for one in by if record.kind != "zk")
     unmarked = unknown if run is None and not marks else ""
@@ -162,37 +162,37 @@ def answers(
 
     Of several records the one is explained that says most.
     """
-    seq = most_telling(trace, seqs)
-    if lines is not None and seq <= MOST_RETOLD:
-        yield as_data(why(trace, seq, generation)._replace(lines=LOOKING), len(seqs))
+    seq = most_relevant(trace, seqs)
+    if lines is not None and seq <= MOST_REPLAYED:
+        yield as_data(why(trace, seq, generation)._replace(lines=REPLAYING), len(seqs))
     yield as_data(why(trace, seq, generation, lines), len(seqs))
 
 
 def whys(
     trace: Recorder, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
 ) -> list[dict[str, Any] | None]:
-    """The answers for many frames, None for one without records; the story is told again only once for all."""
-    seqs = [most_telling(trace, step) if step else None for step in steps]
+    """The answers for many frames, None for one without records; the story is replayed only once for all."""
+    seqs = [most_relevant(trace, step) if step else None for step in steps]
     rules = {seq: _rule(trace, seq, generation) for seq in seqs if seq is not None}
     at = {seq: rule.get("at", seq) for seq, rule in rules.items()}
     by = [one for rule in rules.values() for one in rule.get("by", ())]
-    runs = lines([number for number in at.values() if number <= MOST_RETOLD], by) if lines else {}
-    late = {seq: LATE.format(at[seq] + 1, seq) for seq in rules if lines and at[seq] > MOST_RETOLD}
-    told = {seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()}
-    return [None if seq is None else as_data(told[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)]
+    runs = lines([number for number in at.values() if number <= MOST_REPLAYED], by) if lines else {}
+    late = {seq: LATE.format(at[seq] + 1, seq) for seq in rules if lines and at[seq] > MOST_REPLAYED}
+    answers = {seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()}
+    return [None if seq is None else as_data(answers[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)]
 
 
 def as_data(answer: Why, among: int = 1) -> dict[str, Any]:
     """An answer as data for the browser; `among` is how many records its step has."""
     title = answer.title + (f" (One of {among}.)" if among > 1 else "")
-    told = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
+    texts = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
     pairs = {name: [[printable(a), printable(b)] for a, b in getattr(answer, name)] for name in ("inputs", "otherwise")}
     code = [{"name": one.name, "lines": [list(line) for line in one.lines]} for one in answer.sources]
-    plain = {name: printable(text) for name, text in told.items()}
+    plain = {name: printable(text) for name, text in texts.items()}
     return {**plain, **pairs, "causes": [printable(text) for text in answer.causes], "sources": code}
 
 
-def most_telling(trace: Recorder, seqs: Sequence[int]) -> int:
+def most_relevant(trace: Recorder, seqs: Sequence[int]) -> int:
     """Of a step's records the one that is most worth asking about: what was refused, was elected, moved."""
     order = ("violation", "election", "partition", "replica", "controller", "broker", "zk")
 

@@ -8,11 +8,10 @@ from typing import Any
 from kafka_ctl import election as rules
 from kafka_ctl.election import Election
 from kafka_ctl.generation import Generation
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record, Recorder
-from kafka_ctl.views.cluster_model import ids, loads
-from kafka_ctl.views.controller_knowledge import numbers
 from kafka_ctl.views.source import watched
-from kafka_ctl.views.wording import ring
+from kafka_ctl.views.wording import format_ids
 
 RULES = {
     "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
@@ -21,8 +20,8 @@ RULES = {
     "leads; if there is none, the first that is live.",
     "reassign": "The first target replica that is live and in the ISR leads; the ISR stays as it was.",
     "preferred": "The first assigned replica, and no other, leads if it is live and in the ISR.",
-    "controlled-shutdown": "The first assigned replica that is live, in the ISR and staying leads; who leaves "
-    "leaves the ISR.",
+    "controlled-shutdown": "The first assigned replica that is live, in the ISR and not shutting down leads; "
+    "brokers shutting down leave the ISR.",
 }
 
 
@@ -30,20 +29,20 @@ class Inputs:
     """What an election was decided from; what the record leaves out is found in the trace before it."""
 
     def __init__(self, trace: Recorder, record: Record) -> None:
-        told = dict(word.split("=", 1) for word in (record.detail or "").split() if "=" in word)
+        fields = details.named(record.detail)
         self.strategy = str(record.action)
         self.assigned = record.replicas or ()
-        self.isr, self.live = numbers(told.get("isr_before", "")), numbers(told.get("live", ""))
-        self.leader = told.get("leader_before", "-1")
+        self.isr, self.live = details.numbers(fields.get("isr_before", "")), details.numbers(fields.get("live", ""))
+        self.leader = fields.get("leader_before", "-1")
         gone = set(self.isr) - set(record.isr if record.isr is not None else self.live)
         leaves = self.strategy == "controlled-shutdown"
-        self.leaving = tuple(sorted({*gone, *numbers(self.leader)} - set(self.live))) if leaves else ()
+        self.leaving = tuple(sorted({*gone, *details.numbers(self.leader)} - set(self.live))) if leaves else ()
         self.unclean = record.target == "unclean"
         self.target = _target(trace, record) if self.strategy == "reassign" else self.assigned
 
     @property
-    def hopeless(self) -> bool:
-        """Nobody assigned is live: then no record tells whether an unclean election was allowed."""
+    def election_blocked_by(self) -> bool:
+        """No assigned replica is live: then no record shows whether an unclean election was allowed."""
         return self.strategy == "offline" and not set(self.assigned) & set(self.live)
 
     def call(self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None) -> tuple[Any, ...]:
@@ -72,14 +71,14 @@ def election(trace: Recorder, record: Record, generation: Generation) -> dict[st
     if inputs.strategy not in RULES:
         return None
     function, *given = inputs.call(inputs.strategy)
-    decided, ran = watched(function, *given)
+    decided, executed = watched(function, *given)
     return {
         "rule": RULES[inputs.strategy],
-        "inputs": _told(inputs),
+        "inputs": _rows(inputs),
         "decided": said(decided),
         "otherwise": tuple(_otherwise(inputs, decided)),
         "by": (function, rules._first),
-        "ran": () if inputs.hopeless else ran,
+        "executed": () if inputs.election_blocked_by else executed,
     }
 
 
@@ -88,20 +87,24 @@ def said(choice: Election | None) -> str:
     if choice is None:
         return "nobody is fit to lead; the partition stays as it is"
     lost = ", and messages that only others had are lost" if choice.unclean else ""
-    return f"broker {choice.leader} leads, ISR {ring(choice.isr)}{lost}"
+    return f"broker {choice.leader} leads, ISR {format_ids(choice.isr)}{lost}"
 
 
-def _told(inputs: Inputs) -> tuple[tuple[str, str], ...]:
-    rows = [("Assigned", ring(inputs.assigned)), ("ISR", ring(inputs.isr)), ("Live", ring(inputs.live))]
+def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
+    rows = [
+        ("Assigned", format_ids(inputs.assigned)),
+        ("ISR", format_ids(inputs.isr)),
+        ("Live", format_ids(inputs.live)),
+    ]
     if inputs.leaving:
-        rows.append(("Leaving", ring(inputs.leaving)))
+        rows.append(("Leaving", format_ids(inputs.leaving)))
     if inputs.target != inputs.assigned:
-        rows.insert(1, ("Target", ring(inputs.target)))
+        rows.insert(1, ("Target", format_ids(inputs.target)))
     rows.append(("Led before by", "nobody" if inputs.leader == "-1" else f"broker {inputs.leader}"))
     if inputs.strategy == "offline":
         fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
         asked = "not asked for: somebody in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
-        rows.append(("Unclean", "of no use: nobody assigned is live" if inputs.hopeless else asked))
+        rows.append(("Unclean", "of no use: nobody assigned is live" if inputs.election_blocked_by else asked))
     return tuple(rows)
 
 
@@ -127,17 +130,17 @@ def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]
 
 
 def _target(trace: Recorder, record: Record) -> tuple[int, ...]:
-    """Where a partition was moving to: as its topic's znode tells, else as the administrator asked."""
+    """Where a partition was moving to: as its topic's znode says, else as the administrator asked."""
     for r in reversed(trace.records[: record.seq]):
         if r.kind != "zk" or r.error or r.action not in ("create", "set"):
             continue
-        told = loads(r.detail)
+        data = details.json_object(r.detail)
         if r.path == "/admin/reassign_partitions":
-            for request in told.get("partitions", ()):
+            for request in data.get("partitions", ()):
                 if (request.get("topic"), request.get("partition")) == (record.topic, record.partition):
-                    return ids(request.get("replicas"))
+                    return details.ids(request.get("replicas"))
         if r.path == f"/brokers/topics/{record.topic}":
-            leaving = ids(told.get("removing_replicas", {}).get(str(record.partition)))
+            leaving = details.ids(data.get("removing_replicas", {}).get(str(record.partition)))
             if leaving:
                 return tuple(b for b in record.replicas or () if b not in leaving)
     return record.replicas or ()

@@ -15,12 +15,13 @@ from kafka_ctl.invariants.mechanisms import breaking
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.controller_knowledge import known
 from kafka_ctl.views.source import watched
 from kafka_ctl.views.whyelection import election
 from kafka_ctl.views.whysteps import note
-from kafka_ctl.views.wording import ring
+from kafka_ctl.views.wording import format_ids
 from kafka_ctl.zookeeper.memory.tree import Tree
 from kafka_ctl.zookeeper.znodes import ControllerEpochZNode
 
@@ -59,15 +60,15 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
         if vote is not None and (found := election(trace, vote, generation)) is not None:
             return found | {"at": vote.seq}
         return _move(trace, table, record)
-    inputs = (("Assigned", ring(record.replicas)), ("Live", ring(record.isr)))
+    inputs = (("Assigned", format_ids(record.replicas)), ("Live", format_ids(record.isr)))
     dead = [b for b in record.replicas or () if b not in (record.isr or ())]
-    late = f"; {ring(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
+    late = f"; {format_ids(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
     first = (record.replicas or (None,))[0]
     led = "the preferred one" if record.leader == first else f"broker {first} is preferred, but dead"
     return {
         "rule": "Nothing has been written yet: the first live assigned replica leads, all live ones are in sync.",
         "inputs": inputs,
-        "decided": f"broker {record.leader} leads ({led}), ISR {ring(record.isr)}{late}",
+        "decided": f"broker {record.leader} leads ({led}), ISR {format_ids(record.isr)}{late}",
         "otherwise": ((f"had broker {record.leader} been dead", "the next live replica would lead"),),
         "by": (PartitionStateMachine._initialize,),
     }
@@ -123,52 +124,52 @@ def _refused(trace: Recorder, table: TransitionTable, record: Record) -> dict[st
             "otherwise": (("without that", f"it would be {short(wanted)}"),),
         }
     entered = ", ".join(map(short, table.previous(wanted))) or "nowhere"
-    ran = watched(table.find, "", start, wanted)[1]
+    executed = watched(table.find, "", start, wanted)[1]
     rule = f"The table has no row {short(start)} → {short(wanted)}: {short(wanted)} is entered from {entered}."
-    return found | {"rule": rule, "by": (TransitionTable.find,), "ran": ran}
+    return found | {"rule": rule, "by": (TransitionTable.find,), "executed": executed}
 
 
 def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
     """What a broker ignored, and the epoch by which it knew that it was stale."""
     if record.action != "ignored":
         return None
-    told = dict(word.split("=", 1) for word in (record.detail or "").split() if "=" in word)
-    if "request" not in told:
-        rule = "A broker does what it is told of a partition only if the leader epoch is higher than the one it knows."
-        known = f"leader epoch {told.get('current', '?')}"
-        inputs = (("Told", f"leader epoch {record.leader_epoch}"), ("Known", known))
-        if "current" not in told:
-            rule = "A broker does what it is told of a partition only if it is among the assigned replicas."
-            inputs = (("Assigned", ring(record.replicas)), ("Broker", str(record.broker)))
+    fields = details.named(record.detail)
+    if "request" not in fields:
+        rule = "A broker applies LeaderAndIsr to a partition only if its leader epoch is higher than the known one."
+        known = f"leader epoch {fields.get('current', '?')}"
+        inputs = (("Requested", f"leader epoch {record.leader_epoch}"), ("Known", known))
+        if "current" not in fields:
+            rule = "A broker applies LeaderAndIsr to a partition only if it is one of the assigned replicas."
+            inputs = (("Assigned", format_ids(record.replicas)), ("Broker", str(record.broker)))
         decided, method = "this partition's part of the request is ignored", ReplicaManager._problem
-        otherwise = (("with a higher leader epoch", "it would have led or followed as told"),)
+        otherwise = (("with a higher leader epoch", "it would have led or followed as requested"),)
         return {"rule": rule, "inputs": inputs, "decided": decided, "otherwise": otherwise, "by": (method,)}
-    kind = "broker" if "broker_epoch" in told else "controller"
-    given = told.get("broker_epoch", str(record.controller_epoch))
+    kind = "broker" if "broker_epoch" in fields else "controller"
+    given = fields.get("broker_epoch", str(record.controller_epoch))
     return {
         "rule": f"A broker refuses requests whose {kind} epoch is lower than the highest it has seen.",
-        "inputs": (("Request", told["request"]), ("Its epoch", given), ("Highest seen", told.get("latest", "?"))),
+        "inputs": (("Request", fields["request"]), ("Its epoch", given), ("Highest seen", fields.get("latest", "?"))),
         "decided": "the whole request is refused: it comes from a controller that has been replaced"
         if kind == "controller" else "the whole request is refused: it was meant for an earlier life of this broker",
-        "otherwise": ((f"with {kind} epoch {told.get('latest', '?')} or more", "it would have been obeyed"),),
+        "otherwise": ((f"with {kind} epoch {fields.get('latest', '?')} or more", "it would have been obeyed"),),
         "by": (ReplicaManager._stale,),
     }  # fmt: skip
 
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
     """Who became controller, who came too late, and what it decides in office."""
-    told = {
+    fields = {
         "elected": "it is the controller: /controller did not exist, and its own create came first",
         "already_elected": "it stands by and watches /controller",
         "other_elected": "it stands by: another broker's create came first",
         "elected_and_resigned": "it stands by: who was elected is gone again",
     }
-    if record.action not in told:
+    if record.action not in fields:
         return note(trace, record, generation)
     return {
         "rule": "Who creates the ephemeral znode /controller is the controller; it is theirs until their session ends.",
         "inputs": (("Broker", str(record.broker if record.broker is not None else record.actor)),),
-        "decided": told[record.action],
+        "decided": fields[record.action],
         "otherwise": (("had another broker come first", "that one would be the controller"),),
         "by": (leadership._elect,),
     }  # fmt: skip

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import number_of
 from kafka_ctl.views.scene import shorten
 
 LONGEST = 60
@@ -19,10 +19,10 @@ def brief(text: object) -> str:
 
 def listed(things: Iterable[object], most: int = 3) -> str:
     """`a`, `a and b`, `a, b and c`, `a, b and 7 more`."""
-    words = list(dict.fromkeys(brief(thing) for thing in things))
-    if len(words) > most:
-        words = [*words[: most - 1], f"{len(words) - most + 1} more"]
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    texts = list(dict.fromkeys(brief(thing) for thing in things))
+    if len(texts) > most:
+        texts = [*texts[: most - 1], f"{len(texts) - most + 1} more"]
+    return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
 def who(actor: str) -> str:
@@ -46,6 +46,6 @@ def subjects(records: Sequence[Record]) -> str:
     return listed(names or [r.topic for r in records if r.topic is not None])
 
 
-def ring(numbers: Iterable[int] | None) -> str:
+def format_ids(numbers: Iterable[int] | None) -> str:
     """An ISR or assignment in its own order: `[2, 3]`."""
     return str(list(numbers or ()))

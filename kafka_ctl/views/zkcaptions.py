@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 
 from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.trace import details
+from kafka_ctl.trace.model import controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import controller_of, ids, loads, number_of
-from kafka_ctl.views.wording import brokers, listed, ring, who
+from kafka_ctl.views.wording import brokers, format_ids, listed, who
 
 _OWNER = re.compile(r"\bof (\S+)")
 
@@ -80,14 +81,15 @@ def _states(records: Sequence[Record], actor: str) -> str:
     subject = listed(f"{n[-4]}-{n[-2]}" if len(n) > 4 else n[-1] for n in names)
     if len(records) > 1:
         return f"{actor} writes the new state of {subject} to ZooKeeper."
-    said, version = loads(records[0].detail), records[0].zk_version
+    said, version = details.json_object(records[0].detail), records[0].zk_version
     leader = "nobody leads" if said.get("leader") == NO_LEADER else f"leader {said.get('leader')}"
-    rest = f"ISR {ring(ids(said.get('isr')))}, leader epoch {said.get('leader_epoch')}, znode version {version}"
+    isr, leader_epoch = format_ids(details.ids(said.get("isr"))), said.get("leader_epoch")
+    rest = f"ISR {isr}, leader epoch {leader_epoch}, znode version {version}"
     return f"{actor} writes the state of {subject}: {leader}, {rest}."
 
 
 def watch(records: Sequence[Record]) -> str:
     """Watches that fire for one change."""
-    told = brokers(number_of(r.actor) for r in records)
+    receivers = brokers(number_of(r.actor) for r in records)
     change = CHANGES.get(records[0].target or "", "changed")
-    return f"Watches fire: ZooKeeper tells {told} that {_paths(records)} {change}."
+    return f"Watches fire: ZooKeeper notifies {receivers} that {_paths(records)} {change}."

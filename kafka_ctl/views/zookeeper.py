@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from kafka_ctl.cluster import parse_int
+from kafka_ctl.trace import details
+from kafka_ctl.trace.model import ClusterModel, ZNode, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.cluster_model import Model, ZNode, controller_of, ids, loads, number_of
-from kafka_ctl.views.dot import FONT, quote, quote_id
-from kafka_ctl.views.frames import Look, Picture, Token
+from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
+from kafka_ctl.views.frames import PartState, Picture, Token
 from kafka_ctl.views.scene import Box, Part, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
-from kafka_ctl.zookeeper.json_fields import digits
 
 STATES = 12
 """A topic with more partitions than this has one node for all their states."""
@@ -32,7 +33,7 @@ class ZooKeeperView:
 
     title = "ZooKeeper"
 
-    def __init__(self, union: Model, records: Sequence[Record], steps: Sequence[Step]) -> None:
+    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.union = union
         self.many = {
             topic for topic in {t for t, _ in union.partitions} if sum(t == topic for t, _ in union.partitions) > STATES
@@ -54,19 +55,19 @@ class ZooKeeperView:
 
     def node(self, path: str) -> str:
         """The node that stands for a path: itself, or the one its partition states share."""
-        words = path.split("/")
-        if words[1:3] == ["brokers", "topics"] and len(words) > 4:
-            topic = "/".join(words[:4])
-            if words[-1] != "state":
+        parts = path.split("/")
+        if parts[1:3] == ["brokers", "topics"] and len(parts) > 4:
+            topic = "/".join(parts[:4])
+            if parts[-1] != "state":
                 return topic
-            return f"{topic}/…" if words[3] in self.many else path
+            return f"{topic}/…" if parts[3] in self.many else path
         return path
 
     def _nodes(self) -> dict[str, str]:
         """The drawn nodes and their parents, parents first."""
-        telling = [p for p, z in self.union.znodes.items() if (z.data or z.owner) and not p.startswith(QUIET)]
+        shown = [p for p, z in self.union.znodes.items() if (z.data or z.owner) and not p.startswith(QUIET)]
         nodes: dict[str, str] = {"/": ""}
-        for path in sorted({self.node(path) for path in telling}, key=_order):
+        for path in sorted({self.node(path) for path in shown}, key=_order):
             chain = [path]
             while (above := self.node(parent(chain[-1]))) != "/":
                 chain.append(above)
@@ -75,70 +76,73 @@ class ZooKeeperView:
                     nodes[name] = above
         return nodes
 
-    def dot(self) -> str:
-        """The union of all trees as DOT."""
-        lines = [
-            "digraph zookeeper {",
-            f'  graph [rankdir=LR ordering=out pad=0.1 nodesep=0.12 ranksep=0.3 fontname="{FONT}"];',
-            "  node [shape=box style=rounded fixedsize=true width=2.3 height=0.48",
-            f'        fontname="{FONT}" fontsize=12];',
-            "  edge [arrowhead=none];",
-        ]
+    def digraph(self) -> Digraph:
+        """The union of all trees as a graph."""
+        graph = Digraph(
+            "zookeeper",
+            graph_attr={
+                "rankdir": "LR", "ordering": "out", "pad": "0.1", "nodesep": "0.12", "ranksep": "0.3", "fontname": FONT,
+            },
+            node_attr={
+                "shape": "box", "style": "rounded", "fixedsize": "true", "width": "2.3", "height": "0.48",
+                "fontname": FONT, "fontsize": "12",
+            },
+            edge_attr={"arrowhead": "none"},
+        )  # fmt: skip
         number = {name: f"z{i}" for i, name in enumerate(self.nodes)}
         for name, above in self.nodes.items():
-            size = " width=0.5" if name == "/" else ""
-            label = quote(short_name(name) + "\nx")
-            lines.append(f"  {number[name]} [id={quote_id('znode:' + name)} label={label}{size}];")
+            size = {"width": "0.5"} if name == "/" else {}
+            graph.node(number[name], label(short_name(name) + "\nx"), id=encode_id(f"znode:{name}"), **size)
             if above:
-                lines.append(f"  {number[above]} -> {number[name]} [id={quote_id('child:' + name)}];")
-        lines.append("  { rank=max;")
-        lines += [f'    b{b} [id="session:{b}" width=1.3 label="Broker {b}\\nx"];' for b in self.brokers]
-        lines.append("  }")
+                graph.edge(number[above], number[name], id=encode_id(f"child:{name}"))
+        with graph.subgraph(graph_attr={"rank": "max"}) as sessions:
+            for held in self.brokers:
+                sessions.node(f"b{held}", label(f"Broker {held}\nx"), id=f"session:{held}", width="1.3")
         for name, broker in self.owners:
             if name in number and broker in self.union.brokers:
-                own = quote_id(f"own:{name}>{broker}")
-                lines.append(f"  {number[name]} -> b{broker} [id={own} constraint=false];")
+                graph.edge(number[name], f"b{broker}", id=encode_id(f"own:{name}>{broker}"), constraint="false")
         leaf = number[max(self.nodes, key=self._depth)]
-        lines += [f"  {leaf} -> b{b} [style=invis minlen=3];" for b in self.brokers]
-        return "\n".join([*lines, "}"])
+        for held in self.brokers:
+            graph.edge(leaf, f"b{held}", style="invis", minlen="3")
+        return graph
 
     def _depth(self, name: str) -> int:
         return 0 if name == "/" else 1 + self._depth(self.nodes[name])
 
     def scene(self) -> Scene:
         if self._scene is None:
-            width, height, offset, parts = parse(self.dot())
+            width, height, offset, parts = parse(self.digraph().source)
             self._scene = Scene(width, height, offset)
             self._scene.add(*(_dressed(part) for part in parts))
         return self._scene
 
-    def picture(self, model: Model, step: Step | None) -> Picture:
+    def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
         hot = {self.node(r.path) for r in records if r.path}
-        looks: dict[str, Look] = {}
+        looks: dict[str, PartState] = {}
         for name, above in self.nodes.items():
             there, text = self._text(model, name)
             znode = model.znodes.get(name)
             style = "zoo" + (" ephemeral" if znode and znode.owner else "") if there else "plate new faded"
-            looks[f"znode:{name}"] = Look(style + (" hot" if name in hot else ""), (short_name(name), text))
+            looks[f"znode:{name}"] = PartState(style + (" hot" if name in hot else ""), (short_name(name), text))
             if above:
-                looks[f"child:{name}"] = Look("wire" if there else "wire faded")
+                looks[f"child:{name}"] = PartState("wire" if there else "wire faded")
         for name, broker in self.owners:
             znode = model.znodes.get(name)
             held = znode is not None and number_of(znode.owner) == broker
-            looks[f"own:{name}>{broker}"] = Look("wire ephemeral held" if held else "wire gone")
+            looks[f"own:{name}>{broker}"] = PartState("wire ephemeral held" if held else "wire gone")
         for broker in self.brokers:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
             text = "alive" if alive else "down"
-            looks[f"session:{broker}"] = Look("plate up" if alive else "plate down", (f"Broker {broker}", text))
+            looks[f"session:{broker}"] = PartState("plate up" if alive else "plate down", (f"Broker {broker}", text))
         touched = [
             f" {shorten(name, 60)}: {_said(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
         ]
-        words = f"{len(model.znodes)} znodes.{''.join(touched[:4])}"
-        return Picture(looks, tuple(self._tokens(records)), words)
+        text = f"{len(model.znodes)} znodes.{''.join(touched[:4])}"
+        return Picture(looks, tuple(self._tokens(records)), text)
 
-    def _text(self, model: Model, name: str) -> tuple[bool, str]:
+    def _text(self, model: ClusterModel, name: str) -> tuple[bool, str]:
         """Whether a node is there, and what is written in it."""
         if name.endswith("/…"):
             states = [p for p in model.znodes if p.startswith(name[:-1]) and p.endswith("/state")]
@@ -194,7 +198,7 @@ def _order(path: str) -> tuple[int, list[tuple[int, str]]]:
     """Who decides first, then who is there, then who copies what; numbers as numbers."""
     first = ("/controller", "/brokers/ids", "/brokers/topics")
     rank = next((i for i, start in enumerate(first) if path.startswith(start)), len(first))
-    return rank, [(-1, word) if (n := digits(word)) is None else (n, "") for word in path.split("/")]
+    return rank, [(-1, word) if (n := parse_int(word)) is None else (n, "") for word in path.split("/")]
 
 
 def parent(path: str) -> str:
@@ -203,21 +207,21 @@ def parent(path: str) -> str:
 
 def short_name(path: str) -> str:
     """What is written on a node: the last part of its path, with the partition for a state."""
-    words = path.split("/")
-    if words[-1] == "state" and len(words) > 5:
-        return f"partitions/{words[-2]}/state"
-    if words[-1] == "…":
+    parts = path.split("/")
+    if parts[-1] == "state" and len(parts) > 5:
+        return f"partitions/{parts[-2]}/state"
+    if parts[-1] == "…":
         return "partitions/…/state"
-    return path if path == "/" else shorten("/" + words[-1], 19)
+    return path if path == "/" else shorten("/" + parts[-1], 19)
 
 
 def meaning(path: str, znode: ZNode) -> str:
     """The data of a znode in few words, with its version."""
-    said, version = loads(znode.data), f"v{znode.version}"
+    said, version = details.json_object(znode.data), f"v{znode.version}"
     if path == "/controller":
         return f"broker {controller_of(znode.data)}, ephemeral"
     if path.endswith("/state") and "leader" in said:
-        isr = ",".join(map(str, ids(said.get("isr"))))
+        isr = ",".join(map(str, details.ids(said.get("isr"))))
         return f"leader {said['leader']}, ISR {isr}, {version}"
     if path.startswith("/brokers/ids/"):
         return f"{said.get('host', '?')}:{said.get('port', '?')}, ephemeral"

@@ -100,7 +100,11 @@ class ZooKeeperClient:
     async def read_children(self, path: str) -> list[str]:
         """The names of the children, arming the watch if there is a handler; none if the znode is missing."""
         answer = (await self.send([Children(path, path in self._children)]))[0]
-        return [] if answer.error == "NONODE" else list(answer.checked().value)  # type: ignore[arg-type]
+        if answer.error == "NONODE":
+            return []
+        names = answer.checked().value
+        assert isinstance(names, list)
+        return list(names)
 
     async def read_all(self, paths: Iterable[str]) -> list[Result]:
         return await self.send([Get(path, path in self._nodes) for path in paths])

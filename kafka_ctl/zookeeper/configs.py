@@ -19,7 +19,7 @@ async def read_config(zk: KafkaZkClient, kind: str, name: str) -> dict[str, str]
 
 
 async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mapping[str, str | None]) -> None:
-    """Set these settings, or remove those that are None, and tell every broker of it."""
+    """Set these settings, or remove those that are None, and notify every broker."""
     merged = await read_config(zk, kind, name) | dict(changes)
     kept = {key: value for key, value in merged.items() if value is not None}
     await zk.set_or_create(ConfigEntityZNode.path(kind, name), ConfigEntityZNode.encode(kept))

@@ -10,7 +10,7 @@ import json
 import reprlib
 from typing import Any, TypeGuard
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.cluster import TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
 
 MAX_BYTES = 1024 * 1024
@@ -50,15 +50,10 @@ class SequentialZNode:
         return cls.PREFIX + sequence
 
 
-def digits(text: str) -> int | None:
-    """The number that a few plain digits write, None for any other text."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else None
-
-
 def number(path: str, text: str | bytes) -> int:
     """A plain integer, as in `/controller_epoch` or the name of a broker's znode."""
     said = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
-    if digits(said.removeprefix("-")) is not None and int(said) in _INT32:
+    if parse_int(said.removeprefix("-")) is not None and int(said) in _INT32:
         return int(said)
     raise BadInput(f"{path}: {_short(said)}; an integer is expected")
 

@@ -77,12 +77,12 @@ class KafkaZkClient:
         return znodes.BrokerIdsZNode.ids(await self.read_children(znodes.BrokerIdsZNode.path()))
 
     async def brokers(self, ids: Sequence[int]) -> dict[int, Broker]:
-        """What these brokers told of themselves; one that has vanished is left out."""
+        """The registrations of these brokers; a broker that has vanished is left out."""
         answers = await self.read_all(znodes.BrokerIdZNode.path(b) for b in ids)
         return {
-            b: znodes.BrokerIdZNode.decode(a.value, b, a.stat.czxid)  # type: ignore[arg-type, union-attr]
-            for b, a in zip(ids, answers, strict=True)
-            if a.error is None
+            broker: znodes.BrokerIdZNode.decode(answer.data, broker, answer.found.czxid)
+            for broker, answer in zip(ids, answers, strict=True)
+            if answer.error is None
         }
 
     async def assignments(
@@ -113,7 +113,7 @@ class KafkaZkClient:
         for tp, answer in zip(wanted, answers, strict=True):
             try:
                 answer.checked()
-                found[tp] = znodes.TopicPartitionStateZNode.decode(answer.value, answer.stat.version, tp)  # type: ignore
+                found[tp] = znodes.TopicPartitionStateZNode.decode(answer.data, answer.found.version, tp)
             except NotJson:
                 found[tp] = NoNode(answer.op.path)
             except (ZooKeeperError, BadInput) as error:

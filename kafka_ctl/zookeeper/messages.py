@@ -34,7 +34,7 @@ class IsrChangeNotificationZNode(FixedZNode):
 
 
 class IsrChangeNotificationSequenceZNode(SequentialZNode):
-    """A leader tells the controller whose ISR it changed; sequential, read and deleted by the controller.
+    """A leader's notification of the partitions whose ISR it changed; sequential, read and deleted by the controller.
 
     `{"version":1,"partitions":[{"topic":"orders","partition":0}]}`
     """
@@ -58,7 +58,7 @@ class LogDirEventNotificationZNode(FixedZNode):
 
 
 class LogDirEventNotificationSequenceZNode(SequentialZNode):
-    """A broker tells the controller that a log directory failed; sequential.
+    """A broker's notification that a log directory failed; sequential.
 
     `{"version":1,"broker":1,"event":1}`, where event 1 is the failure, the only one there is.
     """
@@ -154,7 +154,7 @@ class ConfigEntityZNode:
 
 
 class ConfigChangeNotificationSequenceZNode(SequentialZNode):
-    """Tells every broker whose settings changed; sequential.
+    """Notifies every broker whose settings changed; sequential.
 
     `{"version":2,"entity_path":"topics/orders"}`; version 1 had `entity_type` and `entity_name` instead.
     """

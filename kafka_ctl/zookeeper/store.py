@@ -102,6 +102,18 @@ class Result(NamedTuple):
     value: bytes | list[str] | bool | str | tuple[Result, ...] | None = None
     stat: Stat | None = None
 
+    @property
+    def data(self) -> bytes:
+        """What a Get that succeeded has read."""
+        assert isinstance(self.value, bytes)
+        return self.value
+
+    @property
+    def found(self) -> Stat:
+        """The stat that came with an answer without error."""
+        assert self.stat is not None
+        return self.stat
+
     def checked(self) -> Result:
         """This result, or the exception its error stands for."""
         if self.error is not None:
@@ -147,6 +159,14 @@ class Session(ABC):
     @abstractmethod
     def abandon(self) -> None:
         """Vanish without a word, as a killed process does: the server finds out when the session times out."""
+
+    def pause(self) -> None:
+        """The client's process pauses: it neither sends nor reads anything until `resume`; on virtual time only."""
+        raise NotImplementedError
+
+    def resume(self) -> None:
+        """End a pause."""
+        raise NotImplementedError
 
     async def ask(self, op: Op) -> Result:
         """Send one operation and raise its error, if any."""

@@ -8,7 +8,7 @@ which another one was quicker is made again.
 from __future__ import annotations
 
 from tests.conformance.story import CLEAN, SEED, UNCLEAN, Story
-from tests.conformance.troubles import TROUBLES
+from tests.conformance.troubles import INCIDENTS
 
 __all__ = ["CLEAN", "SEED", "STORIES", "UNCLEAN", "Story"]
 
@@ -244,5 +244,5 @@ run_for 60
 )  # fmt: skip
 """In the order in which the mechanisms are met."""
 
-STORIES = {story.name: story for story in (*MECHANISMS, *TROUBLES)}
+STORIES = {story.name: story for story in (*MECHANISMS, *INCIDENTS)}
 """By name."""

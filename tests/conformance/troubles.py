@@ -41,7 +41,7 @@ TOOLS = (
 )
 """In the order in which they finish when they work side by side: a deletion is a single write."""
 
-TROUBLES = (
+INCIDENTS = (
     Story("records_clean_election", "Records are written before, while and after their leader is dead.",
           "lab brokers=3", """
 create_topic orders assignment={"0":[2,3,1]}

@@ -155,7 +155,7 @@ def _copies(id: int, broker: Process) -> Holding:
 def of_lab(kinds: Iterable[str], lab: Lab, produced: Iterable[tuple[str, int]], steady: Iterable[int]) -> Holding:
     """The same of a lab."""
     found: Holding = {}
-    epochs = lab.generation.truncates_by_epoch
+    epochs = lab.generation.records.truncates_by_epoch
     if "records" in kinds:
         for log in lab.logs():
             if log.entries:
@@ -170,20 +170,20 @@ def of_lab(kinds: Iterable[str], lab: Lab, produced: Iterable[tuple[str, int]], 
     for id in steady:
         process = lab._world.brokers[id]
         if "fetchers" in kinds:
-            hosted = {tuple(tp): h.state.leader for tp, h in process.replicas.hosted.items()}
+            hosted = {tuple(tp): h.state.leader for tp, h in process.hosted.items()}
             found["fetches", id] = _fetches({tp: leader for tp, leader in hosted.items() if leader not in (id, -1)})
         if "metadata" in kinds:
-            partitions = {tuple(tp): (s.leader, s.isr) for tp, s in process.replicas.metadata.items()}
-            found |= _cached(id, process.replicas.live_brokers, partitions)
+            partitions = {tuple(tp): (s.leader, s.isr) for tp, s in process.metadata.items()}
+            found |= _cached(id, process.live_brokers, partitions)
     return found
 
 
 def _read_in_lab(lab: Lab, tp: tuple[str, int], steady: Iterable[int]) -> str:
     """What a consumer reads: the leader's records below its high watermark; it asks the first broker who that is."""
     for id in steady:
-        replicas = lab._world.brokers[id].replicas
-        state = next((state for known, state in replicas.metadata.items() if known == tp), None)
-        if state is None or state.leader not in replicas.live_brokers:
+        process = lab._world.brokers[id]
+        state = next((state for known, state in process.metadata.items() if known == tp), None)
+        if state is None or state.leader not in process.live_brokers:
             return "LEADER_NOT_AVAILABLE"
         if lab.brokers[state.leader].state != "running":
             return "nobody answers"

@@ -2,46 +2,46 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log import Log
-from kafka_ctl.brokers.replica_logs import ReplicaLogs
 from kafka_ctl.brokers.replica_manager import ReplicaManager
-from kafka_ctl.brokers.replication import Replication
 from kafka_ctl.cluster import LeaderAndIsr
 from tests.mutants.seeded import Function, seeded
 
 
-@seeded("I1", ReplicaLogs, "in_sync_end")
+@seeded("I1", LeaderRole, "in_sync_end")
 def majority_is_enough(original: Function) -> Function:
     """The high watermark waits for most of the ISR, not for all of it."""
 
-    def in_sync_end(self: ReplicaLogs, tp: Any, log: Log) -> int:
-        ends = self._ends.get(tp, {}) | {self.broker.id: log.end}
-        isr = self.broker.replicas.hosted[tp].state.isr
+    def in_sync_end(self: LeaderRole, tp: Any, log: Log) -> int:
+        ends = self._ends.get(tp, {}) | {self.process.id: log.end}
+        isr = self.process.hosted[tp].state.isr
         return sorted(ends.get(replica, -1) for replica in isr)[(len(isr) - 1) // 2]
 
     return in_sync_end
 
 
-@seeded("I3", ReplicaLogs, "read")
+@seeded("I3", LeaderRole, "read")
 def sent_is_received(original: Function) -> Function:
     """A leader takes what it sends to a follower for what the follower has."""
 
-    def read(self: ReplicaLogs, tp: Any, follower: int, offset: int) -> Any:
+    def read(self: LeaderRole, tp: Any, follower: int, offset: int) -> Any:
         answer = original(self, tp, follower, offset)
         self._ends.setdefault(tp, {})[follower] = answer.end
-        self.advance(tp)
+        self.increment_high_watermark(tp)
         return answer
 
     return read
 
 
-@seeded("I4", ReplicaLogs, "_replicated")
+@seeded("I4", LeaderRole, "_replicated")
 def one_is_all(original: Function) -> Function:
     """A leader answers `acks=all` without waiting for the others."""
 
-    async def _replicated(self: ReplicaLogs, tp: Any, end: int) -> str | None:
+    async def _replicated(self: LeaderRole, tp: Any, end: int) -> str | None:
         return None
 
     return _replicated
@@ -51,17 +51,17 @@ def one_is_all(original: Function) -> Function:
 def epochs_unchecked(original: Function) -> Function:
     """A follower compares the lengths of the logs with its leader, not the leader epochs in them."""
 
-    def common_end(self: Log, leader: Log) -> int:
-        return min(self.end, leader.end)
+    def common_end(self: Log, leaders_end_of: Any) -> int:
+        return min(self.end, leaders_end_of(sys.maxsize)[1])
 
     return common_end
 
 
-@seeded("I6", ReplicaLogs, "in_sync_end")
+@seeded("I6", LeaderRole, "in_sync_end")
 def reads_uncommitted(original: Function) -> Function:
     """A leader's high watermark is the end of its own log."""
 
-    def in_sync_end(self: ReplicaLogs, tp: Any, log: Log) -> int:
+    def in_sync_end(self: LeaderRole, tp: Any, log: Log) -> int:
         return log.end
 
     return in_sync_end
@@ -77,22 +77,22 @@ def obeys_everybody(original: Function) -> Function:
     return _stale
 
 
-@seeded("I10", Replication, "_write")
+@seeded("I10", LeaderRole, "_write")
 def leader_raises_epoch(original: Function) -> Function:
     """A leader that changes an ISR raises the leader epoch, as if there had been an election."""
 
-    def _write(self: Replication, tp: Any, state: LeaderAndIsr) -> Any:
+    def _write(self: LeaderRole, tp: Any, state: LeaderAndIsr) -> Any:
         return original(self, tp, state._replace(leader_epoch=state.leader_epoch + 1))
 
     return _write
 
 
-@seeded("I15", Replication, "_write")
+@seeded("I15", LeaderRole, "_write")
 def everybody_is_in_sync(original: Function) -> Function:
     """A leader that changes an ISR puts every assigned replica into it, whatever state that is in."""
 
-    def _write(self: Replication, tp: Any, state: LeaderAndIsr) -> Any:
-        return original(self, tp, state._replace(isr=self.broker.replicas.hosted[tp].replicas))
+    def _write(self: LeaderRole, tp: Any, state: LeaderAndIsr) -> Any:
+        return original(self, tp, state._replace(isr=self.process.hosted[tp].replicas))
 
     return _write
 
@@ -102,19 +102,19 @@ def cache_never_updated(original: Function) -> Function:
     """A broker keeps what it first heard of a partition, and forgets to update its cache."""
 
     def update_metadata(self: ReplicaManager, request: Any) -> Any:
-        known = dict(self.metadata)
+        known = dict(self.process.metadata)
         response = original(self, request)
-        self.metadata |= {tp: state for tp, state in known.items() if tp in self.metadata}
+        self.process.metadata |= {tp: state for tp, state in known.items() if tp in self.process.metadata}
         return response
 
     return update_metadata
 
 
-@seeded("I22", ReplicaLogs, "may_join")
+@seeded("I22", LeaderRole, "can_join_isr")
 def joins_at_once(original: Function) -> Function:
     """A leader lets a follower join the ISR without looking how far its log reaches."""
 
-    def may_join(self: ReplicaLogs, tp: Any, follower: int) -> bool:
+    def can_join_isr(self: LeaderRole, tp: Any, follower: int) -> bool:
         return True
 
-    return may_join
+    return can_join_isr

@@ -85,7 +85,7 @@ def move_forgotten(original: Function) -> Function:
 
 @seeded("I14", RequestBatch, "leader_and_isr")
 def followers_untold(original: Function) -> Function:
-    """Only the leader is told who leads."""
+    """Only the leader gets LeaderAndIsr."""
 
     def leader_and_isr(
         self: RequestBatch, brokers: Any, tp: Any, state: LeaderAndIsr, *rest: Any, **named: Any
@@ -97,7 +97,7 @@ def followers_untold(original: Function) -> Function:
 
 @seeded("I16", RequestBatch, "stop_replica")
 def stop_is_delete(original: Function) -> Function:
-    """A broker that is only to stop a copy is told to delete it."""
+    """A broker that is only to stop a copy is asked to delete it."""
 
     def stop_replica(self: RequestBatch, broker: int, tp: Any, delete: bool, callback: Any) -> None:
         original(self, broker, tp, True, callback)
@@ -150,7 +150,7 @@ def deaf_to_requests(original: Function) -> Function:
 def only_looks(original: Function) -> Function:
     """The automatic rebalance measures the imbalance and leaves it at that."""
 
-    async def _rebalance(c: Any, broker: int, astray: Any) -> None:
+    async def _rebalance(c: Any, broker: int, not_preferred: Any) -> None:
         return None
 
     return _rebalance

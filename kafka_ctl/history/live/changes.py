@@ -1,7 +1,7 @@
 """The live questions: each takes a stream of records and returns a stream of changes.
 
 Columns before `at_ms` (milliseconds, as in the records) say what a row is about; it holds until the next row with the
-same ones (and a broker's imbalance at most until ZooKeeper is wiped). `seq` is the record that tells it. All work with
+same ones (and a broker's imbalance at most until ZooKeeper is wiped). `seq` is the record behind it. All work with
 any sink of Structured Streaming, in append mode.
 """
 
@@ -14,9 +14,9 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from kafka_ctl.history.live.folds import Controllers, Fold, Imbalance, Leaders, UnderReplicated
+from kafka_ctl.history.live.folds import Aggregator, Controllers, Imbalance, Leaders, UnderReplicated
 from kafka_ctl.history.lives import ACTIONS
-from kafka_ctl.history.workers import ready
+from kafka_ctl.history.workers import ship_package
 from kafka_ctl.trace.record import Record
 
 CARRIED = [name for name in Record._fields if name not in ("path", "detail", "cause")]
@@ -28,7 +28,7 @@ def leaders(records: DataFrame) -> DataFrame:
     Columns: `history`, `topic`, `partition`, `at_ms`, `seq`, `state` (the partition's, by Kafka's name), `leader` (null
     when nobody does) and `leader_epoch` (null where the record does not say).
     """
-    return _folded(records, Leaders)
+    return _aggregated(records, Leaders)
 
 
 def under_replicated(records: DataFrame) -> DataFrame:
@@ -37,15 +37,15 @@ def under_replicated(records: DataFrame) -> DataFrame:
     Columns: `history`, `topic`, `partition`, `at_ms`, `seq`, `missing` (assigned replicas out of sync; empty when all
     is well again), `isr` (null once the topic is deleted), `replicas`.
     """
-    return _folded(records, UnderReplicated)
+    return _aggregated(records, UnderReplicated)
 
 
 def imbalance(records: DataFrame) -> DataFrame:
-    """For every broker, how many of the partitions that prefer it are led by somebody else now.
+    """For every broker, how many of its preferred partitions another broker leads now.
 
-    Columns: `history`, `broker`, `at_ms`, `seq`, and `preferred`, `astray` and `share` as in `questions.imbalance`.
+    Columns: `history`, `broker`, `at_ms`, `seq`, `preferred`, `led_elsewhere` and `share` as in `questions.imbalance`.
     """
-    return _folded(records, Imbalance)
+    return _aggregated(records, Imbalance)
 
 
 def controllers(records: DataFrame) -> DataFrame:
@@ -54,27 +54,27 @@ def controllers(records: DataFrame) -> DataFrame:
     Columns: `history`, `at_ms`, `seq`, `state` (`elected`, `ready` or `resigned`), `controller` and `epoch` (null when
     elected: the epoch rises after that).
     """
-    return _folded(records, Controllers)
+    return _aggregated(records, Controllers)
 
 
-def _folded(records: DataFrame, fold: type[Fold]) -> DataFrame:
+def _aggregated(records: DataFrame, aggregator: type[Aggregator]) -> DataFrame:
     """One group for each history: its state is a few bytes for each partition, and a batch is one call of Python."""
-    ready(records.sparkSession)
+    ship_package(records.sparkSession)
     elected = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
     detail = fn.when(elected, fn.col("detail")).alias("detail")
-    told = records.where(fn.col("kind").isin(*fold.kinds) | elected).select(
+    relevant = records.where(fn.col("kind").isin(*aggregator.kinds) | elected).select(
         "history", fn.to_json(fn.struct(*CARRIED, detail)).alias("record")
     )
-    names = ["history", *(column.split()[0] for column in fold.columns.split(", "))]
+    names = ["history", *(column.split()[0] for column in aggregator.columns.split(", "))]
 
     def add(key: tuple[str], frames: Iterator[Any], kept: Any) -> Iterator[Any]:
         import pandas as pd
 
-        mine = fold(json.loads(kept.get[0]) if kept.exists else None)
+        mine = aggregator(json.loads(kept.get[0]) if kept.exists else None)
         records = [Record(**json.loads(text)) for frame in frames for text in frame["record"]]
         rows = [(key[0], *row) for row in mine.rows(sorted(records, key=lambda r: (r.time_ms, r.seq)))]
         kept.update((json.dumps(mine.state),))
         yield pd.DataFrame(rows, columns=names, dtype=object)
 
-    schema = f"history string, {fold.columns}"
-    return told.groupBy("history").applyInPandasWithState(add, schema, "state string", "append", "NoTimeout")
+    schema = f"history string, {aggregator.columns}"
+    return relevant.groupBy("history").applyInPandasWithState(add, schema, "state string", "append", "NoTimeout")

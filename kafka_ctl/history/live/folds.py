@@ -17,7 +17,7 @@ from kafka_ctl.trace.record import SET, Record
 Row = tuple[Any, ...]
 
 
-class Fold:
+class Aggregator:
     """One question. `columns` are those of its rows, after `history`; it looks at records of some `kinds` only."""
 
     columns: ClassVar[str]
@@ -67,7 +67,7 @@ class Fold:
         return begins
 
     def forget(self, r: Record) -> Iterator[Row]:
-        """The rows of partitions that are there no more; what newer records have told already stays."""
+        """The rows of partitions that are there no more; what newer records have set already stays."""
         partitions = self.state.get("partitions", {})
         for name in [name for name, mine in partitions.items() if mine["now"] < [r.time_ms, r.seq]]:
             topic, _, number = name.rpartition("-")
@@ -78,7 +78,7 @@ class Fold:
         return iter(())
 
 
-class Leaders(Fold):
+class Leaders(Aggregator):
     """Who leads each partition."""
 
     columns = "topic string, partition int, at_ms double, seq bigint, state string, leader int, leader_epoch int"
@@ -98,7 +98,7 @@ class Leaders(Fold):
             yield topic, partition, r.time_ms, r.seq, str(NON_EXISTENT), None, None
 
 
-class UnderReplicated(Fold):
+class UnderReplicated(Aggregator):
     """Which replicas of each partition are not in sync; newest means by version, as requests may repeat old states."""
 
     columns = (
@@ -134,10 +134,10 @@ class UnderReplicated(Fold):
             yield topic, partition, r.time_ms, r.seq, [], None, mine.get("replicas")
 
 
-class Imbalance(Fold):
+class Imbalance(Aggregator):
     """For every broker, how many partitions prefer it, and how many of these somebody else leads."""
 
-    columns = "broker int, at_ms double, seq bigint, preferred bigint, astray bigint, share double"
+    columns = "broker int, at_ms double, seq bigint, preferred bigint, led_elsewhere bigint, share double"
 
     def add(self, r: Record) -> Iterator[Row]:
         mine = self.known(r)
@@ -147,10 +147,10 @@ class Imbalance(Fold):
         if r.replicas:
             mine["preferred"] = r.replicas[0]
         mine["there"] = r.target != NON_EXISTENT
-        mine["astray"] = not (r.target == ONLINE and r.leader == mine.get("preferred"))
+        mine["led_elsewhere"] = not (r.target == ONLINE and r.leader == mine.get("preferred"))
         for broker in sorted({*touched, *self._count(mine, +1)}):
-            preferred, astray = self.state["brokers"][str(broker)]
-            yield broker, r.time_ms, r.seq, preferred, astray, astray / preferred if preferred else 0.0
+            preferred, led_elsewhere = self.state["brokers"][str(broker)]
+            yield broker, r.time_ms, r.seq, preferred, led_elsewhere, led_elsewhere / preferred if preferred else 0.0
 
     def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
         self._count(mine, -1)
@@ -162,7 +162,7 @@ class Imbalance(Fold):
             return []
         counts = self.state.setdefault("brokers", {}).setdefault(str(mine["preferred"]), [0, 0])
         counts[0] += n
-        counts[1] += n * mine["astray"]
+        counts[1] += n * mine["led_elsewhere"]
         return [mine["preferred"]]
 
     def rows(self, records: Iterable[Record]) -> Iterator[Row]:
@@ -171,7 +171,7 @@ class Imbalance(Fold):
         yield from last.values()
 
 
-class Controllers(Fold):
+class Controllers(Aggregator):
     """Who is the controller."""
 
     columns = "at_ms double, seq bigint, state string, controller int, epoch int"

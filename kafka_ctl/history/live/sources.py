@@ -27,7 +27,7 @@ from kafka_ctl.history.log_chunks import RECORD, Chunk, Read, read_chunk
 from kafka_ctl.history.log_folders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
 from kafka_ctl.history.unpacking import Unreadable, blocks, packed
-from kafka_ctl.history.workers import ready
+from kafka_ctl.history.workers import ship_package
 from kafka_ctl.trace.record import Recorder
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 NAMED_BY = 1024
-"""Bytes of a file's first line, at most, that tell it from others: they hold its time and what happened then."""
+"""Bytes of a file's first line, at most, that identify it: they hold its time and what happened then."""
 
 
 def grow(trace: Recorder, folder: str | os.PathLike[str]) -> int:
@@ -71,7 +71,7 @@ def logs(spark: SparkSession, folder: str | os.PathLike[str], history: str = "lo
     fs, root, _ = filesystem(folder)
     if fs.get_file_info(root).type == FileType.NotFound:
         raise BadInput(f"{os.fspath(folder)}: no such file or folder")
-    ready(spark)
+    ship_package(spark)
     spark.dataSource.register(KafkaLogs)
     options = {"path": os.fspath(folder), "history": history}
     return spark.readStream.format(KafkaLogs.name()).options(**options).load()

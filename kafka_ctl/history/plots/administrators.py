@@ -14,7 +14,7 @@ from kafka_ctl.history.plots.picture import (
     per_cent,
     picture,
     quantiles,
-    said,
+    readable,
     times,
 )
 
@@ -27,17 +27,17 @@ def durations(**answers: DataFrame) -> Picture:
     """
     title = "How long administrators waited"
     figure, axes = picture(title, "from the beginning", "done")
-    told = []
+    texts = []
     for (name, answer), colour in zip(answers.items(), SERIES, strict=False):
         row = answer.agg(
             fn.count("*").alias("all"), fn.count("duration_ms").alias("done"), quantiles("duration_ms").alias("ms")
         ).collect()[0]
         if row["all"]:
             curve(axes, row.ms, row.done / row["all"], f"{name} ({row['all']:,})", (colour, "-"))
-        half = said(row.ms[STEPS // 2]) if row.ms else "nothing"
-        told.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
+        half = readable(row.ms[STEPS // 2]) if row.ms else "nothing"
+        texts.append(f"{name}: {row.done} of {row['all']} done, half of these within {half}")
     times(axes)
     per_cent(axes)
     legend(axes)
-    figure.alt = f"{title}. {'; '.join(told)}."
+    figure.alt = f"{title}. {'; '.join(texts)}."
     return figure

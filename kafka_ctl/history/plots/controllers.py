@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from kafka_ctl.history.plots.picture import SERIES, Picture, legend, picture, said
+from kafka_ctl.history.plots.picture import SERIES, Picture, legend, picture, readable
 
 STAGES = {
     "taking_over_ms": "taking over",
@@ -36,8 +36,8 @@ def failover_time(answer: DataFrame) -> Picture:
         below = [low + row[name] for low, row in zip(below, rows, strict=True)]
     axes.grid(False, axis="x")
     legend(axes, "stage (median)")
-    told = (f"up to {2 ** row['size']:,} partitions {said(row.ms)} ({row.n} elections)" for row in rows)
-    figure.alt = f"{title}. Medians: {'; '.join(told)}."
+    texts = (f"up to {2 ** row['size']:,} partitions {readable(row.ms)} ({row.n} elections)" for row in rows)
+    figure.alt = f"{title}. Medians: {'; '.join(texts)}."
     return figure
 
 
@@ -57,6 +57,6 @@ def request_amplification(answer: DataFrame) -> Picture:
     axes.set_yticks(range(len(rows)), [f"{row.event} ({row.events:,})" for row in rows])
     axes.grid(False, axis="y")
     legend(axes)
-    told = (f"{r.event} {r.requests / r.events:.1f} requests and {r.states / r.events:.1f} states" for r in rows[::-1])
-    figure.alt = f"{title}, on average: {'; '.join(told)}."
+    texts = (f"{r.event} {r.requests / r.events:.1f} requests and {r.states / r.events:.1f} states" for r in rows[::-1])
+    figure.alt = f"{title}, on average: {'; '.join(texts)}."
     return figure

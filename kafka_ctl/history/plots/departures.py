@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from kafka_ctl.history.plots.picture import LOOKS, OTHERS, SERIES, Picture, clock, picture, said, times
+from kafka_ctl.history.plots.picture import LOOKS, OTHERS, SERIES, Picture, clock, picture, readable, times
 
 MOST = 25
 """Sessions in one picture."""
@@ -48,8 +48,10 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
         axes.grid(True, axis="x", color="#dddddd", linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
     often.set_title(title, loc="left")
-    told = (f"{r.cause} {r.hurt} of {r.departures}" + (f", half above {said(r.ms[1])}" if r.ms else "") for r in rows)
-    figure.alt = f"{title}. Departures that left partitions without a leader: {'; '.join(told)}."
+    texts = (
+        f"{r.cause} {r.hurt} of {r.departures}" + (f", half above {readable(r.ms[1])}" if r.ms else "") for r in rows
+    )
+    figure.alt = f"{title}. Departures that left partitions without a leader: {'; '.join(texts)}."
     return figure
 
 
@@ -65,11 +67,11 @@ def rolling_restarts(answer: DataFrame) -> Picture:
     begin, unit = clock(axes, (row.start_ms for row in rows))
     for at, row in enumerate(rows):
         axes.barh(at, row.duration_ms / unit, left=(row.start_ms - begin) / unit, color=SERIES[2])
-        told = f" {' '.join(map(str, row.brokers))}: {row.moved} moved"
+        texts = f" {' '.join(map(str, row.brokers))}: {row.moved} moved"
         axes.text(
             (row.end_ms - begin) / unit,
             at,
-            told + (f", {row.leaderless} without leader" if row.leaderless else ""),
+            texts + (f", {row.leaderless} without leader" if row.leaderless else ""),
             va="center",
         )
     axes.set_yticks(range(len(rows)), [row.history for row in rows])
@@ -77,7 +79,7 @@ def rolling_restarts(answer: DataFrame) -> Picture:
     hurt = sum(row.leaderless > 0 for row in rows)
     longest = max((row.duration_ms for row in rows), default=0.0)
     figure.alt = (
-        f"{title}. {len(rows)} of them, the longest took {said(longest)}; {hurt} left partitions without a leader; "
+        f"{title}. {len(rows)} of them, the longest took {readable(longest)}; {hurt} left partitions without a leader; "
         f"{sum(row.moved for row in rows)} leaderships were moved."
     )
     return figure

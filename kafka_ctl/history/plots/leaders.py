@@ -15,7 +15,7 @@ from kafka_ctl.history.plots.picture import (
     per_cent,
     picture,
     quantiles,
-    said,
+    readable,
     times,
 )  # fmt: skip
 
@@ -68,11 +68,12 @@ def isr_churn(answer: DataFrame) -> Picture:
     times(axes)
     per_cent(axes)
     legend(axes)
-    told = (
-        f"{label}: half at most {said(values[STEPS // 2])}, one in ten more than {said(values[STEPS * 9 // 10])}"
+    texts = (
+        f"{label}: half at most {readable(values[STEPS // 2])}, "
+        f"one in ten more than {readable(values[STEPS * 9 // 10])}"
         for name, label in columns.items() if (values := row[name])
     )  # fmt: skip
-    figure.alt = f"{title}, of {row['all']}. {'; '.join(told)}."
+    figure.alt = f"{title}, of {row['all']}. {'; '.join(texts)}."
     return figure
 
 
@@ -101,7 +102,7 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
     axes.axhline(10, color="black", linestyle=":", linewidth=1)
     per_cent(axes)
     legend(axes, "broker")
-    worst = max(rows, key=lambda row: (row.share, row.astray), default=None)
-    alone = f"; the most was {worst.astray} of the {worst.preferred} of broker {worst.broker}" if worst else ""
+    worst = max(rows, key=lambda row: (row.share, row.led_elsewhere), default=None)
+    alone = f"; the most was {worst.led_elsewhere} of the {worst.preferred} of broker {worst.broker}" if worst else ""
     figure.alt = f"{title}. {len(brokers)} brokers, {len(rows)} moments at which it changed{alone}."
     return figure

@@ -18,7 +18,7 @@ from kafka_ctl.history.plots.picture import (
     per_cent,
     picture,
     quantiles,
-    said,
+    readable,
     times,
 )  # fmt: skip
 
@@ -50,8 +50,10 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Pi
     times(axes)
     per_cent(axes)
     legend(axes, "cause (intervals)")
-    told = (f"{r.cause} {said(r.after_ms and r.after_ms[STEPS // 2])} ({r.over} of {r.intervals} over)" for r in curves)
-    figure.alt = f"{title}. Half were over after: {'; '.join(told)}."
+    texts = (
+        f"{r.cause} {readable(r.after_ms and r.after_ms[STEPS // 2])} ({r.over} of {r.intervals} over)" for r in curves
+    )
+    figure.alt = f"{title}. Half were over after: {'; '.join(texts)}."
     return figure
 
 
@@ -87,7 +89,7 @@ def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
     longest = max((row.outage_ms for row in rows if row.outage_ms is not None), default=0.0)
     figure.alt = (
         f"{title}. {len(rows)} intervals of {len(names)} partitions, because of "
-        f"{', '.join(sorted(labelled)) or 'nothing'}; the longest took {said(longest)}, and "
+        f"{', '.join(sorted(labelled)) or 'nothing'}; the longest took {readable(longest)}, and "
         f"{sum(row.end_ms is None for row in rows)} did not end."
     )
     return figure
@@ -112,6 +114,6 @@ def compare(answer: DataFrame, before: str = "before", after: str = "after") -> 
     times(axes)
     if rows:
         legend(axes)
-    told = (f"{row.cause} {said(row.median_ms_before)} and {said(row.median_ms_after)}" for row in rows)
-    figure.alt = f"{title}. Medians: {'; '.join(told)}."
+    texts = (f"{row.cause} {readable(row.median_ms_before)} and {readable(row.median_ms_after)}" for row in rows)
+    figure.alt = f"{title}. Medians: {'; '.join(texts)}."
     return figure

@@ -22,7 +22,7 @@ LOOKS = {
     "broker loss": ("#D55E00", "-."),
     "controller crash": ("#CC79A7", "--"),
 }
-"""A cause looks the same in every plot. Everybody can tell the colours apart (they are Okabe's and Ito's)."""
+"""A cause looks the same in every plot. Colour-blind readers can distinguish the colours (Okabe and Ito)."""
 OTHERS = ("#000000", ":")
 SERIES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 """Colours for anything else, in this order."""
@@ -82,7 +82,7 @@ def legend(axes: Any, title: str | None = None) -> None:
         axes.legend(title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
 
 
-def said(ms: float | None) -> str:
+def readable(ms: float | None) -> str:
     """A duration in words: 0.5 ms, 6.0 s, 2.5 min, 3.1 h."""
     if ms is None:
         return "for ever"

@@ -12,13 +12,28 @@ from kafka_ctl.history.questions.isr import isr_churn, isr_states, unclean_expos
 from kafka_ctl.history.questions.leadership import leader_churn
 from kafka_ctl.history.questions.requests import deletions, reassignments
 from kafka_ctl.history.questions.restarts import rolling_restarts, shutdown_vs_failure
-from kafka_ctl.history.questions.returns import broker_churn, homecoming
+from kafka_ctl.history.questions.returns import broker_churn, preferred_leader_recovery
 from kafka_ctl.history.questions.summary import unavailability_by
 from kafka_ctl.history.questions.transitions import transition_counts
 from kafka_ctl.history.questions.unavailability import unavailability
 
 __all__ = [
-    "broker_churn", "compare", "deletions", "departures", "failover_time", "homecoming", "imbalance",
-    "isr_churn", "isr_states", "leader_churn", "reassignments", "request_amplification", "rolling_restarts",
-    "shutdown_vs_failure", "transition_counts", "unavailability", "unavailability_by", "unclean_exposure",
+    "broker_churn",
+    "compare",
+    "deletions",
+    "departures",
+    "failover_time",
+    "imbalance",
+    "isr_churn",
+    "isr_states",
+    "leader_churn",
+    "preferred_leader_recovery",
+    "reassignments",
+    "request_amplification",
+    "rolling_restarts",
+    "shutdown_vs_failure",
+    "transition_counts",
+    "unavailability",
+    "unavailability_by",
+    "unclean_exposure",
 ]  # fmt: skip

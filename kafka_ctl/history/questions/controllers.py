@@ -53,7 +53,7 @@ WITH said AS (
                PARTITION BY history, life, number ORDER BY seq {so_far}) AS vacant_ms,
            CASE WHEN coalesce(f.epoch = held.epoch + 1, true) THEN held.controller END AS previous
     FROM placed
-), told AS (
+), reported AS (
     SELECT f.*, previous, CASE WHEN previous IS NOT NULL THEN vacant_ms END AS vacant_ms,
            coalesce(counted, known) AS partitions
     FROM (SELECT *, f.counted FROM counted WHERE f IS NOT NULL)
@@ -62,7 +62,7 @@ SELECT history, controller, epoch, previous, partitions, vacant_ms, elected_ms, 
        round(elected_ms - vacant_ms, 4) AS detection_ms, round(context_ms - elected_ms, 4) AS taking_over_ms,
        round(replicas_ms - context_ms, 4) AS reading_ms, round(partitions_ms - replicas_ms, 4) AS replica_ms,
        round(ready_ms - partitions_ms, 4) AS partition_ms, round(ready_ms - elected_ms, 4) AS failover_ms
-FROM told
+FROM reported
 """
 
 
@@ -71,11 +71,11 @@ def failover_time(records: Records) -> DataFrame:
 
     One row each: `history`, `controller`, `epoch` (null if it never had one), `previous` (the controller before, null
     for the first of a cluster, and where epochs between are missing), `partitions` (that existed: as many as the log
-    says the partition state machine started with, or those that records told of before), `vacant_ms` (when the previous
-    one resigned or its broker left, null if nothing tells), `elected_ms`, `ready_ms`; and the stages: `detection_ms`
-    (until elected), `taking_over_ms` (epoch, listeners), `reading_ms` (the state of the cluster, and telling it to the
+    says the partition state machine started with, or those that records named before), `vacant_ms` (when the previous
+    one resigned or its broker left, null if unknown), `elected_ms`, `ready_ms`; and the stages: `detection_ms`
+    (until elected), `taking_over_ms` (epoch, listeners), `reading_ms` (the state of the cluster, and sending it to the
     brokers), `replica_ms` and `partition_ms` (start of the two state machines), `failover_ms` (all of it after the
-    election). A stage that was not reached, or that a log does not tell, is null. The controller.log of Kafka 0.10 and
+    election). A stage that was not reached, or that a log does not have, is null. The controller.log of Kafka 0.10 and
     older does not name the winner of an election: there the epoch counts as its beginning.
     """
     df = frame(records)
@@ -103,6 +103,6 @@ def request_amplification(records: Records) -> DataFrame:
     Columns: `history`, `event` (`BrokerChange`, `ControlledShutdown` ...), `events` (how many were processed),
     `requests` (that left for a broker because of them), `states` (partition states put into requests; one that goes
     to several brokers in an UpdateMetadata counts once), `most_requests` and `most_states` (of a single event).
-    Only simulated histories tell which event a request belongs to.
+    Only simulated histories have the event that a request belongs to.
     """
     return ask(_AMPLIFICATION, records=frame(records))

@@ -15,7 +15,7 @@ CAUSES = {
     ("broker", "lost"): "broker loss",
 }
 """The records that say why a broker leaves, by kind and action, and what we call it. A crash of the broker
-that was the controller at the time is told apart as `controller crash`. A pause counts also when nobody noticed. Real
+that was the controller at the time counts as `controller crash`. A pause counts also when nobody noticed. Real
 logs know of no faults: there a controller finds that a broker is gone (`broker loss`), unless it has asked to leave."""
 
 _CASES = " ".join(
@@ -52,7 +52,7 @@ WITH said AS (  -- and who is there again: a controller sees it, it is elected, 
 ), runs AS (  -- what belongs to one departure: the administrator's request, and every attempt
     SELECT *, count_if(leaves) OVER (PARTITION BY history, life, broker ORDER BY seq
                                      ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run FROM tries
-), told AS (
+), reported AS (
     SELECT *, CASE WHEN cause = 'controlled shutdown'
                    THEN min(CASE WHEN asks OR cause = 'controlled shutdown' THEN struct(seq, time_ms) END) OVER (
                        PARTITION BY history, life, broker, run)
@@ -65,7 +65,7 @@ SELECT history, life, broker,
        CAST(nullif(regexp_extract(detail, 'attempt=([0-9]+)', 1), '') AS INT) AS attempts,
        CASE WHEN detail LIKE '%remaining=' THEN 0
             WHEN detail LIKE '%remaining=%' THEN size(split(detail, ',')) END AS remaining
-FROM told WHERE leaves
+FROM reported WHERE leaves
 """
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.history.layout import REMARKS
+from kafka_ctl.history.layout import HIGH_VOLUME
 from kafka_ctl.history.log_import import Logs
 from kafka_ctl.history.questions.lives import with_life
 from kafka_ctl.history.schema import SCHEMA, to_arrow
@@ -44,8 +44,8 @@ def ask(query: str, **tables: DataFrame) -> DataFrame:
     """The answer to a query in SQL that names these tables in braces, as `{records}`.
 
     Two more names may stand there: `{so_far}`, the frame of a window that ends with its row (Spark's own default
-    looks behind it for rows of the same seq, and there are none), and `{remarks}`, the actions of `REMARKS`.
+    looks behind it for rows of the same seq, and there are none), and `{high_volume}`, the actions of `HIGH_VOLUME`.
     """
     query = query.replace("{so_far}", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
-    query = query.replace("{remarks}", str(REMARKS)[1:-1])
+    query = query.replace("{high_volume}", str(HIGH_VOLUME)[1:-1])
     return next(iter(tables.values())).sparkSession.sql(query, **tables)  # type: ignore[arg-type]

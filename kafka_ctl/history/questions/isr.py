@@ -6,20 +6,20 @@ from pyspark.sql import DataFrame
 
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
-_TOLD = """
+_SENT = """
     kind = 'partition' OR (kind = 'request' AND action = 'LeaderAndIsr')
     OR (kind IN ('broker', 'controller') AND action IN ('shrink-isr', 'expand-isr'))
 """
 _STATES = """
-WITH told AS (
+WITH sent AS (
     SELECT history, life, topic, partition, seq, time_ms, kind = 'broker' AS by_leader, isr, replicas, zk_version,
            coalesce(target = 'NonExistentPartition', false) AS gone,
            CAST(kind = 'partition' AND source = 'NonExistentPartition' AS INT) AS born
-    FROM {told} WHERE topic IS NOT NULL AND error IS NULL
+    FROM {sent} WHERE topic IS NOT NULL AND error IS NULL
 ), ages AS (  -- a topic that is made anew begins at version 0 again
     SELECT *, sum(born) OVER up * 4294967296 + zk_version AS version, lag(zk_version) OVER w AS version_before,
            last_value(replicas) IGNORE NULLS OVER up AS assigned
-    FROM told WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
+    FROM sent WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
                      up AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far})
 ), fresh AS (  -- requests may repeat what is known, often at once, and controllers may know less than leaders
     SELECT * FROM (
@@ -29,7 +29,7 @@ WITH told AS (
         WHERE gone OR born = 1 OR NOT coalesce(zk_version <= version_before, false)
     ) WHERE news
 ), ends AS (
-    SELECT history, life, max(time_ms) AS end_ms FROM told GROUP BY history, life
+    SELECT history, life, max(time_ms) AS end_ms FROM sent GROUP BY history, life
 )
 SELECT /*+ SHUFFLE_HASH(ends) */ history, life, topic, partition, seq, time_ms AS at_ms, by_leader,
        CASE WHEN NOT gone THEN isr END AS isr, lag(CASE WHEN NOT gone THEN isr END) OVER w AS isr_before, assigned,
@@ -41,7 +41,7 @@ WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 
 def isr_states_of_lives(records: DataFrame) -> DataFrame:
     """`isr_states` with the `life` of each; `records` come from `frame`."""
-    return ask(_STATES, told=only(records, "kind = 'partition' OR section = 'isr'", _TOLD))
+    return ask(_STATES, sent=only(records, "kind = 'partition' OR section = 'isr'", _SENT))
 
 
 def isr_states(records: Records) -> DataFrame:

@@ -81,21 +81,21 @@ WITH said AS (
                PARTITION BY history, life, topic ORDER BY seq
                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run
     FROM said
-), told AS (
+), reported AS (
     SELECT history, topic, min(CASE WHEN action = 'asked' THEN time_ms END) AS asked_ms,
            min(CASE WHEN action = 'deletion_started' THEN time_ms END) AS started_ms,
            max(CASE WHEN action = 'deletion_completed' THEN time_ms END) AS completed_ms,
            count_if(action = 'deletion_started') AS tries
     FROM runs GROUP BY history, life, topic, run
 )
-SELECT *, round(completed_ms - coalesce(asked_ms, started_ms), 4) AS duration_ms FROM told
+SELECT *, round(completed_ms - coalesce(asked_ms, started_ms), 4) AS duration_ms FROM reported
 """
 
 
 def deletions(records: Records) -> DataFrame:
     """Deletions of topics, one row each.
 
-    Columns: `history`, `topic`, `asked_ms` (where only logs tell, the first time that a controller says it must be
+    Columns: `history`, `topic`, `asked_ms` (where only logs exist, the first time that a controller says it must be
     deleted), `started_ms` (null if no controller ever began), `completed_ms` (null if it never finished), `tries` (how
     often it was begun) and `duration_ms` (from `asked_ms`, or else the start, to the end).
     """

@@ -65,9 +65,9 @@ WITH away AS (
     ) first USING (history, broker, cause_seq)
 )
 SELECT /*+ SHUFFLE_HASH(i) */ b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms,
-       round(back_ms - b.at_ms, 4) AS away_ms, coalesce(max(i.astray), 0) AS astray,
-       min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) AS home_ms,
-       round(min(CASE WHEN i.astray = 0 AND i.at_ms >= back_ms THEN i.at_ms END) - back_ms, 4) AS waited_ms
+       round(back_ms - b.at_ms, 4) AS away_ms, coalesce(max(i.led_elsewhere), 0) AS led_elsewhere,
+       min(CASE WHEN i.led_elsewhere = 0 AND i.at_ms >= back_ms THEN i.at_ms END) AS home_ms,
+       round(min(CASE WHEN i.led_elsewhere = 0 AND i.at_ms >= back_ms THEN i.at_ms END) - back_ms, 4) AS waited_ms
 FROM back b LEFT JOIN {imbalance} i
 ON i.history = b.history AND i.life = b.life AND i.broker = b.broker AND i.at_ms >= b.began_ms
    AND (next_ms IS NULL OR i.at_ms < next_ms)
@@ -75,13 +75,13 @@ GROUP BY b.history, b.broker, b.cause, b.cause_seq, b.at_ms, back_ms
 """
 
 
-def homecoming(records: Records) -> DataFrame:
+def preferred_leader_recovery(records: Records) -> DataFrame:
     """The imbalance after each restart: how long did brokers wait for the partitions that prefer them?
 
     One row for every departure of a broker that came back before it left again: `history`, `broker`, `cause`,
     `cause_seq`, `at_ms` (it left), `back_ms` (it registered, or a log says that a controller saw it), `away_ms`,
-    `astray` (the most of its preferred partitions that others led because of it), `home_ms` (when it led all of them
-    again, null if it never did) and `waited_ms` (from its return to that).
+    `led_elsewhere` (the most of its preferred partitions that others led because of it), `home_ms` (when it led all of
+    them again, null if it never did) and `waited_ms` (from its return to that).
     """
     df = frame(records)
     return ask(_HOME, records=df, departures=departures_of_lives(df), imbalance=imbalance_of_lives(df))

@@ -13,7 +13,7 @@ WITH moves AS (
            error IS NOT NULL OR target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
            coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
            source, 'NewPartition' IN (source, target) AS new
-    FROM {main}  -- a move that is refused leaves a partition where it is, and tells where that is
+    FROM {main}  -- a move that is refused leaves a partition where it is, and names that state
     WHERE kind = 'partition' AND action != 'set' AND (error IS NULL OR source IN ('NewPartition', 'OfflinePartition'))
 ), looking_back AS (
     SELECT *, lag(down, 1, false) OVER w AS was_down,
@@ -31,7 +31,7 @@ WITH moves AS (
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 ), epochs AS (
     SELECT history, life, controller_epoch, min(time_ms) AS epoch_ms
-    FROM {main} WHERE kind = 'controller' AND action NOT IN ({remarks}, 'says')
+    FROM {main} WHERE kind = 'controller' AND action NOT IN ({high_volume}, 'says')
     GROUP BY history, life, controller_epoch
 ), intervals AS (
     SELECT /*+ SHUFFLE_HASH(epochs) */ history, life, topic, partition, seq, new, led_ms,
@@ -53,10 +53,10 @@ WITH moves AS (
                PARTITION BY history, life, broker ORDER BY seq {so_far}) END AS known,
            i
     FROM line
-), guilty AS (  -- logs may not tell of the last departure; one after which the broker led again is another story
+), guilty AS (  -- logs may lack the last departure; one after which the broker led again is another story
     SELECT *, CASE WHEN NOT (known.cause IN ('broker loss', 'controlled shutdown') AND known.at_ms < led_ms)
                    THEN known END AS d FROM blamed
-), told AS (
+), reported AS (
     SELECT *, CASE WHEN new THEN 'topic creation' ELSE d.cause END AS cause, d.cause_seq AS cause_seq,
            -- A broker that was elected while nobody had noticed its crash was lost at that election.
            CASE WHEN d IS NULL THEN start_ms ELSE least(start_ms, greatest(d.at_ms, led_ms)) END AS lost_ms
@@ -64,7 +64,7 @@ WITH moves AS (
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
        leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
-FROM told
+FROM reported
 """
 
 

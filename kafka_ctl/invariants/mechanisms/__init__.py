@@ -1,8 +1,9 @@
 """How real Kafka breaks invariants: one small class for each ticket, with what must have happened, and to whom.
 
     controllers.py   controllers that are deposed, elected, or know nothing of a broker's death
-    telling.py       what a broker was never told, or was told wrong
-    requests.py      administrators' requests: reassignments, deletions, changed assignments
+    metadata.py      requests that a broker never got, or that were wrong
+    deletions.py     deletions that do not end, and what they leave behind
+    requests.py      administrators' other requests: reassignments and changed assignments
     data.py          records that are lost, and replicas that join an ISR too early
 
 A violation is excused only by a mechanism whose precondition is found in the records, for the partition, broker, topic
@@ -12,11 +13,12 @@ or controller that it is about. Where several apply, the first in the order here
 from __future__ import annotations
 
 from kafka_ctl.invariants.base import Mechanism
-from kafka_ctl.invariants.mechanisms import controllers, data, requests, telling
+from kafka_ctl.invariants.mechanisms import controllers, data, deletions, metadata, requests
 
 MECHANISMS: tuple[type[Mechanism], ...] = (
     *controllers.MECHANISMS,
-    *telling.MECHANISMS,
+    *metadata.MECHANISMS,
+    *deletions.MECHANISMS,
     *requests.MECHANISMS,
     *data.MECHANISMS,
 )

@@ -54,7 +54,7 @@ class DeposedControllerWrote(Mechanism):
         yield EPOCH  # raised by another: whoever has heard of that obeys the acting controller no more
 
     def _notifications(self, tp: TopicPartition) -> Iterator[str]:
-        """Notifications of the partition's ISR: whoever deletes one must have told the brokers."""
+        """Notifications of the partition's ISR: who deletes one must have sent it to the brokers."""
         parent = IsrChangeNotificationZNode.path()
         for path in self.facts.deposed:
             if path.startswith(f"{parent}/"):
@@ -66,27 +66,33 @@ class DeposedControllerWrote(Mechanism):
 
 
 class NobodyWatched(Mechanism):
-    """`/controller` changed again before whoever was told of the first change looked, so nobody was told of the second.
+    """`/controller` changed again before the notified brokers read it, so no watch reported the second change.
 
+    A watch fires once: every broker's had fired when the znode was made, and was set again when it was gone.
     Kafka 2.0.1: controller/KafkaController.scala, ControllerChange, which only `elect`s where the znode was deleted
     """
 
     ticket = "KAFKA-13407"
     breaks = ("I19",)
+    field = "single_threaded"
+    value = True
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        resigned = next((record for record, _ in self.past.said("resigned")), None)
-        if about.aspect != "controller" or resigned is None or self._written("create") > self._written("delete"):
+        if about.aspect != "controller" or self._written("create") > self._written("delete"):
             return False
-        failed = self.past.last("controller", "election_failed") > self.past.last("controller", "ready")
-        return failed or self._event(resigned) == "ControllerChange"
+        return bool(self.facts.registered) and all(map(self._looked_too_late, self.facts.registered))
 
     def _written(self, action: str) -> int:
         """When `/controller` was last made or deleted, by whomever."""
         return next((r.seq for r in self.past.of("zk", action, CONTROLLER) if r.error is None), START)
 
-    def _event(self, record: Record) -> str:
-        return self.past.records[record.cause].action if record.cause is not None else ""
+    def _looked_too_late(self, broker: int) -> bool:
+        """Whether a broker was notified that the znode was made, and not that it was deleted, and found it gone."""
+        actor, gone = f"broker-{broker}", self._written("delete")
+        fired = (r for r in self.past.of("watch", "fired") if r.actor == actor and r.path == CONTROLLER)
+        notified = next(fired, None)
+        looked = (r for r in self.past.of("zk", "exists", CONTROLLER, gone) if r.actor == actor)
+        return notified is not None and notified.cause != gone and any(r.error == "NONODE" for r in looked)
 
 
 class ResignedAfterElection(Mechanism):
@@ -109,7 +115,7 @@ class ResignedAfterElection(Mechanism):
 
 
 class NeverWoken(Mechanism):
-    """What waits for ZooKeeper when the session expires is never told, so that the broker does not register again.
+    """What waits for ZooKeeper when the session expires gets no answer, so the broker does not register again.
 
     Kafka 1.1.0: zookeeper/ZooKeeperClient.scala, StateChangeHandler
     """
@@ -173,14 +179,14 @@ class ReadTwice(Mechanism):
         state = self.facts.states.get(about.partition) if about.partition else None
         if state is None or about.aspect == "move" or state.leader in self.facts.registered:
             return False
-        words = next((words for _, words in self.past.said("brokers_changed", actor=self.facts.acting)), None)
-        return words is not None and state.leader not in (*words["live"], *words["dead"])
+        fields = next((fields for _, fields in self.past.said("brokers_changed", actor=self.facts.acting)), None)
+        return fields is not None and state.leader not in (*fields["live"], *fields["dead"])
 
 
 class DeathMissed(Mechanism):
     """A broker died before the acting controller took over; replicas of the dead stay as they were in ZooKeeper.
 
-    Who is told to follow a dead leader does not.
+    A broker that is asked to follow a dead leader does not.
     Kafka 2.0.1: controller/ReplicaStateMachine.scala, startup (no replica goes to OfflineReplica);
     server/ReplicaManager.scala, makeFollowers
     """
@@ -196,20 +202,20 @@ class DeathMissed(Mechanism):
             return False
         if invariant == "I14":
             became = (r for r in self.past.of("broker", "become-follower", about.partition) if r.broker == about.broker)
-            told = next(became, None)
-            if told is None or (told.error, told.leader) != ("LEADER_NOT_AVAILABLE", state.leader):
+            first = next(became, None)
+            if first is None or (first.error, first.leader) != ("LEADER_NOT_AVAILABLE", state.leader):
                 return False
         acting = self.facts.acting
         term = self.past.term(acting)
-        found: list[int] = next((words["brokers"] for _, words in self.past.said("active_brokers", term, acting)), [])
-        died = any(state.leader in words["dead"] for _, words in self.past.said("brokers_changed", term, acting))
+        found: list[int] = next((fields["brokers"] for _, fields in self.past.said("active_brokers", term, acting)), [])
+        died = any(state.leader in fields["dead"] for _, fields in self.past.said("brokers_changed", term, acting))
         return state.leader not in found and not died
 
 
 class PreferredIsDead(Mechanism):
     """A preferred election marks a partition online whose dead leader is its preferred replica; nobody elects again.
 
-    Who was told to follow the dead leader, and did not, is not told again when that returns, and a reassignment waits.
+    A broker that did not follow the dead leader gets no new request when that returns, and a reassignment waits.
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala, PreferredReplicaPartitionLeaderSelector, whose
     LeaderElectionNotNeededException is swallowed by PartitionStateMachine.electLeaderForPartition
     """
@@ -235,7 +241,10 @@ class PreferredIsDead(Mechanism):
         if last is None or last.leader != state.leader:
             return False
         raised = self.past.said("leader_epoch_updated", last.seq, self.facts.acting)
-        epochs = [last.leader_epoch, *(words["leader_epoch"] for _, words in raised if words["partition"] == str(tp))]
+        epochs = [
+            last.leader_epoch,
+            *(fields["leader_epoch"] for _, fields in raised if fields["partition"] == str(tp)),
+        ]
         held = (e for kind in ("offline", "preferred", "reassign") for e in self.past.of("election", kind, tp, term))
         return state.leader_epoch in epochs and not any(e.leader_epoch in epochs for e in held)
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.invariants.base import Mechanism, Reports, Subject
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 DATA = ("I1", "I3", "I4", "I6")
@@ -68,7 +69,7 @@ class CancelledMove(OfPartition):
     def process(self, record: Record) -> None:
         if record.action != "stop-replica" or record.error is not None or record.topic is None:
             return
-        if "delete" in (record.detail or "").split():
+        if "delete" in details.flags(record.detail):
             tp = TopicPartition(record.topic, record.partition or 0)
             state, assigned = self.facts.states.get(tp), self.facts.assigned(tp)
             if state and assigned and record.broker in state.isr and record.broker not in assigned.replicas:
@@ -153,7 +154,7 @@ class ExpansionNotConfirmed(OfPartition):
 class StrayLog(OfPartition):
     """A partition was made anew, and one of its brokers had still the log of the one before.
 
-    That broker was away when its copy was taken from it, and nobody tells it on its return.
+    That broker was away when its copy was taken from it, and it gets no request on its return.
     Kafka 2.0.1: log/LogManager.scala, getOrCreateLog (takes the log that is there); ended by topic ids (KIP-516)
     """
 
@@ -177,7 +178,8 @@ class JoinedWhileLeaving(Mechanism):
     """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
 
     Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); until KIP-320 the
-    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead
+    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead, and goes on with
+    its fetcher where the request named no leader (server/ReplicaManager.scala, makeFollowers)
     """
 
     ticket = "KAFKA-14140"
@@ -188,9 +190,12 @@ class JoinedWhileLeaving(Mechanism):
         if state is None or about.partition is None:
             return False
         epochs = {state.leader_epoch}
-        if not self.generation.checks_fetched_epoch:
-            followed = self.past.of("broker", "become-follower", about.partition)
-            epochs.add(next((r.leader_epoch or 0 for r in followed if r.broker == about.broker), state.leader_epoch))
+        if not self.generation.records.checks_fetched_epoch:
+            for followed in self.past.of("broker", "become-follower", about.partition):
+                if followed.broker == about.broker and followed.error is None:
+                    epochs.add(followed.leader_epoch or 0)
+                    if "fetcher=kept" not in (followed.detail or ""):
+                        break
         caught_up = (r for r in self.past.of("broker", "caught-up", about.partition) if r.broker == about.broker)
         return any(r.leader == state.leader and r.leader_epoch in epochs for r in caught_up)
 

@@ -1,4 +1,4 @@
-"""Mechanisms of administrators' requests: reassignments and deletions that do not end, and assignments that change."""
+"""Mechanisms of administrators' requests: reassignments that do not end, and assignments that change."""
 
 from __future__ import annotations
 
@@ -6,60 +6,11 @@ from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants.base import Mechanism, Subject
 from kafka_ctl.invariants.facts import TOPIC
-from kafka_ctl.invariants.past import START
+from kafka_ctl.invariants.past import START, isr_before
 from kafka_ctl.replica import NEW, NON_EXISTENT, ONLINE
 from kafka_ctl.trace.record import Record
 
 DELETION, MOVE = "deletion", "move"
-
-
-class PartitionsAddedToDeletion(Mechanism):
-    """Partitions were added to a topic that is being deleted; they are never created, and the deletion never ends.
-
-    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, PartitionModificationsListener
-    """
-
-    ticket = "KAFKA-6612"
-    breaks = ("I19",)
-    field = "restores_assignments"
-
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        if about.aspect != DELETION:
-            return False
-        asked = self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}")
-        return any(words["topic"] == about.topic for _, words in self.past.said("partitions_not_added", asked))
-
-
-class NeverLed(Mechanism):
-    """A partition never had a leader, so that its replicas cannot go offline and are not deleted.
-
-    Kafka 0.10.2.2: controller/ReplicaStateMachine.scala, handleStateChange (OfflineReplica)
-    """
-
-    ticket = "KAFKA-6650"
-    breaks = ("I19",)
-    field = "tolerates_missing_state"
-
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        numbers = self.facts.assignments.get(about.topic or "", {})
-        return about.aspect == DELETION and any(
-            TopicPartition(about.topic or "", number) not in self.facts.states for number in numbers
-        )
-
-
-class MoveDropped(Mechanism):
-    """A topic could not be deleted because it moved; its reassignment is dropped, and nobody resumes the deletion.
-
-    Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
-    """
-
-    ticket = "KafkaController.maybeTriggerPartitionReassignment"
-    breaks = ("I19",)
-
-    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        skipped = self.past.said("reassignment_skipped", self.past.last("controller", "elected"))
-        topics = (words["partition"].rpartition("-")[0] for _, words in skipped)
-        return about.aspect == DELETION and about.topic in topics
 
 
 class RequestOutlivesTopic(Mechanism):
@@ -85,8 +36,8 @@ class RequestOutlivesTopic(Mechanism):
 class MoveFailedHalfWay(Mechanism):
     """A reassignment failed after its replicas had been assigned; the state machine knows nothing of them.
 
-    They are not told who leads when their brokers start, for they cannot go from NonExistent to Online; the topic is
-    not deleted, for they cannot be either; and nobody begins the reassignment again.
+    They get no LeaderAndIsr request when their brokers start, for they cannot go from NonExistent to Online; the topic
+    is not deleted, for they cannot be either; and nobody begins the reassignment again.
     Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment, updateLeaderEpoch (IllegalStateException);
     0.10.2.2: initiateReassignReplicasForTopicPartition
     """
@@ -108,7 +59,7 @@ class MoveFailedHalfWay(Mechanism):
         """Since when a reassignment of the partition has failed that the present controller had begun."""
         acting = self.facts.acting
         failed = self.past.said("reassignment_failed", self.past.term(acting), acting)
-        return next((record.seq for record, words in failed if words["partition"] == str(tp)), None)
+        return next((record.seq for record, fields in failed if fields["partition"] == str(tp)), None)
 
     def _refused(self, tp: TopicPartition) -> list[Record]:
         """The moves of NonExistent replicas that were refused since."""
@@ -120,7 +71,7 @@ class MoveFailedHalfWay(Mechanism):
 class MoveBegunTwice(Mechanism):
     """A reassignment was begun, and its request looked at once more: it counts as done, and new replicas stay New.
 
-    The assignment is the one asked for from the first step on. A broker that was down then is told nothing when it
+    The assignment is the one asked for from the first step on. A broker that was down then gets no request when it
     starts, for a replica that moves from New to Online is sent nothing.
     Kafka 2.0.1: controller/KafkaController.scala, PartitionReassignment, maybeTriggerPartitionReassignment,
     removePartitionsFromReassignedPartitions (which queues the event again)
@@ -133,7 +84,7 @@ class MoveBegunTwice(Mechanism):
     @classmethod
     def possible(cls, generation: Generation) -> bool:
         """0.10 leaves out of a request what it is moving already."""
-        return super().possible(generation) and generation.single_threaded
+        return super().possible(generation) and generation.threads.single_threaded
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp, broker = about.partition, about.broker
@@ -147,13 +98,13 @@ class MoveBegunTwice(Mechanism):
         joined = [
             r for r in self.past.of("replica", "join", tp, ignored) if r.broker == broker and r.source == str(NEW)
         ]
-        told = self.past.told(tp, broker, self.past.life(broker))
-        return bool(joined) and not any(r.leader_epoch == state.leader_epoch for r in told)
+        sent = self.past.sent(tp, broker, self.past.life(broker))
+        return bool(joined) and not any(r.leader_epoch == state.leader_epoch for r in sent)
 
     def _said(self, message: str, tp: TopicPartition) -> int:
         """When the acting controller said this of the partition last in its term; START if it has not."""
         said = self.past.said(message, self.past.term(self.facts.acting), self.facts.acting)
-        return next((r.seq for r, words in said if words["partition"] == str(tp)), START)
+        return next((r.seq for r, fields in said if fields["partition"] == str(tp)), START)
 
 
 class MoveElectsNobody(Mechanism):
@@ -176,7 +127,7 @@ class MoveElectsNobody(Mechanism):
 
 
 class DiskRefuses(Mechanism):
-    """A broker that has lost a disk refuses a replica that it is not told is new, and nobody tells it again.
+    """A broker that has lost a disk refuses a replica that is not marked as new, and no later request corrects it.
 
     If a later request makes the replica all the same, the controller may have decided on a leader while it took the
     replica for offline, and left its broker out.
@@ -194,6 +145,8 @@ class DiskRefuses(Mechanism):
         if tp is None or state is None:
             return False
         if invariant != "I14":
+            if about.aspect == "":
+                return any(self._not_elected(tp, r) for broker in about.brokers for r in self._refused(tp, broker))
             return about.aspect == MOVE and any(self._refused(tp, broker) for broker in about.brokers)
         refused = self._refused(tp, about.broker or 0)
         return any(r.leader_epoch == state.leader_epoch or self._left_out(tp, r, state.leader_epoch) for r in refused)
@@ -207,19 +160,40 @@ class DiskRefuses(Mechanism):
         return [r for r in ignored if r.error == "KAFKA_STORAGE_ERROR"]
 
     def _left_out(self, tp: TopicPartition, refused: Record, epoch: int) -> bool:
-        """Whether the controller took a replica for offline when it told others of this leader epoch, and only them."""
-        told = [r for r in self.past.of("request", "LeaderAndIsr", tp, refused.seq) if r.leader_epoch == epoch]
-        if not told or refused.broker in {r.broker for r in told}:
+        """Whether the controller took a replica for offline when it sent others this leader epoch, and only them."""
+        sent = [r for r in self.past.of("request", "LeaderAndIsr", tp, refused.seq) if r.leader_epoch == epoch]
+        if not sent or refused.broker in {r.broker for r in sent}:
             return False
         said = self.past.said("replicas_offline", refused.seq, self.facts.acting)
         offline = any(
-            r.seq < told[-1].seq and words["broker"] == refused.broker and str(tp) in words["partitions"]
-            for r, words in said
+            r.seq < sent[-1].seq and fields["broker"] == refused.broker and str(tp) in fields["partitions"]
+            for r, fields in said
         )
-        became = (
+        return offline and not self._heard(tp, refused, sent[-1].seq)
+
+    def _not_elected(self, tp: TopicPartition, refused: Record) -> bool:
+        """Whether the last election was held while the controller took a replica for offline that could lead since."""
+        held = next(self.past.of("election", "offline", tp, refused.seq), None)
+        if held is None or held.leader is not None:
+            return False
+        said = self.past.said("replicas_offline", refused.seq, self.facts.acting)
+        offline = (
+            r for r, fields in said if (fields["broker"], str(tp) in fields["partitions"]) == (refused.broker, True)
+        )
+        return any(r.seq < held.seq for r in offline) and not self._heard(tp, refused, held.seq)
+
+    def _heard(self, tp: TopicPartition, refused: Record, before: int) -> bool:
+        """Whether the controller had looked at an answer by which the replica that was refused is made by now."""
+        roles = [
             r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, refused.seq)
-        )
-        return offline and not any(r.broker == refused.broker and r.seq < told[-1].seq for r in became)
+        ]
+        asked = {r.cause for r in roles if r.broker == refused.broker}
+        for event in self.past.of("event", "LeaderAndIsrResponseReceived", after=refused.seq):
+            if event.seq < before and event.target == "started" and event.cause is not None:
+                answer = self.past.records[event.cause].cause
+                if answer is not None and self.past.records[answer].cause in asked:
+                    return True
+        return False
 
 
 class DiskFailedUnderNewReplica(Mechanism):
@@ -260,9 +234,9 @@ class RemembersOldMoves(Mechanism):
         resigned = next((r.seq for r, _ in self.past.said("resigned", actor=record.actor)), -1)
         started = self.past.last("broker", "start", int(record.actor.rpartition("-")[2]))
         targets = [
-            words["replicas"]
-            for r, words in self.past.said("handling_reassignment", started, record.actor)
-            if r.seq < resigned and words["partition"] == str(about.partition)
+            fields["replicas"]
+            for r, fields in self.past.said("handling_reassignment", started, record.actor)
+            if r.seq < resigned and fields["partition"] == str(about.partition)
         ]
         return any(about.broker not in target for target in targets)
 
@@ -283,7 +257,7 @@ class AssignmentShrinksFirst(Mechanism):
 
 
 class LeaderKnowsOldReplicas(Mechanism):
-    """A leader adds a follower to the ISR that is no replica any more, for nobody has told it of the new assignment.
+    """A leader adds a follower to the ISR that is no replica any more, for it did not receive the new assignment.
 
     The reassignment had nothing to write into the state, so the version that the leader expects is still right.
     Kafka 0.10.2.2: cluster/Partition.scala, maybeExpandIsr; controller/KafkaController.scala, onPartitionReassignment
@@ -295,10 +269,21 @@ class LeaderKnowsOldReplicas(Mechanism):
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if about.aspect != "strangers" or about.partition is None or record is None:
             return False
-        author = self.facts.author(record)
-        led = (r for r in self.past.of("broker", "become-leader", about.partition) if r.actor == author and not r.error)
-        replicas = next((r.replicas for r in led), None) or ()
-        return set(about.brokers) <= set(replicas)
+        tp, author = about.partition, self.facts.author(record)
+        stay = set(about.state.isr) & self._added(tp) if about.state else set()
+        return set(about.brokers) <= stay | self._replicas(tp, author, record.seq)
+
+    def _replicas(self, tp: TopicPartition, author: str, before: int) -> set[int]:
+        """The replicas of a partition as its leader has heard of them."""
+        led = (r for r in self.past.of("broker", "become-leader", tp) if r.actor == author and not r.error)
+        last = next((r for r in led if r.seq < before), None)
+        return set(last.replicas or ()) if last else set()
+
+    def _added(self, tp: TopicPartition) -> set[int]:
+        """The brokers that leaders have added so, and that nobody has taken out of the ISR yet."""
+        grown = [r for r in self.past.of("broker", "expand-isr", tp) if r.error is None]
+        added = [(r, set(r.isr or ()) - set(isr_before(r))) for r in grown]
+        return {id for r, ids in added for id in ids & self._replicas(tp, r.actor, r.seq)}
 
 
 class Overwritten(Mechanism):
@@ -320,7 +305,6 @@ class Overwritten(Mechanism):
 
 
 MECHANISMS = (
-    PartitionsAddedToDeletion, NeverLed, MoveDropped, MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody,
-    RequestOutlivesTopic, DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten,
-    AssignmentShrinksFirst, LeaderKnowsOldReplicas,
+    MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody, RequestOutlivesTopic, DiskRefuses, DiskFailedUnderNewReplica,
+    RemembersOldMoves, Overwritten, AssignmentShrinksFirst, LeaderKnowsOldReplicas,
 )  # fmt: skip

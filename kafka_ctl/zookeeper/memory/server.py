@@ -40,7 +40,7 @@ class MemoryStore(Store):
     """The znode tree and its sessions, on the lab's clock.
 
     `round_trip` and `tick` are in seconds; `tick_phase` is the part of a tick that passes before the first one. With a
-    tick of 0, a session ends exactly at its timeout after its client fell silent. Every operation and every fired watch
+    tick of 0, a session ends exactly its timeout after its client's last ping. Every operation and every fired watch
     is recorded in `trace`.
     """
 
@@ -56,7 +56,7 @@ class MemoryStore(Store):
         self.up = True
         """The server answers."""
         self.cut: dict[str, tuple[bool, bool]] = {}
-        """Actors that cannot reach the server, or that it cannot reach: whether they can send, and hear."""
+        """Actors that cannot reach the server, or that it cannot reach: whether they can send, and receive."""
         self.slow: dict[tuple[str, str], float] = {}
         """By actor and way: how much longer messages take, in seconds; 0 afterwards, for they never overtake."""
         self._changed = asyncio.Event()
@@ -84,7 +84,7 @@ class MemoryStore(Store):
         return session
 
     def expire(self, session: MemorySession) -> None:
-        """The server forgets a session whose client is alive: its ephemerals go and the client is told."""
+        """The server forgets a session whose client is alive: its ephemerals go and the client is notified."""
         self.end(session, "expired")
 
     def end(self, session: MemorySession, how: str, cause: int | None = None) -> None:
@@ -100,14 +100,14 @@ class MemoryStore(Store):
         for path in list(self.tree.ephemerals.pop(session.id, ())):
             self._write("zookeeper", session, Delete(path), seq)
         if how == "expired":
-            session.lose(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
+            session.fail_pending(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
             session.state_changed(store.EXPIRED, seq)
             self._unaware[session.id] = session
 
     # What can go wrong
 
     def cut_off(self, actor: str, sends: bool, hears: bool) -> None:
-        """From now on an actor can or cannot send to the server, and hear from it."""
+        """From now on an actor can or cannot send to the server, and receive from it."""
         if sends and hears:
             self.cut.pop(actor, None)
         else:
@@ -118,7 +118,7 @@ class MemoryStore(Store):
         self._notify()
 
     @property
-    def sound(self) -> bool:
+    def is_healthy(self) -> bool:
         """Whether the server answers, and everybody at the usual speed."""
         return self.up and not self.cut and not any(self.slow.values())
 
@@ -128,7 +128,7 @@ class MemoryStore(Store):
             self.cut_off(actor, True, True)
         self.slow = dict.fromkeys(self.slow, 0.0)
         for session in self._clients():
-            session.breaks = None
+            session.fails_next_write = None
         self.start()
 
     def _clients(self) -> list[MemorySession]:
@@ -257,19 +257,21 @@ class MemoryStore(Store):
             self._fire(self._data_watches, path, store.DATA_CHANGED, seq, ())
             return
         deleted = isinstance(op, Delete)
-        told = self._fire(self._data_watches, path, store.DELETED if deleted else store.CREATED, seq, ())
+        notified = self._fire(self._data_watches, path, store.DELETED if deleted else store.CREATED, seq, ())
         if deleted:
-            self._fire(self._child_watches, path, store.DELETED, seq, told)
+            self._fire(self._child_watches, path, store.DELETED, seq, notified)
         self._fire(self._child_watches, parent_of(path), store.CHILDREN_CHANGED, seq, ())
 
-    def _fire(self, watches: dict[str, dict[int, None]], path: str, event: str, seq: int, told: Any) -> dict[int, None]:
-        """Fire the one-shot watches on a path; each session hears of one event once."""
+    def _fire(
+        self, watches: dict[str, dict[int, None]], path: str, event: str, seq: int, notified: Any
+    ) -> dict[int, None]:
+        """Fire the one-shot watches on a path; each session gets one event once."""
         holders = watches.pop(path, None) or {}
         for number in holders:
             session = self.sessions.get(number)
-            if session is not None and number not in told:
+            if session is not None and number not in notified:
                 fired = self.trace.add(session.actor, "watch", "fired", path=path, target=event, cause=seq)
-                session.hear(WatchedEvent(event, path), fired)
+                session.deliver(WatchedEvent(event, path), fired)
         return holders
 
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:

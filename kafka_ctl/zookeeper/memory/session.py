@@ -4,8 +4,8 @@ What the client sends takes half a round trip to the server and the answer the o
 connection: while there is none, the client waits and the server counts; when it has heard nothing for the session's
 timeout, the session expires, and the client learns that when it is connected again.
 
-When a session expires: an idle client sends a ping every third of the timeout, so the server may have heard its last
-word up to a third of the timeout before the client fell silent; and the server looks at its sessions once a tick, so it
+When a session expires: an idle client sends a ping every third of the timeout, so the server may have got its last
+ping up to a third of the timeout before the client stopped sending; and the server checks sessions once a tick, so it
 notices up to a tick late. A session therefore ends between two thirds of its timeout and the timeout plus one tick.
 ZooKeeper 3.4.14: ClientCnxn.SendThread.run; server/SessionTrackerImpl.roundToInterval
 """
@@ -28,8 +28,8 @@ BEFORE, AFTER = "before", "after"
 """When a connection breaks: before or after the server has applied the write."""
 PING = 1 / 3
 """The part of its timeout after which a client that has sent nothing sends a ping."""
-NOTICE = 2 / 3
-"""The part of its timeout after which a client gives up a connection on which it hears nothing."""
+READ_TIMEOUT_FRACTION = 2 / 3
+"""The part of its timeout after which a client gives up a connection on which it receives nothing."""
 
 
 class Server(Protocol):
@@ -61,10 +61,10 @@ class MemorySession(Session):
         self.alive = True
         """The server still knows this session."""
         self.listening = True
-        """The client still exists to hear of anything."""
+        """The client still exists and receives events."""
         self.connected = self.sends = self.hears = self.awake = True
         """There is a connection, what goes either way on it arrives, and the client's process does not stand still."""
-        self.breaks: str | None = None
+        self.fails_next_write: str | None = None
         """When the connection breaks at the next write, if it does."""
         self._arrival: dict[str, float] = {}
         """When the last message either way arrives, where a way is or was slow."""
@@ -74,6 +74,11 @@ class MemorySession(Session):
         self._expiry: Any = None
         self._sent = server.clock.now()
         """When the client last sent something that was no ping."""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the client has asked for something and not been answered."""
+        return bool(self._waiting)
 
     # Sending
 
@@ -97,42 +102,44 @@ class MemorySession(Session):
         self._waiting[answer] = None
         if self.sends:
             self._sent = server.clock.now()
-            self._travel(UP, self._arrive, ops, CAUSE.get(), answer)
+            self._transmit(UP, self._arrive, ops, CAUSE.get(), answer)
         return answer
 
-    def _travel(self, way: str, callback: Callable[..., None], *args: Any, context: Context | None = None) -> None:
+    def _transmit(self, way: str, callback: Callable[..., None], *args: Any, context: Context | None = None) -> None:
         """Call when what is sent now gets there: half a round trip later or more, and not before earlier messages."""
         server = self.server
         when = server.clock.now() + server.half_trip
         if server.slow:
             when = max(when + server.slow.get((self.actor, way), 0.0), self._arrival.get(way, 0.0))
             self._arrival[way] = when
-        server.clock.loop.call_at(when, callback, *args, context=context)
+        server.clock.at(when, callback, *args, context=context)
 
     def _arrive(self, ops: Sequence[Op], cause: int | None, answer: asyncio.Future) -> None:
         """At the server: apply what came in together, in order, unless the connection broke on the way."""
         if answer not in self._waiting:
             return
         if not self.alive:
-            self.lose(SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} is over"))
+            self.fail_pending(SessionExpired(ops[0].path, f"the ZooKeeper session of {self.actor} is over"))
             return
-        breaks = self.breaks if self.breaks is not None and any(map(_writes, ops)) else None
-        if breaks == BEFORE:
+        fails_next_write = (
+            self.fails_next_write if self.fails_next_write is not None and any(map(_writes, ops)) else None
+        )
+        if fails_next_write == BEFORE:
             self.break_connection()
             return
         server = self.server
         results = [server.apply(self, op, cause) for op in ops]
-        if breaks == AFTER:
+        if fails_next_write == AFTER:
             self.break_connection()
         elif self.hears:
-            self._travel(DOWN, self._answered, answer, results)
+            self._transmit(DOWN, self._answered, answer, results)
 
     def _answered(self, answer: asyncio.Future, results: list[Result]) -> None:
         self._waiting.pop(answer, None)
         if not answer.done():
             answer.set_result(results)
 
-    def lose(self, error: Exception) -> None:
+    def fail_pending(self, error: Exception) -> None:
         """Answer everything outstanding with an error."""
         waiting, self._waiting = self._waiting, {}
         for answer in waiting:
@@ -141,17 +148,17 @@ class MemorySession(Session):
 
     # Hearing
 
-    def hear(self, event: WatchedEvent, seq: int) -> None:
-        """A watch has fired: tell the client, half a round trip later."""
-        self._later(self.watcher, event, seq)
+    def deliver(self, event: WatchedEvent, seq: int) -> None:
+        """A watch has fired: the client is notified half a round trip later."""
+        self._deliver_later(self.watcher, event, seq)
 
     def state_changed(self, state: str, seq: int | None) -> None:
-        self._later(self.listener, state, seq)
+        self._deliver_later(self.listener, state, seq)
 
-    def _later(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
-        self._travel(DOWN, self._tell, listener, what, seq, context=self._context)
+    def _deliver_later(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
+        self._transmit(DOWN, self._call, listener, what, seq, context=self._context)
 
-    def _tell(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
+    def _call(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
         if not (self.connected and self.hears):
             self._missed.append((listener, what, seq))
         elif self.listening:
@@ -164,7 +171,7 @@ class MemorySession(Session):
 
     def break_connection(self, seconds: float = 0.1) -> None:
         """The connection breaks and, after so many seconds, is there again."""
-        self.breaks = None
+        self.fails_next_write = None
         self.disconnect()
         self.server.clock.later(seconds, self.reconnect)
 
@@ -174,8 +181,8 @@ class MemorySession(Session):
             self.connected = False
             self.server.trace.add(self.actor, "zk", "disconnected", detail=f"session={self.id:#x}")
             self.server.clock.loop.call_soon(self.listener, store.DISCONNECTED, context=self._context)
-            self.lose(ConnectionLoss())
-            self.fall_silent()
+            self.fail_pending(ConnectionLoss())
+            self.start_expiry_timer()
 
     def reconnect(self) -> None:
         """Connect again, if the way is free: the client learns what it has missed."""
@@ -184,22 +191,22 @@ class MemorySession(Session):
             return
         self.connected = True
         self.server.trace.add(self.actor, "zk", "reconnected", detail=f"session={self.id:#x}")
-        self.speak_again()
+        self.cancel_expiry_timer()
         missed, self._missed = self._missed, []
         if self.alive:
             self.state_changed(store.CONNECTED, None)
         for listener, what, seq in missed:
             if self.alive or listener is self.listener:
-                self._later(listener, what, seq)
+                self._deliver_later(listener, what, seq)
 
     def cut(self, sends: bool, hears: bool) -> None:
         """Messages are lost on one way or on both, until further notice; the client finds out after a while."""
         whole = self.sends and self.hears
         self.sends, self.hears = sends, hears
         if not (sends and hears):
-            self.server.clock.later(self.timeout * NOTICE, self._give_up)
+            self.server.clock.later(self.timeout * READ_TIMEOUT_FRACTION, self._give_up)
             if not sends:
-                self.fall_silent()
+                self.start_expiry_timer()
         elif not whole:
             self.disconnect()
             self.reconnect()
@@ -208,19 +215,18 @@ class MemorySession(Session):
         if not (self.sends and self.hears):
             self.disconnect()
 
-    def fall_asleep(self) -> None:
-        """The client's process stands still."""
+    def pause(self) -> None:
         self.awake = False
-        self.fall_silent()
+        self.start_expiry_timer()
 
-    def wake(self) -> None:
+    def resume(self) -> None:
         self.awake = True
         if self.connected and self.sends:
-            self.speak_again()
+            self.cancel_expiry_timer()
         self.reconnect()
 
-    def fall_silent(self) -> None:
-        """The server hears nothing: unless that changes, the session expires."""
+    def start_expiry_timer(self) -> None:
+        """The server receives no heartbeat: unless that changes, the session expires."""
         if self._expiry is None and self.alive:
             now, ping = self.server.clock.now(), self.timeout * PING
             exact = not self.server.tick
@@ -236,7 +242,7 @@ class MemorySession(Session):
             end = phase + ((end - phase) // tick + 1) * tick
         self._expiry = server.clock.later(end - server.clock.now(), self._timed_out, CAUSE.get())
 
-    def speak_again(self) -> None:
+    def cancel_expiry_timer(self) -> None:
         self._sent = self.server.clock.now()
         if self._expiry is not None:
             self._expiry.cancel()
@@ -266,7 +272,7 @@ class MemorySession(Session):
 
     def abandon(self) -> None:
         self.listening = False
-        self.fall_silent()
+        self.start_expiry_timer()
 
 
 def _writes(op: Op) -> bool:

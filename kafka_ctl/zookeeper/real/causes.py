@@ -1,6 +1,6 @@
 """What the sessions on a real ZooKeeper did, as records, and which write fired which watch.
 
-The server tells a watcher of a change at about the moment it answers the writer, over another connection.
+The server notifies a watcher of a change at about the moment it answers the writer, over another connection.
 zxids settle which write it was: the first one on that znode after the read that armed the watch.
 """
 
@@ -61,7 +61,7 @@ class OperationRecorder:
         self._writes: dict[Key, deque[tuple[int, int]]] = {}
 
     def sent(self, op: Op) -> None:
-        """Remember that this operation is on its way."""
+        """Record that this operation is on its way."""
         if self.trace is not None:
             self._flying.update(touched(op))
 

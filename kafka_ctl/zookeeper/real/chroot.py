@@ -1,6 +1,6 @@
 """The chroot of a lab: one lab at a time (`lock.py`), and only where nothing is but what labs have made.
 
-A znode that a lab makes has an ACL of its own (`protocol.LABS`), so what a lab left that was killed is told, znode by
+A znode that a lab makes has an ACL of its own (`protocol.LABS`), so what a killed lab left is recognised, znode by
 znode, from what anybody else has made. A lab reads everything below its chroot before it writes anything there.
 """
 
@@ -144,14 +144,14 @@ class LabStore(RemoteStore):
         return found
 
     async def _refusal(self, others: list[str]) -> str:
-        """Says what others have made here: what tells of a Kafka first."""
+        """Names what others have made here: first the znodes that only a Kafka makes."""
         tools = await self._housekeeper()
-        telling = [znodes.ClusterIdZNode.path(), znodes.ControllerEpochZNode.path(), znodes.ControllerZNode.path()]
+        paths = [znodes.ClusterIdZNode.path(), znodes.ControllerEpochZNode.path(), znodes.ControllerZNode.path()]
         folders = [znodes.TopicsZNode.path(), znodes.BrokerIdsZNode.path(), znodes.DeleteTopicsZNode.path()]
         for answer in await tools.send([Children(self.inside(path)) for path in folders]):
             names = answer.value if isinstance(answer.value, list) else []
-            telling += [f"{self.outside(answer.op.path)}/{name}" for name in names[:NAMED]]
-        answers = await tools.send([Made(self.inside(path)) for path in telling])
+            paths += [f"{self.outside(answer.op.path)}/{name}" for name in names[:NAMED]]
+        answers = await tools.send([Made(self.inside(path)) for path in paths])
         named = [self.outside(a.op.path) for a in answers if a.error is None and not a.value]
         named += [path for path in others if not any(f"{name}/".startswith(f"{path}/") for name in named)]
         return (

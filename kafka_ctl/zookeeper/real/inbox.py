@@ -32,8 +32,8 @@ class Inbox:
 
     def arm(self, op: Op, result: Result | None, zxid: int) -> None:
         """Note the watch that an answered read has armed, if any."""
-        watches = isinstance(op, (Get, Exists, Children)) and op.watch and result is not None
-        if watches and (result.error is None or isinstance(op, Exists)):  # type: ignore[union-attr]
+        watches = isinstance(op, (Get, Exists, Children)) and op.watch
+        if watches and result is not None and (result.error is None or isinstance(op, Exists)):
             self._armed.setdefault(watch_keys(op)[0], zxid)
 
     def fired(self, event: WatchedEvent) -> int:

@@ -1,6 +1,6 @@
 """One lab at a time in a chroot: whoever creates its lock has it.
 
-/kafka_ctl_lab     ephemeral, so it goes with the session of its lab, however that ends; its data tells who that is
+/kafka_ctl_lab     ephemeral, so it goes with the session of its lab, however that ends; its data names that lab
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Lock:
 
 
 class Holder:
-    """The lab that a lock tells of."""
+    """The lab that a lock names."""
 
     def __init__(self, lock: Result) -> None:
         assert isinstance(lock.value, bytes) and lock.stat is not None

@@ -18,7 +18,7 @@ LABS = [
     ACL(Permissions.ALL & ~Permissions.ADMIN, ANYONE_ID_UNSAFE),
     ACL(Permissions.ADMIN, ANYONE_ID_UNSAFE),
 ]
-"""The same rights in two entries, as nobody else writes them: how a lab's znodes are told from others, whatever
+"""The same rights in two entries, as nobody else writes them: how a lab's znodes are recognised, whatever
 happens to the lab. ZooKeeper 3.9.3: server/PrepRequestProcessor.java, fixupACL keeps the entries as they were given."""
 
 CODES = {

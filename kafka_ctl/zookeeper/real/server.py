@@ -79,7 +79,7 @@ class EmbeddedServer:
 
     `port` defaults to a free one and stays the same over `kill` and `restart`. `data` is a folder to keep the
     znodes in; without it they live in the temporary folder and go with the server.
-    Raises Unavailable, with the cure, when Java or PySpark's jars are missing or the server does not come up.
+    Raises Unavailable, with what to do, when Java or PySpark's jars are missing or the server does not come up.
     """
 
     def __init__(self, port: int | None = None, data: Path | str | None = None) -> None:
@@ -91,7 +91,7 @@ class EmbeddedServer:
         self._finalizer: weakref.finalize | None = None
         self._ordering = threading.Lock()
         self.wanted = False
-        """Whether it was last told to run; it may have died since."""
+        """Whether it was started and not stopped since; it may have died."""
 
     @property
     def address(self) -> str:
@@ -155,8 +155,8 @@ class EmbeddedServer:
         if self._folder is None:
             return ""
         text = (self._folder / "zookeeper.log").read_text(encoding="utf-8", errors="replace")
-        told = [line for line in text.splitlines() if not line.startswith("\tat ")]  # no Java stack frames
-        return "\n".join(told[-lines:])
+        lines_kept = [line for line in text.splitlines() if not line.startswith("\tat ")]  # no Java stack frames
+        return "\n".join(lines_kept[-lines:])
 
     def _prepare(self) -> None:
         """Make the temporary folder and start the supervisor, which does not start the server yet."""
@@ -258,15 +258,15 @@ def four_letter_word(port: int, word: str) -> str:
 
 def zookeeper_jars() -> list[Path]:
     """The jars of `JARS` inside the installed PySpark; Unavailable when PySpark or one of them is missing."""
-    cure = "`pip install 'pyspark>=4'` brings ZooKeeper's jars"
+    hint = "`pip install 'pyspark>=4'` brings ZooKeeper's jars"
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:
-        raise Unavailable(f"the embedded ZooKeeper needs PySpark, which is not installed; {cure}")
+        raise Unavailable(f"the embedded ZooKeeper needs PySpark, which is not installed; {hint}")
     folder = Path(found.submodule_search_locations[0], "jars")
     jars = [next(iter(sorted(folder.glob(f"{name}.jar"))), None) for name in JARS]
     missing = [name for name, jar in zip(JARS, jars, strict=True) if jar is None]
     if missing:
-        raise Unavailable(f"the embedded ZooKeeper misses {', '.join(missing)} in {folder}; {cure}")
+        raise Unavailable(f"the embedded ZooKeeper misses {', '.join(missing)} in {folder}; {hint}")
     return [jar for jar in jars if jar is not None]
 
 

@@ -1,6 +1,6 @@
 """A session on a real ZooKeeper.
 
-Every session has a kazoo connection with a thread of its own (`wire.py`). What that thread hears crosses over
+Every session has a kazoo connection with its own thread (`kazoo_connection.py`). What that thread gets crosses over
 to the event loop through `_post` and nowhere else; all other code here runs on the loop.
 """
 
@@ -148,7 +148,7 @@ class RemoteSession(Session):
         return answers
 
     async def caught_up(self) -> None:
-        """Return when the session has heard all that the server had to tell it by now; leaves no record."""
+        """Return when the session has received all that the server had sent by now; leaves no record."""
         heard = asyncio.Event()
         # Answers and fired watches come in the order in which the server sent them, so any answer will do.
         self._connection.submit(Exists("/"), self.store.inside, lambda *_: self._post(heard.set))
@@ -214,7 +214,7 @@ class RemoteSession(Session):
         return future
 
     def _post(self, callback: Callable[..., None], *args: Any) -> None:
-        """Cross over to the event loop, from any thread; a loop that has ended needs to hear nothing."""
+        """Cross over to the event loop, from any thread; a loop that has ended needs nothing."""
         if not self._loop.is_closed():
             with suppress(RuntimeError):  # it closed just now
                 self._loop.call_soon_threadsafe(callback, *args)
@@ -297,9 +297,9 @@ class RemoteSession(Session):
             self._blocking(self._connection.shut)
         if not first:
             # One turn later: who is about to learn of the loss must not learn of the return first.
-            self._loop.call_soon(self.inbox.put, partial(self._tell, state, cause))
+            self._loop.call_soon(self.inbox.put, partial(self._call, state, cause))
 
-    def _tell(self, state: str, cause: int | None) -> None:
+    def _call(self, state: str, cause: int | None) -> None:
         if self.ended:
             return
         token = CAUSE.set(cause)

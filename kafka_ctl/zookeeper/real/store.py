@@ -34,7 +34,7 @@ from kafka_ctl.zookeeper.store import (
 _log = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 10.0
-"""How long `connect` waits for a server, unless the store was told otherwise."""
+"""Seconds that `connect` waits for a server by default."""
 WINDOW = 100
 """Operations in flight when the store reads or clears a whole tree."""
 
@@ -90,7 +90,7 @@ class RemoteStore(Store):
         return session
 
     def expire(self, session: RemoteSession) -> None:
-        """Have the server end a session whose client is alive; its listener hears of it soon."""
+        """Have the server end a session whose client is alive; its listener is called soon."""
         session.expire()
 
     async def dump(self) -> dict[str, tuple[bytes, int, int]]:
@@ -110,7 +110,7 @@ class RemoteStore(Store):
         return dict(sorted(found.items()))
 
     async def close(self, remove: bool = True) -> None:
-        """Close all sessions, remove what this store made (unless told not to), and stop a server of its own.
+        """Close all sessions, remove what this store made (unless asked not to), and stop a server of its own.
 
         The znodes that its sessions made go if they are still the same ones and nobody put others below them; then
         the chroot, if this store made it and it is empty.
@@ -174,7 +174,7 @@ class RemoteStore(Store):
         return None if session.private else self.recorder.ended(session.actor, session.id, how, gone, zxid)
 
     def failed(self, error: Exception) -> None:
-        """A watcher or listener failed: whoever drives the clock is told, or else the event loop."""
+        """A watcher or listener failed: report it to the driver of the clock, or else to the event loop."""
         if self.clock is not None:
             self.clock.failed(error)
         else:
@@ -293,4 +293,4 @@ def parse_address(address: str) -> tuple[str, str]:
 
 
 def _ignore(_: object) -> None:
-    """The store's own session sets no watches and has nobody to tell."""
+    """The store's own session sets no watches and has no listener."""

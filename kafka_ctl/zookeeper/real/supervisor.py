@@ -76,7 +76,7 @@ def main(folder: str, log: str, *command: str) -> None:
         for line in sys.stdin:
             print(orders[line.strip()](), flush=True)
     except OSError:
-        pass  # nobody is left to hear the answer
+        pass  # no reader of the answer is left
     finally:
         supervisor.end()
 

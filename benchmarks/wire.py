@@ -1,0 +1,125 @@
+"""Records a second through a lab's broker with real clients, and damaged requests that brokers survive.
+
+Needs kafka-python and kcat; `FUZZ` is in seconds for each generation.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+
+from benchmarks.figures import Figure, median
+from kafka_ctl import Lab
+from kafka_ctl.errors import needed_for
+from kafka_ctl.generation import GENERATIONS
+from tests.wire_fuzz import fuzz
+
+RECORDS, TIMES, FUZZ, SIZE = 20_000, 3, 60.0, 100
+QUICK = {"RECORDS": 500, "TIMES": 1, "FUZZ": 1.0}
+
+
+def lab_with_topic(brokers: int) -> Lab:
+    """A lab that listens, with a topic of one partition on all brokers."""
+    lab = Lab(brokers=brokers, wire=True)
+    lab.create_topic("orders", partitions=1, replication_factor=brokers)
+    lab.settle()
+    return lab
+
+
+def with_kafka_python(brokers: int) -> tuple[float, float]:
+    """Records a second that kafka-python produces with acks=all, and then consumes."""
+    with needed_for("this benchmark"):
+        from kafka import KafkaConsumer, KafkaProducer
+    with lab_with_topic(brokers) as lab:
+        servers = lab.bootstrap_servers.split(",")
+        producer = KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=5)
+        producer.partitions_for("orders")
+        began = time.perf_counter()
+        for _ in range(RECORDS):
+            producer.send("orders", bytes(SIZE))
+        producer.flush()
+        produced = RECORDS / (time.perf_counter() - began)
+        producer.close()
+        consumer = KafkaConsumer("orders", bootstrap_servers=servers, auto_offset_reset="earliest")
+        left, began = RECORDS, time.perf_counter()
+        while left > 0:
+            left -= sum(map(len, consumer.poll(1000).values()))
+        consumed = RECORDS / (time.perf_counter() - began)
+        consumer.close()
+        return produced, consumed
+
+
+def with_kcat(brokers: int) -> tuple[float, float]:
+    """The same with kcat, its start and end included."""
+    program = shutil.which("kcat") or "kcat"
+    with lab_with_topic(brokers) as lab:
+        command = [program, "-b", lab.bootstrap_servers, "-t", "orders", "-X", "acks=all"]
+        lines = ("x" * SIZE + "\n") * RECORDS
+        began = time.perf_counter()
+        subprocess.run([*command, "-P"], input=lines, text=True, check=True, capture_output=True)
+        produced = RECORDS / (time.perf_counter() - began)
+        began = time.perf_counter()
+        found = subprocess.run([*command, "-C", "-e", "-q"], check=True, capture_output=True).stdout
+        assert len(found) == len(lines)
+        return produced, RECORDS / (time.perf_counter() - began)
+
+
+def failover() -> tuple[float, float]:
+    """Seconds from an election until a client knows the new leader, and from the kill until it has written again."""
+    with needed_for("this benchmark"):
+        from confluent_kafka import Producer
+    with Lab(brokers=3, wire=True) as lab:
+        controller = lab.controller
+        assert controller is not None
+        lab.create_topic("orders", assignment={0: [broker for broker in (1, 2, 3) if broker != controller.id]})
+        lab.settle()
+        settings = {"bootstrap.servers": lab.bootstrap_servers, "acks": "all", "log_level": 0}
+        producer = Producer(settings | {"reconnect.backoff.max.ms": 200, "retry.backoff.max.ms": 200})
+        written: list[float] = []
+        producer.produce("orders", b"x")
+        producer.flush()
+        before, after = lab.partition("orders", 0).replicas
+        size, began = len(lab.trace), time.perf_counter()
+        lab.kill(before)
+        producer.produce("orders", b"x", on_delivery=lambda *_: written.append(time.perf_counter()))
+        watching = Producer(settings)
+        while watching.list_topics("orders", timeout=10).topics["orders"].partitions[0].leader != after:
+            time.sleep(0.005)
+        seen = lab.now * 1000
+        elected = lab.trace.slice(size, kind="election", topic="orders")[0].time_ms
+        producer.flush()
+        return (seen - elected) / 1000, written[0] - began
+
+
+def survive(generation: str) -> int:
+    """Send damaged requests to a lab; returns how many. NotReached where the lab is not sound afterwards."""
+    with Lab(brokers=3, generation=generation, wire=True) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=3)
+        lab.settle()
+        sent = fuzz(lab, FUZZ, seed=14)
+        lab.settle()
+        crashed = list(lab.trace.slice(action="closed-connection", error="UNKNOWN_SERVER_ERROR"))
+        assert not crashed, crashed[0].detail
+        return sent
+
+
+def measure() -> Iterator[Figure]:
+    for brokers in (1, 3):
+        for name, run in (("kafka-python", with_kafka_python), ("kcat", with_kcat)):
+            if name == "kcat" and shutil.which("kcat") is None:
+                yield Figure("records a second with kcat", "not measured", "kcat is not installed")
+                continue
+            runs = [run(brokers) for _ in range(TIMES)]
+            for place, what in enumerate(("produced", "consumed")):
+                rate = median(iter([one[place] for one in runs]).__next__, TIMES)
+                copies = f"{brokers} cop{'y' if brokers == 1 else 'ies'}, acks=all"
+                yield Figure(f"records of {SIZE} bytes {what} with {name}", f"{rate:,.0f} a second", copies)
+    runs = [failover() for _ in range(TIMES)]
+    seen, written = (median(iter([one[place] for one in runs]).__next__, TIMES) for place in (0, 1))
+    yield Figure("from an election until a client knows the new leader", f"{seen * 1000:.0f} ms", "aim: under 1 s")
+    session = "of it up to 8 s until ZooKeeper gives the session up"
+    yield Figure("from a leader's death until a client has written again", f"{written:.1f} s", session)
+    for generation in GENERATIONS:
+        yield Figure(f"damaged requests in {FUZZ:g} s, Kafka {generation}", f"{survive(generation):,}", "crashes: none")

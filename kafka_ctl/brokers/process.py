@@ -1,0 +1,305 @@
+"""What all parts of a broker process share: which broker it is, the ports, its disks, and the partitions it holds.
+
+Brokers reach each other through the network port only. Beside requests it carries fetches: `Peers` gives a follower the
+leader's side of another broker, and a leader the follower's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from kafka_ctl.brokers import identity
+from kafka_ctl.brokers.disk import Disk
+from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.generation import Generation
+from kafka_ctl.latencies import Costs
+from kafka_ctl.plugins import Plugins
+from kafka_ctl.ports import PROCESS, Clock, Network, Timer
+from kafka_ctl.requests import UNKNOWN_EPOCH, PartitionState
+from kafka_ctl.trace import details
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.store import Store
+
+UNNAMED = "broker-new"
+"""The actor of a process that does not know its id yet."""
+DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
+
+
+class Fetched(NamedTuple):
+    """A leader's answer: its records from the asked offset on, its high watermark before that, and its log's end."""
+
+    entries: list[Entry]
+    high_watermark: int
+    end: int
+
+
+class LeaderPeer(Protocol):
+    """The leader's side of a broker, as a follower on another broker meets it."""
+
+    def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
+        """Whether it answers a fetch of a follower that knows this leader epoch."""
+
+    def has_log(self, tp: TopicPartition) -> bool:
+        """Whether a record was ever written there."""
+
+    def read(self, tp: TopicPartition, follower: int, offset: int) -> Fetched:
+        """Answer a fetch from this offset, which says that the follower has everything below it."""
+
+    def end_of(self, tp: TopicPartition, epoch: int) -> tuple[int, int]:
+        """The last leader epoch up to this one, and the offset at which it ends (KIP-101)."""
+
+    def offsets(self, tp: TopicPartition) -> tuple[int, int] | None:
+        """High watermark and log end offset; None where nothing was ever written."""
+
+    def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
+        """A follower fetches from the end of the log; whether it is heard."""
+
+    def is_in_isr(self, tp: TopicPartition, follower: int) -> bool:
+        """Whether the follower is in the ISR as far as the leader knows."""
+
+
+class FollowerPeer(Protocol):
+    """The follower's side of a broker: what its leader knows from its fetches, and how a waiting fetch ends."""
+
+    unfetched: dict[TopicPartition, float]
+    """Partitions that it follows without a fetcher, and since when, in seconds."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it may be late somewhere."""
+
+    def late_since(self, tp: TopicPartition) -> float:
+        """Since when its fetches have not reached the log's end, in seconds; infinity if they do."""
+
+    def wake(self, tp: TopicPartition, after: float = 0.0) -> None:
+        """There is something to fetch: its fetch ends in so many seconds."""
+
+    def fetch_on(self, tp: TopicPartition) -> None:
+        """Its fetch arrives, and it is outside of the ISR: it can join."""
+
+    def fetch_again(self) -> None:
+        """The same, of all its partitions."""
+
+
+class Peers(Network, Protocol):
+    """The network as one broker uses it."""
+
+    def leader(self, broker: int) -> LeaderPeer | None:
+        """Who answers fetches on that broker; None where there is no such broker."""
+
+    def follower(self, broker: int) -> FollowerPeer | None:
+        """Who fetches on that broker; None where its process does not run."""
+
+    def followers(self) -> Iterable[tuple[int, FollowerPeer]]:
+        """Every broker's, also of those whose process does not run."""
+
+    def unreachable_since(self, follower: int, leader: int) -> float:
+        """Since when two brokers cannot reach each other, in seconds; infinity if they can."""
+
+
+class Listeners(Protocol):
+    """Where brokers listen for connections from outside."""
+
+    def port(self, broker: BrokerProcess) -> int:
+        """The port of a broker, the same for all its life."""
+
+    async def open(self, broker: BrokerProcess) -> None:
+        """From now on the broker answers."""
+
+    def close(self, broker: BrokerProcess) -> None:
+        """From now on it does not, and its connections are gone."""
+
+
+class World(Protocol):
+    """What a broker needs of the world it lives in."""
+
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def store(self) -> Store: ...
+    @property
+    def network(self) -> Peers: ...
+    @property
+    def trace(self) -> Recorder: ...
+    @property
+    def costs(self) -> Costs: ...
+
+    generation: Generation
+    config: Mapping[str, Any]
+    cluster_id: str
+    registration_retry: float
+    """Seconds between two attempts to register where an older session's znode still is."""
+    listeners: Listeners | None
+    """Where brokers listen, if programs outside can reach them."""
+    plugins: Plugins
+    awaited: set[int]
+    """Brokers that must have registered before any competes to be controller."""
+
+    async def arrived(self, broker: int) -> None:
+        """This broker has registered: wait until all that are awaited have."""
+
+    def rename(self, broker: int, to: int) -> None:
+        """A broker has found out which id it has; IdentityError when that is taken."""
+
+
+@dataclass(slots=True)
+class HostedPartition:
+    """A partition that a broker holds a copy of."""
+
+    state: LeaderAndIsr
+    replicas: tuple[int, ...]
+    led_since: float = 0.0
+    """When this broker became its leader, in seconds."""
+
+
+class BrokerProcess:
+    """Broker `id` as its parts need it; an id below 0 only keeps a place for one that is generated."""
+
+    controller: Controller
+    """Active or not: the controller of this process."""
+    _pause: Timer
+    """When the pause of this process ends."""
+
+    def __init__(self, id: int, rack: str | None, world: World) -> None:
+        self.id, self.rack, self.world = id, rack, world
+        self.clock, self.trace, self.network, self.costs = world.clock, world.trace, world.network, world.costs
+        self.config, self.generation = world.config, world.generation
+        self.actor = f"broker-{id}" if id >= 0 else UNNAMED
+        self.state = DOWN
+        self.down_since, self.paused_since = 0.0, math.inf
+        self._tasks: dict[asyncio.Task, None] = {}
+        self.disk = Disk()
+        generated = identity.is_generated(id, self.config)
+        self.configured = identity.NOT_CONFIGURED if generated or id < 0 else id
+        """What `broker.id` in our configuration says."""
+        if generated:  # in an earlier life
+            self.disk.checkpoint(identity.Meta(id), overwrite=True)
+
+    def reset(self) -> None:
+        """What a process has in memory when it starts."""
+        window = self.config["zookeeper.max.in.flight.requests"] if self.generation.zookeeper.pipelined else 1
+        self.zk = ZooKeeperClient(window, self.generation.zookeeper.ends_with_session)
+        self.epoch = UNKNOWN_EPOCH
+        """The czxid of our znode: tells this life of the broker from earlier ones."""
+        self.hosted: dict[TopicPartition, HostedPartition] = {}
+        self.offline: set[TopicPartition] = set()
+        """Partitions whose copy cannot be used since a log directory failed."""
+        self.metadata: dict[TopicPartition, LeaderAndIsr] = {}
+        """The metadata cache: who leads, and the ISR, of every partition of the cluster."""
+        self.assigned: dict[TopicPartition, PartitionState] = {}
+        """The same with the replicas, as last received."""
+        self.live_brokers: tuple[int, ...] = ()
+        self.known_controller = -1
+        """The controller that sent the live brokers."""
+        self.metadata_updated = asyncio.Event()
+
+    def end_pause(self) -> bool:
+        """Let the tasks of this process go on; whether they were paused."""
+        if self.paused_since == math.inf:
+            return False
+        self.paused_since = math.inf
+        self._pause.cancel()
+        self.clock.release(self.id)
+        return True
+
+    @property
+    def listening(self) -> bool:
+        """Whether the process answers requests."""
+        return self.state in (RUNNING, PENDING_SHUTDOWN)
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether the process has been asked to stop: then it starts no fetcher any more."""
+        return self.state == PENDING_SHUTDOWN
+
+    def leads(self, tp: TopicPartition) -> bool:
+        """Whether this broker leads the partition, as far as it knows."""
+        hosted = self.hosted.get(tp)
+        return hosted is not None and hosted.state.leader == self.id
+
+    def reaches(self, other: int) -> bool:
+        """Whether the network carries requests to that broker and answers back."""
+        return self.network.unreachable_since(other, self.id) == math.inf
+
+    async def metadata_shows(self, holds: Callable[[], bool], seconds: float) -> bool:
+        """Wait until what this broker's metadata says holds, for at most so many seconds; whether it does."""
+        if seconds <= 0:
+            return holds()
+        try:
+            async with asyncio.timeout(seconds):
+                while not holds():
+                    self.metadata_updated.clear()
+                    await self.metadata_updated.wait()
+        except TimeoutError:
+            return holds()
+        return True
+
+    def record(self, action: str, partition: TopicPartition | None = None, **columns: Any) -> int:
+        """Record what this broker does; returns the record's `seq`."""
+        topic, number = partition or (None, None)
+        known = self.id if self.id >= 0 else None
+        return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
+
+    def record_offset(
+        self, action: str, tp: TopicPartition, entries: Iterable[Entry], offset: int, by: str | None = None
+    ) -> int:
+        """Record what happens to a log: the first offset, the records, and `by` what they are dropped."""
+        state = self.hosted[tp].state
+        values = details.listed(f"{entry.value}@{entry.leader_epoch}" for entry in entries)
+        detail = details.write(offset=offset, records=values or None, by=by)
+        return self.record(action, tp, leader=state.leader, leader_epoch=state.leader_epoch, detail=detail)
+
+    def set_high_watermark(self, tp: TopicPartition, log: Log, offset: int) -> None:
+        """Set it and record that, unless it is there already."""
+        if offset != log.high_watermark:
+            log.high_watermark = offset
+            self.record_offset("high-watermark", tp, (), offset)
+
+    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+        """Start a task that pauses and ends with this process."""
+        context = copy_context()
+        context.run(PROCESS.set, self.id)
+        task = self.clock.spawn(coro, context)
+        self._keep(task)
+        return task
+
+    def adopt(self) -> None:
+        """Make the current task one of this process."""
+        PROCESS.set(self.id)
+        task = asyncio.current_task()
+        assert task is not None
+        self._keep(task)
+
+    def _keep(self, task: asyncio.Task) -> None:
+        self._tasks[task] = None
+        task.add_done_callback(lambda ended: self._tasks.pop(ended, None))
+
+    def kill(self) -> None:
+        """End the process at once; ZooKeeper finds out when the session times out."""
+        self.end()
+        if self.zk.session is not None:
+            self.zk.session.abandon()
+
+    def end(self) -> None:
+        """The process is over: no task of it goes on, but the one that asks for this."""
+        self.state = DOWN
+        if self.world.listeners is not None:
+            self.world.listeners.close(self)
+        self.down_since = self.clock.now()
+        self.end_pause()
+        self.controller.stop()
+        try:
+            this = asyncio.current_task()
+        except RuntimeError:  # called outside of the event loop
+            this = None
+        for task in list(self._tasks):
+            if task is not this:
+                task.cancel()

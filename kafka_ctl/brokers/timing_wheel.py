@@ -1,0 +1,392 @@
+"""A hierarchical timing wheel: timers that cost the same to set and to cancel however many are pending.
+
+A wheel is a ring of `n` buckets, each `tick` milliseconds wide; a task lies in the bucket of the time at which it is
+due. What lies beyond the ring goes to an overflow wheel, whose tick is the whole ring below it, made when it is first
+needed. No thread ticks: the buckets that hold tasks wait in one delay queue, and a bucket expires at its beginning. Its
+tasks then run, or are demoted: put into a finer wheel, until their time has come. Times are whole milliseconds.
+
+    level 1    1 ms a bucket       20 ms altogether
+    level 2   20 ms a bucket      400 ms
+    level 3  400 ms a bucket    8,000 ms      a task of 450 ms: level 3, then 2, then 1
+
+Kafka 2.0.1: utils/timer/TimingWheel.scala, TimingWheel; utils/timer/Timer.scala, SystemTimer;
+utils/timer/TimerTaskList.scala, TimerTaskList
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator
+from math import floor
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kafka_ctl.errors import BadInput, short
+
+if TYPE_CHECKING:
+    from kafka_ctl.ports import Clock, Timer
+
+POLL = 200
+"""Milliseconds after which whoever waits for a bucket to expire looks up in any case: Kafka's reaper."""
+
+Placing = Callable[[int, int, int, int], tuple[int, int]]
+
+
+def place(expiration: int, tick: int, n: int, now: int) -> tuple[int, int]:
+    """The bucket of a ring for a task that is due at `expiration`, and when that bucket expires: at its beginning.
+
+    Both are counted from time 0 and not from `now`, where the ring's hand is: so all tasks of a bucket are due within
+    the same tick.
+    """
+    number = expiration // tick
+    return number % n, number * tick
+
+
+class Where(NamedTuple):
+    """A place in the wheels: the level (1 is the finest), the bucket, and when that bucket expires."""
+
+    level: int
+    bucket: int
+    expires: int
+
+
+class Move(NamedTuple):
+    """One line of a wheel's journal: what happened to a task or a bucket, and where that is then.
+
+    `what` is `add`, `demote`, `run`, `cancel` (a task) or `poll` (a bucket, whose expiration has come).
+    """
+
+    time: int
+    what: str
+    where: Where | None
+    task: Task | None = None
+
+
+class Held(NamedTuple):
+    """A bucket that waits in the delay queue, or holds tasks."""
+
+    level: int
+    bucket: int
+    expires: int
+    tasks: tuple[Task, ...]
+
+
+class Level(NamedTuple):
+    """One ring: the width of its buckets and of the whole, where its hand is, and the buckets in use."""
+
+    level: int
+    tick: int
+    interval: int
+    now: int
+    buckets: tuple[Held, ...]
+
+
+class Task:
+    """Something to be done at `expiration` (ms); `places` are where it has been put so far."""
+
+    __slots__ = ("_bucket", "action", "expiration", "name", "places", "state", "timer")
+
+    def __init__(self, timer: TimingWheel, expiration: int, action: Callable[[], object] | None, name: str) -> None:
+        self.timer, self.expiration, self.action, self.name = timer, expiration, action, name
+        self.places: list[Where] = []
+        self.state = "waiting"
+        """`waiting`, `run` or `cancelled`."""
+        self._bucket: Bucket | None = None
+
+    @property
+    def where(self) -> Where | None:
+        """The bucket that it waits in; None when it waits no more."""
+        bucket = self._bucket
+        return None if bucket is None else Where(bucket.level, bucket.number, bucket.expires)
+
+    def cancel(self) -> bool:
+        """Take it out of its bucket; False where it has been run or cancelled already."""
+        if self.state != "waiting":
+            return False
+        self.state = "cancelled"
+        self.timer._cancelled(self)
+        return True
+
+    def __repr__(self) -> str:
+        where = f" in {tuple(self.where)}" if self.where else ""
+        return f"<task {self.name or 'without a name'} due at {self.expiration}, {self.state}{where}>"
+
+
+class Bucket:
+    """The tasks of one stretch of time: what the delay queue holds. It is used again for each round of its ring."""
+
+    __slots__ = ("expires", "level", "number", "tasks")
+
+    def __init__(self, level: int, number: int) -> None:
+        self.level, self.number, self.expires = level, number, -1
+        self.tasks: dict[Task, None] = {}
+
+
+class Wheel:
+    """One ring of buckets, and the coarser ring above it once there is one."""
+
+    def __init__(self, timer: TimingWheel, level: int, tick: int, start: int) -> None:
+        self.timer, self.level, self.tick, self.interval = timer, level, tick, tick * timer.n
+        self.now = start - start % tick
+        self.buckets = [Bucket(level, number) for number in range(timer.n)]
+        self.overflow: Wheel | None = None
+
+    def add(self, task: Task) -> bool:
+        """Put a task into its bucket, here or further up; False when it is due."""
+        expiration = task.expiration
+        if expiration < self.now + self.tick:
+            return False
+        if expiration >= self.now + self.interval:
+            if self.overflow is None:
+                self.overflow = Wheel(self.timer, self.level + 1, self.interval, self.now)
+            return self.overflow.add(task)
+        number, expires = self.timer.place(expiration, self.tick, len(self.buckets), self.now)
+        self.timer._put(task, self.buckets[number], expires)
+        return True
+
+    def advance(self, time: int) -> None:
+        """Move the hand, and those above it, to the beginning of the bucket of this time."""
+        if time >= self.now + self.tick:
+            self.now = time - time % self.tick
+            if self.overflow is not None:
+                self.overflow.advance(self.now)
+
+
+class TimingWheel:
+    """Rings of `n` buckets, `tick` milliseconds the finest, and the delay queue that turns them.
+
+    Time is what `advance` says it is. `place` finds a task's bucket, as the function of that name does; with
+    `journal` every move is noted, which is what pictures are drawn from. Raises BadInput for a ring that cannot be.
+    """
+
+    _own = staticmethod(place)
+
+    def __init__(
+        self, tick: int = 1, n: int = 20, start: int = 0, *, place: Placing = place, journal: bool = True
+    ) -> None:
+        for name, value, least in (("tick", tick, 1), ("n", n, 2), ("start", start, 0)):
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise BadInput(f"{name} cannot be {short(value)}; it is a whole number, {least} or more")
+        self.tick, self.n, self.start, self.now = tick, n, start, start
+        self.place = place if place is TimingWheel._own else _checked(place)
+        self.size = 0
+        """Tasks that wait."""
+        self.polled = 0
+        """Buckets that have been taken from the delay queue so far."""
+        self.journal: list[Any] | None = [] if journal else None
+        """A `Move` for each, and what the purgatory of this timer adds to it."""
+        self.after_poll: Callable[[], object] | None = None
+        """Called whenever `advance` has done its work."""
+        self._queue: list[tuple[int, int, Bucket]] = []
+        self._order = 0
+        self._finest = Wheel(self, 1, tick, start)
+
+    def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Task:
+        """Call `action` in `delay` milliseconds; at once where that is less than a tick from where the hand is."""
+        if not isinstance(delay, int) or isinstance(delay, bool):
+            raise BadInput(f"delay cannot be {short(delay)}; it is a whole number of milliseconds")
+        task = Task(self, self.now + delay, action, name)
+        if not self._finest.add(task):
+            self._run(task)
+        else:
+            self.size += 1
+            self._note("add", task.where, task)
+        return task
+
+    def advance(self, time: int) -> list[Task]:
+        """Let it be `time`: expire every bucket that is due by then, and return the tasks that have run, in order."""
+        if time < self.now:
+            raise BadInput(f"the clock shows {self.now}; it cannot be set back to {short(time)}")
+        run = self._poll(time)
+        if self.after_poll is not None:
+            self.after_poll()
+        return run
+
+    def _poll(self, time: int) -> list[Task]:
+        """Take every bucket that is due from the delay queue."""
+        run: list[Task] = []
+        while self._queue and self._queue[0][0] <= time:
+            expires, _, bucket = heapq.heappop(self._queue)
+            self.now = max(self.now, expires)
+            self.polled += 1
+            run += self._expire(bucket, expires)
+        self.now = time
+        return run
+
+    def _expire(self, bucket: Bucket, expires: int) -> list[Task]:
+        """Run the tasks of a bucket that are due, and put the others into finer wheels."""
+        self._finest.advance(expires)
+        self._note("poll", Where(bucket.level, bucket.number, expires))
+        tasks, bucket.tasks, bucket.expires = bucket.tasks, {}, -1
+        run = []
+        for task in tasks:
+            if task.state != "waiting":  # cancelled by one that ran before it
+                continue
+            task._bucket = None
+            if self._finest.add(task):
+                self._demoted(task)
+                continue
+            self.size -= 1
+            self._run(task)
+            run.append(task)
+        return run
+
+    def _demoted(self, task: Task) -> None:
+        """Note it; where `place` is wrong, the hand may not get any further."""
+        where, now = task.where, self._finest.now
+        if where is not None and where.expires <= now:
+            raise BadInput(
+                f"bucket {where.bucket} of level {where.level} is polled for ever: it expires at {where.expires}, "
+                f"the clock shows {now}, and its task is due at {task.expiration}"
+            )
+        self._note("demote", where, task)
+
+    def poll_soon(self) -> None:
+        """Have `after_poll` called at the next opportunity: here, whenever somebody lets time pass."""
+
+    @property
+    def next_expiration(self) -> int | None:
+        """When the next bucket expires; it may have lost its tasks. None when the delay queue is empty."""
+        return self._queue[0][0] if self._queue else None
+
+    def levels(self) -> list[Level]:
+        """Every ring, the finest first, with the buckets that hold tasks or wait in the delay queue."""
+        found = []
+        for wheel in self._wheels():
+            held = (Held(b.level, b.number, b.expires, tuple(b.tasks)) for b in wheel.buckets if b.expires >= 0)
+            found.append(Level(wheel.level, wheel.tick, wheel.interval, wheel.now, tuple(held)))
+        return found
+
+    def queue(self) -> list[Where]:
+        """The delay queue: buckets, not tasks, the next to expire first."""
+        return [Where(bucket.level, bucket.number, expires) for expires, _, bucket in sorted(self._queue)]
+
+    def _wheels(self) -> Iterator[Wheel]:
+        wheel: Wheel | None = self._finest
+        while wheel is not None:
+            yield wheel
+            wheel = wheel.overflow
+
+    def _put(self, task: Task, bucket: Bucket, expires: int) -> None:
+        bucket.tasks[task] = None
+        task._bucket = bucket
+        if bucket.expires != expires:  # it begins a new round: only then the queue has to know
+            bucket.expires = expires
+            self._order += 1
+            heapq.heappush(self._queue, (expires, self._order, bucket))
+        if self.journal is not None:
+            task.places.append(Where(bucket.level, bucket.number, expires))
+
+    def _run(self, task: Task) -> None:
+        task.state = "run"
+        self._note("run", None, task)
+        if task.action is not None:
+            task.action()
+
+    def _cancelled(self, task: Task) -> None:
+        bucket, task._bucket = task._bucket, None
+        self.size -= 1
+        if bucket is not None:
+            bucket.tasks.pop(task, None)
+        self._note("cancel", None, task)
+
+    def _note(self, what: str, where: Where | None, task: Task | None = None) -> None:
+        if self.journal is not None:
+            self.journal.append(Move(self.now, what, where, task))
+
+
+def _checked(place: Placing) -> Placing:
+    """Somebody else's function, which may give what is no bucket; BadInput then."""
+
+    def placed(expiration: int, tick: int, n: int, now: int) -> tuple[int, int]:
+        answer: Any = place(expiration, tick, n, now)
+        match answer:
+            case (int(bucket), int(expires)) if 0 <= bucket < n and expires >= 0:
+                return bucket, expires
+        raise BadInput(
+            f"place({expiration}, {tick}, {n}, {now}) gives {short(answer)}; it is a pair: the bucket, 0 to {n - 1}, "
+            "and when that bucket expires, in milliseconds"
+        )
+
+    return placed
+
+
+class SystemTimer(TimingWheel):
+    """A timing wheel on a clock, which wakes it when the next bucket expires.
+
+    Without tasks it sleeps: buckets that were left empty are polled when somebody needs it again. `background` timers
+    do not keep a lab from settling.
+    Kafka 2.0.1: utils/timer/Timer.scala, SystemTimer; server/DelayedOperation.scala, ExpiredOperationReaper
+    """
+
+    def __init__(
+        self, clock: Clock, tick: int = 1, n: int = 20, *, background: bool = False, journal: bool = False
+    ) -> None:
+        self.clock, self.background = clock, background
+        super().__init__(tick, n, self._time(), journal=journal)
+        self._polled_at = self.now
+        self._wake: Timer | None = None
+        self._wake_at = -1
+        self._look: Timer | None = None
+
+    def _time(self) -> int:
+        return floor(self.clock.now() * 1000 + 1e-6)  # the least bit may be lost where seconds are added
+
+    def add(self, delay: int, action: Callable[[], object] | None = None, name: str = "") -> Task:
+        """Call `action` in `delay` milliseconds of the clock, or earlier by less than a tick and a millisecond."""
+        self._catch_up()
+        task = super().add(delay, action, name)
+        self._arm()
+        return task
+
+    def poll_soon(self) -> None:
+        """Have `after_poll` called when the reaper looks up next: for the next bucket, or after `POLL`."""
+        if self._look is None:
+            now = self._catch_up()
+            at = now + POLL - (now - self._polled_at) % POLL
+            at = at if self.next_expiration is None else min(at, max(self.next_expiration, now))
+            self._look = self.clock.later(at / 1000 - self.clock.now(), self._polled, at, background=True)
+
+    def _catch_up(self) -> int:
+        """What time it is; buckets that expired while nothing waited are polled now."""
+        self.now = max(self.now, self._time())
+        if not self.size:
+            self._poll(self.now)
+        return self.now
+
+    def close(self) -> None:
+        """Wake up no more; what waits is neither run nor cancelled."""
+        for timer in (self._wake, self._look):
+            if timer is not None:
+                timer.cancel()
+        self._wake = self._look = None
+
+    def _arm(self) -> None:
+        """Be woken when the next bucket expires, if anything waits at all."""
+        at = self.next_expiration if self.size else None
+        if self._wake is not None and at != self._wake_at:
+            self._wake.cancel()
+            self._wake = None
+        if at is not None and self._wake is None:
+            delay = at / 1000 - self.clock.now()
+            self._wake, self._wake_at = self.clock.later(delay, self._woken, at, background=self.background), at
+
+    def _woken(self, at: int) -> None:
+        self._wake = None
+        self._polled(at)
+
+    def _polled(self, at: int) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+        self._polled_at = at
+        self.advance(max(at, self.now, self._time()))
+        self._arm()
+
+    def _expire(self, bucket: Bucket, expires: int) -> list[Task]:
+        self._polled_at = expires
+        return super()._expire(bucket, expires)
+
+    def _cancelled(self, task: Task) -> None:
+        super()._cancelled(task)
+        if not self.size:
+            self._arm()

@@ -1,0 +1,23 @@
+"""Exercises: what a learner answers in a notebook, judged by running the kit.
+
+    checking.py      check an answer, ask for a hint, open what went wrong
+    exercise.py      what an exercise is, and what is said of an answer
+    predict.py       what will happen?
+    implement.py     a function of one's own, plugged into a running lab
+    operate.py       a cluster in trouble: bring it back
+    repair.py        a museum controller: fix it
+    shortest.py      the shortest story that shows a difference
+    progress_file.py which exercises have been solved, in a small file of the user's
+    report.py        the same as rows of a table
+    lesson_*.py      the exercises of each lesson
+
+The right answers are nowhere written down: each is what the kit does when it is asked. What is written down are
+mistakes that people make, and what to say to each.
+"""
+
+from __future__ import annotations
+
+from kafka_ctl.exercises.checking import EXERCISES, check, counterexample, hint, trouble
+from kafka_ctl.exercises.progress_file import progress, reset
+
+__all__ = ["EXERCISES", "check", "counterexample", "hint", "progress", "reset", "trouble"]

@@ -1,0 +1,114 @@
+"""What a notebook calls: check an answer, ask for a hint, open the cluster in trouble or the story that went wrong.
+
+Nothing here raises because of an answer: the rest of the notebook still runs. Only the learner's own answer is run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.exercises import (
+    lesson_02,
+    lesson_03,
+    lesson_04,
+    lesson_05,
+    lesson_06,
+    lesson_07,
+    lesson_08,
+    progress_file,
+)
+from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
+from kafka_ctl.exercises.operate import Operate
+from kafka_ctl.lab.lab import Lab
+
+LESSONS = {
+    "02": lesson_02,
+    "03": lesson_03,
+    "04": lesson_04,
+    "05": lesson_05,
+    "06": lesson_06,
+    "07": lesson_07,
+    "08": lesson_08,
+}
+"""The lessons that have exercises, by their number."""
+EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}
+"""Every exercise by its name."""
+_last: dict[str, Verdict] = {}
+"""What was said of the last answer to each exercise."""
+_asked: dict[str, int] = {}
+"""How many hints of each exercise were asked for since the notebook was started."""
+
+
+def check(name: str, answer: Any) -> None:
+    """Print whether `answer` to the exercise `name` is right, and what went wrong if it is not.
+
+    Dots, alone or as a part, are no answer yet.
+    """
+    exercise = _find(name)
+    if exercise is None:
+        return
+    if is_open(answer):
+        print("No answer yet: put yours in place of the dots, then run both cells.")
+        return
+    try:
+        verdict = exercise.judge(answer)
+    except Exception as error:  # whatever a learner's code can do
+        verdict = Verdict(False, f"Your answer cannot be judged; it ended in {type(error).__name__}: {error}")
+    _last[name] = verdict
+    progress_file.note_check(name, verdict.right)
+    print(("Right. " if verdict.right else "Not yet. ") + verdict.text)
+    if not verdict.right:
+        print(_next(exercise, verdict))
+
+
+def _next(exercise: Exercise, verdict: Verdict) -> str:
+    """What a learner can do after a wrong answer."""
+    if verdict.story and exercise.kind != "predict":
+        lines = "".join(f"    {line}\n" for line in verdict.story.splitlines())
+        return (
+            f"The shortest story that shows it; counterexample({exercise.name!r}) opens it as a lab:\n{lines}".rstrip()
+        )
+    return f"hint({exercise.name!r}) gives a hint."
+
+
+def hint(name: str) -> None:
+    """Print the next hint of an exercise; asked again, the one after it. None of them is the answer."""
+    exercise = _find(name)
+    if exercise is None:
+        return
+    number = min(_asked.get(name, 0) + 1, len(exercise.hints))
+    _asked[name] = number
+    progress_file.note_hint(name, number)
+    last = " It is the last." if number == len(exercise.hints) else ""
+    print(f"Hint {number} of {len(exercise.hints)}.{last} {exercise.hints[number - 1]}")
+
+
+def trouble(name: str) -> Lab:
+    """The cluster of an exercise of the kind *operate*: a lab of your own, in trouble.
+
+    Raises UnknownName for another name.
+    """
+    exercise = EXERCISES.get(name)
+    if not isinstance(exercise, Operate):
+        raise UnknownName("cluster in trouble", name, [n for n, e in EXERCISES.items() if isinstance(e, Operate)])
+    return exercise.open()
+
+
+def counterexample(name: str) -> Lab:
+    """The story that showed what was wrong with the last answer, as a lab with the answer in it.
+
+    Raises BadInput where there is none.
+    """
+    verdict = _last.get(name)
+    if verdict is None or verdict.right or not verdict.story:
+        raise BadInput(f"no wrong answer to {name!r} was checked here that a story shows")
+    return verdict.open()
+
+
+def _find(name: str) -> Exercise | None:
+    """The exercise; None, after saying which there are, for another name."""
+    if name not in EXERCISES:
+        print(f"There is no exercise {name!r}; there are {', '.join(EXERCISES)}.")
+        return None
+    return EXERCISES[name]

@@ -1,0 +1,48 @@
+"""Exercises of the kind *implement* whose function looks at a lab: what it finds is compared with what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain
+from kafka_ctl.lab.lab import Lab
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compute(Exercise):
+    """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
+
+    `truth` is the right answer to one of them, `explain` says what is wrong with another one.
+    """
+
+    kind: ClassVar[str] = "implement"
+    stories: Mapping[str, str]
+    give: Callable[[Lab], list[tuple[Any, ...]]]
+    truth: Callable[..., Any]
+    explain: Callable[[tuple[Any, ...], Any, Any], str]
+    why: str
+
+    def judge(self, answer: Any) -> Verdict:
+        """Call it after every story; the first difference is reported."""
+        if refusal := not_callable(answer):
+            return refusal
+        for title, text in self.stories.items():
+            with Lab.replay(text) as lab:
+                problem = next(
+                    (problem for given in self.give(lab) if (problem := self._wrong(answer, given)) is not None), None
+                )
+            if problem is not None:
+                return Verdict(False, f'In the story "{title}": {problem}', text)
+        return Verdict(True, self.why)
+
+    def _wrong(self, answer: Callable[..., Any], given: tuple[Any, ...]) -> str | None:
+        expected = plain(self.truth(*given))
+        try:
+            got = plain(answer(*given))
+        except Exception as error:  # whatever a learner's code can do
+            return f"your function raised {type(error).__name__}: {error}."
+        if got is None and expected is not None:
+            return "your function returned None. Is there a `return`?"
+        return None if got == expected and type(got) is type(expected) else self.explain(given, got, expected)

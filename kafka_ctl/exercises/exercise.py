@@ -1,0 +1,93 @@
+"""What an exercise is, and what is said of an answer."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from kafka_ctl.errors import PluginFailed, short
+from kafka_ctl.lab import story
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.plugins import Plugins
+
+
+class Verdict(NamedTuple):
+    """Whether an answer is right, what to say about it, and the story that shows it, if one does."""
+
+    right: bool
+    text: str
+    story: str = ""
+    plugins: Plugins | None = None
+    """The learner's functions, for a story that needs them."""
+
+    def open(self) -> Lab:
+        """The story as a lab, up to where a function of the learner's failed."""
+        if self.plugins is None:
+            return Lab.replay(self.story)
+        opening, *commands = self.story.splitlines()
+        try:
+            lab = Lab.replay(opening, **self.plugins.given)
+        except PluginFailed:  # at once, when the brokers start: this is the moment before
+            (line,) = story.parse(opening)
+            return Lab(**story.opening(line, self.plugins) | {"settle": False})
+        with suppress(PluginFailed):
+            for command in commands:
+                lab.do(command)
+        return lab
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """One exercise. `name` is lesson and number, `05.1`; `hints` go from a nudge to the last step but one."""
+
+    kind: ClassVar[str]
+    name: str
+    title: str
+    hints: tuple[str, ...]
+
+    def judge(self, answer: Any) -> Verdict:
+        """What is to be said of this answer; it may raise whatever the learner's own code raises."""
+        raise NotImplementedError
+
+
+def not_callable(answer: Any) -> Verdict | None:
+    """What is to be said of an answer that should be a function and is none."""
+    if callable(answer):
+        return None
+    return Verdict(False, f"{short(answer)} is no function; give the function's name, without brackets.")
+
+
+def plain(value: Any) -> Any:
+    """An answer with lists as tuples and mappings as dictionaries, so that equal answers are equal."""
+    if isinstance(value, list | tuple):
+        return tuple(map(plain, value))
+    if isinstance(value, dict):
+        return {plain(key): plain(each) for key, each in value.items()}
+    return value
+
+
+def is_open(answer: Any) -> bool:
+    """Whether there are still dots where an answer should be; in a function, among what it may return."""
+    if (code := getattr(answer, "__code__", None)) is not None:
+        return any(constant is ... for constant in code.co_consts)
+    if isinstance(answer, list | tuple | set):
+        return any(map(is_open, answer))
+    if isinstance(answer, dict):
+        return any(map(is_open, answer.values()))
+    return answer is ...
+
+
+def unsuited(answer: Any, example: Any) -> str | None:
+    """Why an answer cannot be compared with what is asked for, by an example of its shape; None if it can."""
+    if isinstance(answer, str) and not isinstance(example, str):
+        return f"{short(answer)} is text; leave the quotes out"
+    if isinstance(example, tuple) and not isinstance(answer, tuple):
+        return f"{short(answer)} has one part; {len(example)} are asked for"
+    if isinstance(example, dict) and not isinstance(answer, dict):
+        return f"{short(answer)} is no dictionary"
+    if isinstance(example, int | str) and isinstance(answer, tuple | dict | set):
+        return f"{short(answer)} has several parts; one is asked for"
+    if isinstance(example, int) and not isinstance(example, bool) and not isinstance(answer, int):
+        return f"{short(answer)} is no whole number"
+    return None

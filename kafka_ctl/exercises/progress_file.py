@@ -1,0 +1,102 @@
+"""Which exercises have been solved: a small file in the folder where this user's programs keep their data."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypedDict
+
+FOLDER = "KAFKA_CTL_DATA"
+"""An environment variable: the folder to use instead; empty, nothing is kept."""
+
+
+class Entry(TypedDict):
+    """What is kept of one exercise: whether it was ever solved, how often it was checked, the hints that were read."""
+
+    solved: bool
+    checks: int
+    hints: int
+
+
+Progress = dict[str, Entry]
+listeners: list[Callable[[], None]] = []
+"""Called whenever something has changed."""
+UNSEEN: Entry = {"solved": False, "checks": 0, "hints": 0}
+
+
+def place() -> Path | None:
+    """The file; None where nothing is to be kept."""
+    chosen = os.environ.get(FOLDER)
+    if chosen is not None:
+        return Path(chosen, "progress.json") if chosen else None
+    home = Path.home()
+    if sys.platform == "win32":
+        folder = Path(os.environ.get("APPDATA", home / "AppData" / "Roaming"))
+    elif sys.platform == "darwin":
+        folder = home / "Library" / "Application Support"
+    else:
+        folder = Path(os.environ.get("XDG_DATA_HOME") or home / ".local" / "share")
+    return folder / "kafka_ctl" / "progress.json"
+
+
+def storage(text: str | None = None) -> str:
+    """What is stored, as text; with `text`, store that instead.
+
+    Everything goes through here: where there is no file system, this is the function to replace. A file that cannot be
+    read or written is none: exercises work without it.
+    """
+    path = place()
+    with suppress(OSError, UnicodeDecodeError):
+        if path is not None and text is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            draft = path.with_suffix(f".{os.getpid()}")
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(path)
+        if path is not None and text is None:
+            return path.read_text(encoding="utf-8")
+    return text or ""
+
+
+def progress() -> Progress:
+    """What is known of each exercise that was tried, by its name."""
+    try:
+        stored: Any = json.loads(storage() or "{}")
+    except ValueError:
+        return {}
+    if not isinstance(stored, dict):
+        return {}
+    return {name: _entry(each) for name, each in stored.items() if isinstance(each, dict)}
+
+
+def _entry(stored: dict[str, Any]) -> Entry:
+    counts = {what: value if isinstance(value := stored.get(what), int) else 0 for what in ("checks", "hints")}
+    return {"solved": stored.get("solved") is True, "checks": counts["checks"], "hints": counts["hints"]}
+
+
+def note_check(name: str, solved: bool) -> None:
+    """An exercise was checked; what was solved once stays solved."""
+    known = progress()
+    entry = known.get(name, UNSEEN)
+    _store(known | {name: {**entry, "solved": entry["solved"] or solved, "checks": entry["checks"] + 1}})
+
+
+def note_hint(name: str, number: int) -> None:
+    """So many hints of an exercise have been read."""
+    known = progress()
+    entry = known.get(name, UNSEEN)
+    _store(known | {name: {**entry, "hints": max(entry["hints"], number)}})
+
+
+def reset() -> None:
+    """Forget everything: as if no exercise had been tried."""
+    _store({})
+
+
+def _store(known: Progress) -> None:
+    storage(json.dumps(known, indent=1, sort_keys=True) + "\n")
+    for listener in listeners:
+        listener()

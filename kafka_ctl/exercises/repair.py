@@ -1,0 +1,59 @@
+"""Exercises of the kind *repair*: a controller of the museum; which of its fields has to be the other way round?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.exercises.exercise import Exercise, Verdict
+from kafka_ctl.generation import BY_NAME, Generation
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.museum import find
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repair(Exercise):
+    """The exhibit `ticket`: its story is played with the field that the answer names set the other way round.
+
+    An answer is a field's name, several names, or a whole `Generation`. `why` explains a right answer.
+    """
+
+    kind: ClassVar[str] = "repair"
+    ticket: str
+    why: str
+
+    def judge(self, answer: Any) -> Verdict:
+        """Play the story with the repair, and look for the violation."""
+        exhibit = find(self.ticket)
+        try:
+            repaired, names = _repaired(exhibit.generation, answer)
+        except BadInput as error:
+            return Verdict(False, str(error))
+        with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
+            left = [v for v in lab.violations if v.invariant == exhibit.caught_by]
+            text = lab.story
+        if not left:
+            return Verdict(True, self.why, text)
+        first = left[0]
+        about = " ".join(f"`{name}` is about something else: {_sentence(name)}." for name in names)
+        opening = f"With {' and '.join(f'`{n}`' for n in names)} changed, the story still breaks {first.invariant}"
+        return Verdict(False, f"{opening}: {first.text} (record {first.seq}).\n{about}", text)
+
+
+def _repaired(generation: Generation, answer: Any) -> tuple[Generation, list[str]]:
+    """The generation with what the answer changes, and the fields that are changed."""
+    if isinstance(answer, Generation):
+        return answer, [name for name in BY_NAME if answer.has(name) != generation.has(name)]
+    names = [answer] if isinstance(answer, str) else list(answer) if isinstance(answer, list | tuple | set) else []
+    changes = (
+        dict(answer) if isinstance(answer, Mapping) else {n: n not in BY_NAME or not generation.has(n) for n in names}
+    )
+    if not changes:
+        raise BadInput(f"{short(answer)} names no field; give the name of a field of Generation, as text")
+    return generation.but(**changes), list(changes)
+
+
+def _sentence(name: str) -> str:
+    return BY_NAME[name].doc if name in BY_NAME else ""

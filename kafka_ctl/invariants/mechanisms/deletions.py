@@ -1,0 +1,128 @@
+"""Mechanisms of deletions that do not end, and of what a deletion leaves behind in the controller."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.invariants.base import Mechanism, Subject
+from kafka_ctl.invariants.mechanisms.requests import DELETION
+from kafka_ctl.invariants.past import START
+from kafka_ctl.trace.record import Record
+
+DELETED = re.compile(r"key not found: \[|Topic \S+ doesn't exist")
+"""What a controller says that fails over a topic which has been deleted."""
+
+
+class PartitionsAddedToDeletion(Mechanism):
+    """Partitions were added to a topic that is being deleted; they are never created, and the deletion never ends.
+
+    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, PartitionModificationsListener
+    """
+
+    ticket = "KAFKA-6612"
+    breaks = ("I19",)
+    field = "restores_assignments"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != DELETION:
+            return False
+        asked = self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}")
+        return any(fields["topic"] == about.topic for _, fields in self.past.said("partitions_not_added", asked))
+
+
+class NeverLed(Mechanism):
+    """A partition never had a leader, so that its replicas cannot go offline and are not deleted.
+
+    Kafka 0.10.2.2: controller/ReplicaStateMachine.scala, handleStateChange (OfflineReplica)
+    """
+
+    ticket = "KAFKA-6650"
+    breaks = ("I19",)
+    field = "tolerates_missing_state"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        numbers = self.facts.assignments.get(about.topic or "", {})
+        return about.aspect == DELETION and any(
+            TopicPartition(about.topic or "", number) not in self.facts.states for number in numbers
+        )
+
+
+class MoveDropped(Mechanism):
+    """A topic could not be deleted because it moved; its reassignment is dropped, and nobody resumes the deletion.
+
+    Kafka 2.0.1: controller/KafkaController.scala, maybeTriggerPartitionReassignment
+    """
+
+    ticket = "KafkaController.maybeTriggerPartitionReassignment"
+    breaks = ("I19",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        skipped = self.past.said("reassignment_skipped", self.past.last("controller", "elected"))
+        topics = (fields["partition"].rpartition("-")[0] for _, fields in skipped)
+        return about.aspect == DELETION and about.topic in topics
+
+
+class StaysIneligible(Mechanism):
+    """A topic was deleted while it was marked as ineligible for deletion; the mark stays for the next of that name.
+
+    What halts a deletion need not stop it: a replica on a broker that is dead by now may have been deleted before.
+    Kafka 2.4.1: controller/TopicDeletionManager.scala, completeDeleteTopic (topicsIneligibleForDeletion is not
+    touched); 0.10.2.2 and 2.0.1 alike
+    """
+
+    ticket = "TopicDeletionManager.completeDeleteTopic"
+    breaks = ("I19",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        topic = about.topic
+        deleted = self._said("deletion_completed", lambda fields: fields["topic"] == topic)
+        halted = self._said("deletion_halted", lambda fields: topic in fields["topics"])
+        found = self._said("initializing_deletion", lambda fields: topic in fields["ineligible"])
+        resumed = self._said("deletion_can_resume", lambda fields: topic in [name for name, *_ in fields["replicas"]])
+        return about.aspect == DELETION and max(START, resumed) < max(halted, found) < deleted
+
+    def _said(self, message: str, about: Callable[[dict[str, Any]], bool]) -> int:
+        """When the acting controller said this about something last in its term; START if it has not."""
+        acting = self.facts.acting
+        said = self.past.said(message, self.past.term(acting), acting)
+        return next((record.seq for record, fields in said if about(fields)), START)
+
+
+class StartFailsOverDeletedTopic(Mechanism):
+    """A broker starts that a reassignment of a deleted topic waits for; the controller fails over it, and does no more.
+
+    It does not come to deletions that wait for the broker, and to brokers that are gone.
+    Kafka 0.10.2.2: controller/KafkaController.scala, onBrokerStartup, onPartitionReassignment (the map
+    partitionReplicaAssignment has no such partition); 2.0.1: updateAssignedReplicasForPartition (IllegalStateException)
+    """
+
+    ticket = "KafkaController.onBrokerStartup"
+    breaks = ("I19", "I21")
+    field = "incremental_reassignment"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp = about.partition
+        if about.aspect == DELETION:
+            numbers = self.facts.assignments.get(about.topic or "", {})
+            started = self._failed("broker_startup", "brokers", *(id for a in numbers.values() for id in a.replicas))
+            return self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}") < started
+        state = self.facts.states.get(tp) if tp else None
+        if state is None or about.aspect != "":
+            return False
+        return self._failed("brokers_changed", "dead", state.leader) > START
+
+    def _failed(self, message: str, word: str, *brokers: int) -> int:
+        """When the acting controller said this last of one of these brokers; START if it did not fail thereby."""
+        acting = self.facts.acting
+        for said, words in self.past.said(message, self.past.term(acting), acting):
+            if not set(words[word]).isdisjoint(brokers):
+                errors = self.past.said("error_processing", said.seq, acting)
+                failed = any(e.cause == said.cause and DELETED.match(text["error"]) for e, text in errors)
+                return said.seq if failed else START
+        return START
+
+
+MECHANISMS = (PartitionsAddedToDeletion, NeverLed, MoveDropped, StaysIneligible, StartFailsOverDeletedTopic)

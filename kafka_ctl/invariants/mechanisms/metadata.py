@@ -1,0 +1,332 @@
+"""Mechanisms of requests to brokers: sent to an earlier life, never sent, or stale."""
+
+from __future__ import annotations
+
+from kafka_ctl.cluster import LEADER_DURING_DELETE, TopicPartition
+from kafka_ctl.invariants.base import Mechanism, Subject
+from kafka_ctl.invariants.past import START
+from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.znodes import IsrChangeNotificationSequenceZNode
+
+MOVE = "move"
+
+
+class NoControllerEpochs(Mechanism):
+    """A broker obeys whatever controller asks.
+
+    Kafka before 0.8.0 (commit 8e7b0d40169): server/KafkaApis.scala
+    """
+
+    ticket = "KAFKA-532"
+    breaks = ("I9",)
+    field = "checks_controller_epoch"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        return about.aspect.endswith(" controller")
+
+
+class BumpNotCached(Mechanism):
+    """The leader epoch was raised for a reassignment in ZooKeeper, but not in the controller's cache.
+
+    What the controller says of the partition has the old epoch, until something else makes it read the state again.
+    Kafka 2.0.1: controller/KafkaController.scala, updateLeaderEpoch
+    """
+
+    ticket = "KAFKA-9212"
+    breaks = ("I14", "I18")
+    field = "caches_bumped_epoch"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp, believed = about.partition, about.state
+        stored = self.facts.states.get(tp) if tp else None
+        if stored is None or believed is None or tp is None:
+            return False
+        raised = (
+            (said, fields["leader_epoch"])
+            for said, fields in self.past.said("leader_epoch_updated")
+            if fields["partition"] == str(tp)
+        )
+        bumped = next(raised, None)
+        if bumped is None or not believed.leader_epoch < bumped[1] == stored.leader_epoch:
+            return False
+        if invariant == "I18":
+            return True
+        sent = self.past.sent(tp, about.broker or 0, bumped[0].seq)
+        return any(request.leader_epoch == believed.leader_epoch for request in sent)
+
+
+class NoBrokerEpochs(Mechanism):
+    """A broker restarted faster than the controller noticed, or obeyed a request that was made for an earlier life.
+
+    What its earlier life received is lost and not sent again; what that life had to announce is lost as well.
+    Kafka 2.0.1: controller/KafkaController.scala, BrokerChange, which compares ids; server/KafkaApis.scala
+    """
+
+    ticket = "KAFKA-7235"
+    breaks = ("I9", "I14", "I18", "I19")
+    field = "broker_epochs"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if invariant == "I9":
+            return about.aspect.endswith(" broker")
+        tp = about.partition
+        if tp is None:
+            return about.topic is not None and self._lost_disk(about.topic)
+        if invariant == "I14":
+            return self._not_sent(tp, about.broker or 0)
+        if invariant == "I18":
+            broker = about.broker
+            stale = broker is not None and (self._not_announced(tp, broker) or self._sent_late(tp, broker))
+            return stale or self._announcement_lost(tp)
+        state = self.facts.states.get(tp)
+        if about.aspect == MOVE and state is not None:
+            return any(self._not_sent(tp, broker) for broker in (state.leader, *about.brokers))
+        return any(self._disk_works_again(tp, broker) or self._taken_for_leaving(broker) for broker in about.brokers)
+
+    def _unnoticed(self, broker: int) -> bool:
+        return not self.past.noticed(broker, self.facts.acting)
+
+    def _taken_for_leaving(self, broker: int) -> bool:
+        """Whether it counts as leaving because an earlier life of it had asked for that."""
+        life = self.past.life(broker)
+        for said, fields in self.past.said("shutting_down_broker", actor=self.facts.acting):
+            if fields["broker"] == broker:
+                return said.seq < life or self.past.asked(said) < life
+        return False
+
+    def _not_sent(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether no request has brought the partition's state to the present life of a broker."""
+        state = self.facts.states.get(tp)
+        if state is None or not (self._unnoticed(broker) or self._taken_for_leaving(broker)):
+            return False
+        life = self.past.life(broker)
+        sent = any(r.leader_epoch == state.leader_epoch for r in self.past.sent(tp, broker, life))
+        return not sent or self.past.ignored_leader(tp, broker, state, life)
+
+    def _not_announced(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether the present life of a broker was sent no metadata with the partition's state."""
+        state = self.facts.states.get(tp)
+        if not self._unnoticed(broker):
+            return False
+        sent = self.past.announced(tp, broker, self.past.life(broker))
+        return not any(state is not None and request.leader_epoch == state.leader_epoch for request in sent)
+
+    def _sent_late(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether what a broker heard last of a partition was sent to it before it registered itself anew."""
+        cached = next((r for r in self.past.of("broker", "cached", tp) if r.broker == broker), None)
+        if cached is None:
+            return False
+        asked = self.past.asked(cached)
+        made = (r for r in self.past.of("zk", "create", f"/brokers/ids/{broker}", asked) if r.error is None)
+        return any(r.seq < cached.seq for r in made)
+
+    def _announcement_lost(self, tp: TopicPartition) -> bool:
+        """Whether a leader changed the ISR last, and ended before it announced that; nobody noticed that it ended."""
+        state = self.facts.states.get(tp)
+        wrote = next(self.past.of("zk", "set", f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"), None)
+        if state is None or wrote is None or not self.facts.author(wrote).startswith("broker-"):
+            return False
+        leader = state.leader
+        if self.past.last("broker", "start", leader) < wrote.seq or not self._unnoticed(leader):
+            return False
+        return not any(self._announces(made, tp) for made in self.facts.notifications if made.seq > wrote.seq)
+
+    def _announces(self, made: Record, tp: TopicPartition) -> bool:
+        return tp in IsrChangeNotificationSequenceZNode.decode((made.detail or "").encode(), "")
+
+    def _lost_disk(self, topic: str) -> bool:
+        """Whether a topic is not deleted for a disk that works again."""
+        copies = self.facts.assignments.get(topic, {}).items()
+        return any(self._disk_works_again(TopicPartition(topic, n), id) for n, a in copies for id in a.replicas)
+
+    def _disk_works_again(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether an earlier life had lost the partition's disk, which the controller still takes for lost."""
+        life = self.past.life(broker)
+        said = self.past.said("replicas_offline", self.past.term(self.facts.acting), self.facts.acting)
+        lost = (r for r, fields in said if fields["broker"] == broker and str(tp) in fields["partitions"])
+        return any(r.seq < life or self._answered(r) < life for r in lost) and self._unnoticed(broker)
+
+    def _answered(self, offline: Record) -> int:
+        """When the answer was given by which a controller takes replicas for offline."""
+        records, event = self.past.records, offline.cause
+        queued = records[event].cause if event is not None else None
+        answer = records[queued].cause if queued is not None else None
+        return offline.seq if answer is None else answer
+
+
+class BrokersUnknown(Mechanism):
+    """A broker got LeaderAndIsr before the UpdateMetadata that lists its leader as live, and ignored it.
+
+    Kafka 0.10.1.1: controller/KafkaController.scala, onControllerFailover
+    """
+
+    ticket = "KAFKA-4443"
+    breaks = ("I14",)
+    field = "introduces_brokers_first"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.partition is None:
+            return False
+        state = self.facts.states.get(about.partition)
+        return state is not None and self.past.ignored_leader(about.partition, about.broker or 0, state)
+
+
+class BatchNotCleared(Mechanism):
+    """A batch of requests was left half sent, so that the controller can send nothing any more.
+
+    Kafka 0.8.2: controller/ControllerChannelManager.scala, ControllerBrokerRequestBatch
+    """
+
+    ticket = "KAFKA-2300"
+    breaks = ("I14", "I18")
+    field = "clears_batches"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        acting = self.facts.acting
+        term = self.past.term(acting)
+        return any(
+            "batch is not empty" in fields.get("error", "")
+            for message in ("error_processing", "error_moving_partitions", "error_moving_replicas")
+            for _, fields in self.past.said(message, term, acting)
+        )
+
+
+class OwnIsrNotAccepted(Mechanism):
+    """A leader's ISR was written, the answer was lost, and the leader takes its own write for somebody else's.
+
+    Kafka 0.8.1.1: cluster/Partition.scala, updateIsr
+    """
+
+    ticket = "KAFKA-1382"
+    breaks = ("I18",)
+    field = "accepts_own_isr"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp = about.partition
+        state = self.facts.states.get(tp) if tp else None
+        if tp is None or state is None:
+            return False
+        changes = (r for action in ("shrink-isr", "expand-isr") for r in self.past.of("broker", action, tp))
+        wrote = next(self.past.of("zk", "set", f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"), None)
+        own = wrote is not None and self.facts.author(wrote) == f"broker-{state.leader}"
+        return own and any(r.error == "BADVERSION" and r.broker == state.leader for r in changes)
+
+
+class DeletionMissed(Mechanism):
+    """A broker was away, or the controller ended, before the broker learned that a partition had been deleted.
+
+    Metadata of a partition only leaves the cache when a request names it with leader -2, and no later one does.
+    Kafka 2.4.1: server/MetadataCache.scala, updateMetadata; 2.0.1: updateCache
+    """
+
+    ticket = "MetadataCache.scala, updateCache"
+    breaks = ("I18",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp, broker = about.partition, about.broker
+        if tp is None or broker is None or tp in self.facts.states or about.state is None:
+            return False
+        cached = next((r.seq for r in self.past.of("broker", "cached", tp) if r.broker == broker), -1)
+        path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
+        deleted = self.past.last("zk", "delete", path)
+        if deleted < 0:
+            return False
+        said = [r for r in self.past.of("request", "UpdateMetadata", tp) if r.leader == LEADER_DURING_DELETE]
+        if not said:
+            return False
+        return not any(
+            self._arrives(r, tp, broker, cached)
+            for r in self.past.announced(tp, broker, cached)
+            if r.leader == LEADER_DURING_DELETE
+        )
+
+    def _arrives(self, request: Record, tp: TopicPartition, broker: int, cached: int) -> bool:
+        """Whether nothing kept a request from a broker: neither of the two has ended or been cut off since."""
+        if self.past.ended(request.actor, request.seq) or self.facts.registered.get(broker, -1) > request.seq:
+            return False
+        return self.past.last("broker", "start", broker) < request.seq
+
+
+class CreationNotAccepted(Mechanism):
+    """The answer to the creation of a partition's state was lost, and the controller takes the znode for another's.
+
+    The partition stays New until another controller takes over. No broker learns who leads it, and when that broker
+    dies, the attempt to make the state once more is all there is instead of an election. A reassignment of it does not
+    end, for the controller does not find who leads (until KAFKA-9212, controller/KafkaController.scala,
+    moveReassignedPartitionLeaderIfRequired).
+    Kafka 2.4.1: controller/PartitionStateMachine.scala, initializeLeaderAndIsrForPartitions; zookeeper's client asks
+    again in zk/KafkaZkClient.scala, retryRequestsUntilConnected
+    """
+
+    ticket = "PartitionStateMachine.initializeLeaderAndIsrForPartitions"
+    breaks = ("I14", "I18", "I19", "I21")
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.partition is not None:
+            return self.has_happened(about.partition)
+        numbers = self.facts.assignments.get(about.topic or "", {})
+        stuck = not self.generation.isr.tolerates_missing_state  # its replicas cannot go offline, and are not deleted
+        return stuck and any(self.has_happened(TopicPartition(about.topic or "", number)) for number in numbers)
+
+    def has_happened(self, tp: TopicPartition) -> bool:
+        """Whether the acting controller has made the partition's state and does not know it."""
+        acting = self.facts.acting
+        path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
+        term = self.past.term(acting)
+        tries = [r for r in self.past.of("zk", "create", path, term) if self.facts.author(r) == acting]
+        made = any(r.error is None for r in tries)
+        refused = any(
+            r.actor == acting and r.error == "NodeExists" for r in self.past.of("partition", "refuse", tp, term)
+        )
+        moved = any(r.actor == acting for r in self.past.of("partition", "initialize", tp, term))
+        return made and refused and not moved
+
+
+class OldCopyStays(Mechanism):
+    """A broker was away when its copy was deleted, and the topic was made again: requests for it seem old to it.
+
+    The leader epochs of the new topic begin anew, and the broker refuses them until they are higher than that of the
+    old one. If it led the old one, it changes an ISR that is not there any more: where the version happens to be right,
+    it overwrites the new state. Ended by topic ids (KIP-516).
+    Kafka 2.4.1: server/ReplicaManager.scala, becomeLeaderOrFollower; cluster/Partition.scala, updateIsr
+    """
+
+    ticket = "KAFKA-7362"
+    breaks = ("I2", "I10", "I11", "I12", "I14", "I15", "I18", "I19", "I21")
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp = about.partition
+        if tp is None:
+            return False
+        path = f"/brokers/topics/{tp.topic}/partitions/{tp.partition}/state"
+        for wrote in self.past.of("zk", "set", path, self._made(tp.topic)):
+            author = self.facts.author(wrote)
+            if author.startswith("broker-") and self._is_old(tp, int(author.removeprefix("broker-")), wrote):
+                return True
+        brokers = about.brokers if about.aspect == MOVE else (about.broker or 0,) * (invariant == "I14")
+        return any(self._is_old(tp, broker) and self._refused(tp, broker) for broker in brokers)
+
+    def _is_old(self, tp: TopicPartition, broker: int, before: Record | None = None) -> bool:
+        """Whether the request to make a broker's copy is older than the topic."""
+        made = self._made(tp.topic)
+        started = self.past.last("broker", "start", broker)
+        became = (r for role in ("leader", "follower") for r in self.past.of("broker", f"become-{role}", tp, started))
+        accepted = [r for r in became if r.broker == broker and r.error is None]
+        asked = [self.past.asked(r) for r in accepted if before is None or r.seq < before.seq]
+        return START < max(asked, default=START) < made
+
+    def _made(self, topic: str) -> int:
+        """When the topic was made."""
+        return next((r.seq for r in self.past.of("zk", "create", f"/brokers/topics/{topic}") if r.error is None), START)
+
+    def _refused(self, tp: TopicPartition, broker: int) -> bool:
+        """Whether it has refused to hear of the new topic."""
+        made = self._made(tp.topic)
+        ignored = (r for r in self.past.of("broker", "ignored", tp, made) if r.broker == broker)
+        return next((r.error for r in ignored), None) == "STALE_CONTROLLER_EPOCH"
+
+
+MECHANISMS = (
+    NoControllerEpochs, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared, OwnIsrNotAccepted,
+    DeletionMissed, CreationNotAccepted, OldCopyStays,
+)  # fmt: skip

@@ -1,0 +1,63 @@
+"""A widget that shows which exercises have been solved, and follows each check in the same notebook."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import groupby
+from typing import Any
+
+import ipywidgets
+
+from kafka_ctl.exercises import progress_file
+from kafka_ctl.exercises.report import Row, rows, summary
+
+MARKS = {True: "✓ ", False: ""}
+
+
+class ProgressWidget(ipywidgets.VBox):
+    """A table of the exercises and a button that forgets what was solved."""
+
+    def __init__(self, **options: Any) -> None:
+        self.table = ipywidgets.HTML()
+        self.button = ipywidgets.Button(description="Start anew", tooltip="Forget which exercises were solved")
+        self.sure = ipywidgets.Button(description="Yes, forget all", button_style="warning")
+        self.sure.layout.display = "none"
+        self.button.on_click(lambda _: self._ask(True))
+        self.sure.on_click(lambda _: self._reset())
+        super().__init__([self.table, ipywidgets.HBox([self.button, self.sure])], **options)
+        progress_file.listeners.append(self.refresh)
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Show what is stored now."""
+        found = rows()
+        parts = [f"<p><b>{escape(summary(found))}</b></p>"]
+        parts += [_lesson(name, list(group)) for name, group in groupby(found, key=lambda row: row.lesson)]
+        self.table.value = "".join(parts)
+
+    def close(self) -> None:
+        """Follow no longer."""
+        if self.refresh in progress_file.listeners:
+            progress_file.listeners.remove(self.refresh)
+        super().close()
+
+    def _ask(self, open: bool) -> None:
+        self.sure.layout.display = "" if open else "none"
+
+    def _reset(self) -> None:
+        progress_file.reset()
+        self._ask(False)
+
+    def __repr__(self) -> str:
+        return summary(rows())
+
+
+def _lesson(name: str, rows: list[Row]) -> str:
+    """One lesson as a table; a mark, not only a colour, says what is solved."""
+    lines = "".join(
+        f"<tr><td>{row.name}</td><td>{row.kind}</td><td>{escape(row.title)}</td>"
+        f"<td>{MARKS[row.solved]}{row.state}</td></tr>"
+        for row in rows
+    )
+    caption = f'<caption style="text-align: left">{escape(name)}</caption>'
+    return f'<table style="border-spacing: 12px 2px">{caption}{lines}</table>'

@@ -1,0 +1,194 @@
+"""Functions of one's own in a running lab: an election, an assignment, a request batch, a fence.
+
+    Lab(elections={"offline": mine})    `mine(assignment, isr, live, unclean)` elects whenever a leader is missing
+    Lab(rules={"fence": mine})          `mine(request_epoch, newest_seen)` decides what a broker obeys
+
+`ELECTIONS` and `RULES` list every name with what its function is given and has to return. A function cannot stand in a
+story: the story names it, and `Lab.replay` wants it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NoReturn
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.election import Election
+from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, short
+
+ELECTIONS = {
+    "offline": "assignment, isr, live, unclean",
+    "unclean": "assignment, isr, live, unclean",
+    "preferred": "assignment, isr, live",
+    "reassigned": "target, isr, live",
+    "controlled_shutdown": "assignment, isr, live, shutting_down",
+}
+"""By occasion, what an election is given: tuples of broker ids, `live` and `shutting_down` as sets.
+
+Each returns an `Election` or a pair (leader, ISR); None when nobody may lead.
+"""
+
+RULES = {
+    "assignment": "brokers, partitions, replication_factor",
+    "batch": "changes",
+    "fence": "request_epoch, newest_seen",
+    "shrink": "leader, isr, gone",
+}
+"""What the other functions are given.
+
+`assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
+returns requests (kind, receiver, [partitions]) in the order of sending. `fence` returns whether a broker obeys a
+request with this controller epoch. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
+which is in the ISR, goes Offline.
+"""
+
+KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
+"""The requests of a batch."""
+STRATEGIES = {"reassign": "reassigned", "controlled-shutdown": "controlled_shutdown"}
+"""What the controller calls the strategies that have another name here."""
+Function = Callable[..., Any]
+Change = tuple[str, TopicPartition, tuple[int, ...]]
+Request = tuple[str, int, tuple[TopicPartition, ...]]
+
+
+class Plugins:
+    """The functions that one lab was given; `failed` hears of the first error in one of them."""
+
+    def __init__(
+        self, elections: Mapping[str, Function] | None = None, rules: Mapping[str, Function] | None = None
+    ) -> None:
+        self.elections = _functions("elections", elections, ELECTIONS)
+        self.rules = _functions("rules", rules, RULES)
+        self.failed: Callable[[BaseException], None] = lambda error: None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """What `Lab` has to be given for the same functions; empty without any."""
+        both = {"elections": self.elections, "rules": self.rules}
+        return {name: functions for name, functions in both.items() if functions}
+
+    @property
+    def names(self) -> list[str]:
+        """What a story says of them: `elections.offline`."""
+        return [f"{what}.{name}" for what, functions in self.given.items() for name in functions]
+
+    def elect(self, strategy: str, usual: Callable[..., Election | None], *given: Any) -> Election | None:
+        """The outcome of one election: of the function for this strategy, of `usual` where there is none."""
+        name = STRATEGIES.get(strategy, str(strategy))
+        mine = self.elections.get(name)
+        if mine is None:
+            return usual(*given)
+        ordered, others = given[:2], given[2:]
+        values = (*map(tuple, ordered), *(other if isinstance(other, bool) else frozenset(other) for other in others))
+        answer = self._call("elections", name, values)
+        try:
+            return _election(answer, ordered[1])
+        except (TypeError, ValueError):
+            self._fail("elections", name, values, f"returned {short(answer)}; {ELECTED}")
+
+    def assign(self, brokers: Iterable[int], partitions: int, replication_factor: int) -> dict[int, list[int]]:
+        """The replicas of a new topic; what a topic cannot be created with is refused later."""
+        values = sorted(brokers), partitions, replication_factor
+        answer = self._call("rules", "assignment", values)
+        try:
+            return {_whole(number): [_whole(id) for id in ids] for number, ids in answer.items()}
+        except (AttributeError, TypeError, ValueError):
+            wanted = "a dictionary such as {0: [1, 2]} is expected: by partition, the ids of its brokers"
+            self._fail("rules", "assignment", values, f"returned {short(answer)}; {wanted}")
+
+    def obeys(self, request_epoch: int, newest_seen: int) -> bool:
+        """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""
+        values = request_epoch, newest_seen
+        answer = self._call("rules", "fence", values)
+        if not isinstance(answer, bool):
+            self._fail("rules", "fence", values, f"returned {short(answer)}; True or False is expected")
+        return answer
+
+    def shrink(self, leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
+        """Leader and ISR once the replica on broker `gone` is Offline."""
+        values = leader, isr, gone
+        answer = self._call("rules", "shrink", values)
+        try:
+            found = _election(answer, isr)
+            return found.leader, found.isr  # type: ignore[union-attr]
+        except (AttributeError, TypeError, ValueError):
+            wanted = "a leader (-1 for none) and the ISR are expected, such as (2, (2, 3))"
+            self._fail("rules", "shrink", values, f"returned {short(answer)}; {wanted}")
+
+    def pack(self, changes: list[Change]) -> list[Request]:
+        """The requests of one batch."""
+        answer = self._call("rules", "batch", (list(changes),))
+        try:
+            return [_request(kind, broker, partitions) for kind, broker, partitions in answer]
+        except (TypeError, ValueError):
+            wanted = "a list of requests such as ('LeaderAndIsr', 1, [partition, partition]) is expected"
+            self._fail("rules", "batch", (changes,), f"returned {short(answer)}; {wanted}")
+
+    def _call(self, what: str, name: str, values: tuple[Any, ...]) -> Any:
+        try:
+            return (self.elections if what == "elections" else self.rules)[name](*values)
+        except Exception as error:
+            self._fail(what, name, values, f"raised {type(error).__name__}: {error}", error)
+
+    def _fail(self, what: str, name: str, values: Iterable[Any], did: str, why: Exception | None = None) -> NoReturn:
+        words = (ELECTIONS if what == "elections" else RULES)[name].split(", ")
+        called = ", ".join(f"{word}={plain(value)}" for word, value in zip(words, values, strict=True))
+        error = PluginFailed(f"{what}[{name!r}] {did} (called with {called})")
+        self.failed(error)
+        raise error from why
+
+
+ELECTED = "a leader and the ISR are expected, such as (2, (2, 3)), or None for nobody"
+
+
+def plain(value: Any) -> str:
+    """A value as one would type it: sets in order, without their type."""
+    if isinstance(value, frozenset | set):
+        return "{" + ", ".join(map(plain, sorted(value))) + "}" if value else "set()"
+    return short(value)
+
+
+def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[str, str]) -> dict[str, Function]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise BadInput(f"{what} cannot be {short(given)}; it is a dictionary of functions: {', '.join(known)}")
+    for name, function in given.items():
+        if name not in known:
+            raise UnknownName(f"name in {what}", name, known)
+        if not callable(function):
+            raise BadInput(f"{what}[{name!r}] cannot be {short(function)}; it is a function of ({known[name]})")
+    return dict(given)
+
+
+def _election(answer: Any, isr: Iterable[int]) -> Election | None:
+    """What a function returned as an Election; ValueError or TypeError where it is none."""
+    if answer is None or isinstance(answer, Election):
+        return answer
+    leader, members = answer
+    return Election(_whole(leader), tuple(map(_whole, members)), unclean=leader not in tuple(isr))
+
+
+def _request(kind: Any, broker: Any, partitions: Any) -> Request:
+    if kind not in KINDS or not all(isinstance(tp, TopicPartition) for tp in partitions):
+        raise ValueError(kind)
+    return kind, _whole(broker), tuple(partitions)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(value)
+    return value
+
+
+def wanted(names: Any, given: Plugins) -> None:
+    """BadInput where a story names plug-ins that were not given again."""
+    if not isinstance(names, list):
+        raise BadInput(f"plugins={short(names)}: a list of names such as elections.offline is expected")
+    missing = [str(name) for name in names if name not in given.names]
+    if missing:
+        what, _, name = missing[0].partition(".")
+        raise BadInput(
+            f"this story was made with functions that a story cannot hold: {', '.join(missing)}; give them again, "
+            f"as in Lab.replay(story, {what}={{{name!r}: mine}})"
+        )

@@ -1,0 +1,191 @@
+"""The requests between controller and brokers, and their answers.
+
+Kafka 2.0.1: common/requests/LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java,
+ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, ListPartitionReassignmentsRequest.java;
+2.0.1: AlterReplicaLogDirsRequest.java, DescribeLogDirsRequest.java; 2.4.1: ElectLeadersRequest.java
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from kafka_ctl.election import ElectionType
+
+UNKNOWN_EPOCH = -1
+"""The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
+
+
+class PartitionState(NamedTuple):
+    """One partition's part of a LeaderAndIsr request.
+
+    LeaderAndIsr fills `is_new`, `adding` and `removing`, UpdateMetadata `offline` (assigned replicas not online).
+    """
+
+    state: LeaderAndIsr
+    replicas: tuple[int, ...]
+    is_new: bool = False
+    offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+class LeaderAndIsrRequest(NamedTuple):
+    """You lead, or follow, these partitions."""
+
+    controller: int
+    controller_epoch: int
+    partitions: Mapping[TopicPartition, PartitionState]
+    live_leaders: tuple[int, ...] = ()
+    broker_epoch: int = UNKNOWN_EPOCH
+
+    @property
+    def name(self) -> str:
+        return "LeaderAndIsr"
+
+
+class UpdateMetadataRequest(NamedTuple):
+    """These brokers are alive, and so the partitions are led."""
+
+    controller: int
+    controller_epoch: int
+    partitions: Mapping[TopicPartition, PartitionState]
+    live_brokers: tuple[int, ...] = ()
+    broker_epoch: int = UNKNOWN_EPOCH
+
+    @property
+    def name(self) -> str:
+        return "UpdateMetadata"
+
+
+class StopReplicaRequest(NamedTuple):
+    """Stop copying these partitions, and delete them if `delete` says so."""
+
+    controller: int
+    controller_epoch: int
+    partitions: tuple[TopicPartition, ...]
+    delete: bool = False
+    broker_epoch: int = UNKNOWN_EPOCH
+
+    @property
+    def name(self) -> str:
+        return "StopReplica"
+
+
+class ControlledShutdownRequest(NamedTuple):
+    """I want to leave: please take my leaderships."""
+
+    broker: int
+    broker_epoch: int = UNKNOWN_EPOCH
+
+    @property
+    def name(self) -> str:
+        return "ControlledShutdown"
+
+
+class ProduceRequest(NamedTuple):
+    """A producer's records for one partition; `acks` is 0, 1, or -1 for all in-sync replicas."""
+
+    partition: TopicPartition
+    values: tuple[int, ...]
+    acks: int
+
+    @property
+    def name(self) -> str:
+        return "Produce"
+
+
+class AlterPartitionReassignmentsRequest(NamedTuple):
+    """An administrator wants these replicas, or with None the original ones again (Kafka 2.4, KIP-455)."""
+
+    targets: Mapping[TopicPartition, tuple[int, ...] | None]
+
+    @property
+    def name(self) -> str:
+        return "AlterPartitionReassignments"
+
+
+class ListPartitionReassignmentsRequest(NamedTuple):
+    """An administrator asks which of these partitions are moving; None asks for all (Kafka 2.4, KIP-455)."""
+
+    partitions: tuple[TopicPartition, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return "ListPartitionReassignments"
+
+
+class ElectLeadersRequest(NamedTuple):
+    """An administrator wants elections for these partitions, or for all if None (Kafka 2.4, KIP-460).
+
+    The answer waits `timeout` seconds at most for the new leaders to be known.
+    """
+
+    kind: ElectionType
+    partitions: tuple[TopicPartition, ...] | None
+    timeout: float
+
+    @property
+    def name(self) -> str:
+        return "ElectLeaders"
+
+
+class AlterReplicaLogDirsRequest(NamedTuple):
+    """An administrator wants your copies of these partitions in these log directories (Kafka 1.1, KIP-113)."""
+
+    dirs: Mapping[TopicPartition, str]
+
+    @property
+    def name(self) -> str:
+        return "AlterReplicaLogDirs"
+
+
+class DescribeLogDirsRequest(NamedTuple):
+    """An administrator asks where your copies of these partitions lie (Kafka 1.0, KIP-113)."""
+
+    partitions: tuple[TopicPartition, ...]
+
+    @property
+    def name(self) -> str:
+        return "DescribeLogDirs"
+
+
+class LogDirDescription(NamedTuple):
+    """The log directory of a copy, and of the future copy that is to replace it; None where there is none to read."""
+
+    current: str | None
+    future: str | None
+
+
+ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
+LogDirsRequest = AlterReplicaLogDirsRequest | DescribeLogDirsRequest
+AdminRequest = (
+    AlterPartitionReassignmentsRequest | ListPartitionReassignmentsRequest | ElectLeadersRequest | LogDirsRequest
+)
+Request = ControlRequest | ControlledShutdownRequest | AdminRequest | ProduceRequest
+
+
+class ApiError(NamedTuple):
+    """Kafka's name of an error, and what it means here."""
+
+    code: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}"
+
+
+class Response(NamedTuple):
+    """An answer: an error for the whole request, errors by partition, the partitions that remain, those that move,
+    those that may not, the offset of the first record, where copies lie, what came of elections."""
+
+    error: str | None = None
+    errors: Mapping[TopicPartition, str | None] = {}
+    remaining: tuple[TopicPartition, ...] = ()
+    text: str | None = None
+    moving: Mapping[TopicPartition, ReplicaAssignment] = {}
+    refused: Mapping[TopicPartition, ApiError] = {}
+    offset: int | None = None
+    log_dirs_described: Mapping[TopicPartition, LogDirDescription] = {}
+    elections: Mapping[TopicPartition, ApiError | None] = {}

@@ -1,0 +1,186 @@
+"""Worlds on real time: when is it quiet there, and the one whose ZooKeeper is in this process.
+
+On virtual time one knows when nothing is left to happen. Here the lab asks: nobody is busy, and after every session has
+heard all that ZooKeeper had to say, still nobody is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from kafka_ctl.brokers.broker import DOWN, STARTING, Broker
+from kafka_ctl.errors import NotReached
+from kafka_ctl.latencies import Costs
+from kafka_ctl.simulation.clock import RealClock
+from kafka_ctl.simulation.world import World, WorldOptions, named_controller
+from kafka_ctl.zookeeper.malformed import malformed
+from kafka_ctl.zookeeper.memory.server import MemoryStore
+from kafka_ctl.zookeeper.memory.session import MemorySession
+from kafka_ctl.zookeeper.store import Session
+from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
+
+COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, boot=0.0, catch_up=0.2)
+"""On real time the machine itself takes its time."""
+LOOK = 0.01
+"""Seconds between two looks at a condition."""
+SETTLE_SECONDS = 60.0
+"""How long `settle` and `run_until` wait, beside twice what Kafka itself waits, by default."""
+END_SECONDS = 20.0
+"""How long a program that ends waits for a lab to end."""
+
+
+class RealTimeWorld(World):
+    """A world whose clock is the wall's."""
+
+    clock: RealClock
+
+    def __init__(self, options: WorldOptions) -> None:
+        super().__init__(options, RealClock(), COSTS)
+        patience = self.config["zookeeper.session.timeout.ms"] + self.config["replica.lag.time.max.ms"]
+        self.limit = SETTLE_SECONDS + 2 * patience / 1000
+        self._expected: list[Callable[[], bool]] = []
+        self._late_since: float | None = None
+
+    def dropped(self, waits: bool) -> None:
+        if self.clock.closed:
+            return
+        self._let_go()
+        self.clock.closed = True
+        self.clock.loop.call_soon_threadsafe(self._end_here)
+        if waits:
+            self.clock.thread.join(END_SECONDS)
+
+    def _let_go(self) -> None:
+        """Give up at once what others may be waiting for."""
+
+    def _end_here(self) -> None:
+        """End in the thread of our loop, which ends with us: who drops a lab may be anywhere."""
+        ending = self.clock.loop.create_task(self._end())
+        ending.add_done_callback(lambda done: (done.cancelled() or done.exception(), self.clock.loop.stop()))
+
+    def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
+        check = self._patience()
+
+        def reached() -> bool:
+            self.clock.call(check)
+            return holds()
+
+        try:
+            self.clock.wait(reached, self.limit if limit is None else limit)
+        except NotReached:
+            return False
+        return True
+
+    def _patience(self) -> Callable[[], None]:
+        """A check to be repeated while somebody waits: raises when there is no point in it any more."""
+        return lambda: None
+
+    async def _caught_up(self) -> None:
+        """Return when each session has received what ZooKeeper had sent until now."""
+        raise NotImplementedError
+
+    def _is_connected(self, session: Session) -> bool:
+        """Whether a session has a connection, and waits for nothing."""
+        raise NotImplementedError
+
+    def settle(self, limit: float | None = None) -> None:
+        seconds = self.limit if limit is None else limit
+        self._late_since = None
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            left = max(0.0, end - time.monotonic())
+            reached = self.run_until(
+                lambda: self.clock.call(lambda: self._quiet() or bool(self.election_blocked_by())), left
+            )
+            why = self.clock.call(self.election_blocked_by)
+            if why and any(malformed(self.run(self.dump()))):  # else it has been repaired meanwhile
+                raise NotReached(why)
+            if reached and self.run(self._still_quiet()):
+                return
+        busy = self.clock.call(self._busy) or "ZooKeeper and the controller disagree about who is alive"
+        busy = "; ".join([busy, *malformed(self.run(self.dump()))])
+        raise NotReached(f"the lab is still busy after {seconds:g} s: {busy}")
+
+    # Quiet?
+
+    def _quiet(self) -> bool:
+        return not self._busy()
+
+    def _busy(self) -> str:
+        """Who still has something to do; empty when nobody has."""
+        self._expected = [happened for happened in self._expected if not happened()]
+        up = [broker for broker in self.brokers.values() if broker.state != DOWN]
+        busy = [f"broker {broker.id} {what}" for broker in up if (what := self._does(broker))]
+        if self._expected or self.clock.pending:
+            busy.append("operations, requests or waits are under way")
+        acting = self.acting()
+        if acting is None and any(broker.controller.active_id == -1 for broker in up):
+            busy.append("there is no controller")
+        elif acting is not None and acting.context.brokers.keys() != {broker.id for broker in up}:
+            busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
+        if not busy and self._expects_a_shrink():
+            busy.append("a leader has not yet removed a follower that stopped fetching from the ISR")
+        return "; ".join(busy)
+
+    def _expects_a_shrink(self) -> bool:
+        """Whether a leader will soon take a follower out of an ISR; one that has failed to for long is left alone."""
+        if not self._somebody_is_late():
+            self._late_since = None
+            return False
+        now, patience = self.clock.now(), self.config["replica.lag.time.max.ms"] / 1000
+        self._late_since = now if self._late_since is None else self._late_since
+        return now - self._late_since <= 2 * patience + 1
+
+    async def _still_quiet(self) -> bool:
+        """Whether all are quiet also after each session has received what ZooKeeper had sent until now."""
+        before = len(self.trace)
+        znodes = await self.dump()
+        await self._caught_up()
+        await asyncio.sleep(LOOK)
+        alive = BrokerIdsZNode.ids(
+            path.rpartition("/")[2] for path in znodes if path.startswith(BrokerIdsZNode.path() + "/")
+        )
+        up = sorted(broker.id for broker in self.brokers.values() if broker.state != DOWN)
+        stored = znodes.get(ControllerZNode.path())
+        acting = self.acting()
+        named = named_controller(stored[0]) if stored else None
+        if acting is None:  # nobody is there, or all believe what somebody has written by hand
+            agreed = {broker.controller.active_id for broker in self.brokers.values() if broker.listening} <= {named}
+        else:
+            agreed = acting.id == named
+        return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
+
+    def _does(self, broker: Broker) -> str:
+        """What keeps a broker from being quiet; empty when nothing does."""
+        controller, session = broker.controller, broker.zk.session
+        if broker.state == STARTING:
+            return "is starting"
+        if session is None or not self._is_connected(session):
+            return "has no connection to ZooKeeper"
+        if len(controller.queue) or controller.state != "Idle":
+            return f"works on {controller.state}"
+        return "has requests to send" if controller.channels.waiting else ""
+
+
+class MemoryInRealTime(RealTimeWorld):
+    """Real time and a ZooKeeper in this process, for clients that come from outside."""
+
+    store: MemoryStore
+
+    def __init__(self, options: WorldOptions) -> None:
+        super().__init__(options)
+        self.store = self.clock.call(
+            lambda: MemoryStore(self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick)
+        )
+
+    def expire(self, session: Session) -> None:
+        assert isinstance(session, MemorySession)
+        self.store.expire(session)
+
+    def _is_connected(self, session: Session) -> bool:
+        return isinstance(session, MemorySession) and session.connected and not session.is_waiting
+
+    async def _caught_up(self) -> None:
+        await self.clock.sleep(self.costs.zookeeper_round_trip)

@@ -1,0 +1,75 @@
+"""The codec of `Record.detail`, which is one of three things.
+
+- what a controller logs: its fields as a JSON object (`write_fields`, `fields`);
+- most other records: flags and `name=value` words (`write`, `named`, `flags`), lists with commas (`listed`, `numbers`);
+- a write to ZooKeeper: the text of the znode, whatever that is (`json_object`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from kafka_ctl.trace.record import Record
+
+
+def write(*flags: str, **values: object) -> str | None:
+    """Flags that are not empty, then `name=value` words; None values are left out. None if nothing is left."""
+    words = [*filter(None, flags), *(f"{name}={value}" for name, value in values.items() if value is not None)]
+    return " ".join(words) or None
+
+
+def listed(values: Iterable[object]) -> str:
+    """A list as the value of a word: `1,2,3`."""
+    return ",".join(map(str, values))
+
+
+def link(source: object, target: object, one_way: bool = False) -> str:
+    """Both ends of a connection: `1 <-> 2`, or `1 -> zookeeper` for one way of it."""
+    return f"{source} {'->' if one_way else '<->'} {target}"
+
+
+def ends(detail: str | None) -> list[tuple[str, str]]:
+    """Which end of a `link` no longer reaches which other: one pair for one way, else two."""
+    one, way, other = (detail or "? <-> ?").split(" ")
+    return [(one, other), (other, one)][: 2 if way == "<->" else 1]
+
+
+def named(detail: str | None) -> dict[str, str]:
+    """The values of the `name=value` words."""
+    return dict(word.split("=", 1) for word in (detail or "").split() if "=" in word)
+
+
+def flags(detail: str | None) -> frozenset[str]:
+    """The words that are no `name=value`."""
+    return frozenset(word for word in (detail or "").split() if "=" not in word)
+
+
+def numbers(text: str | None) -> tuple[int, ...]:
+    """`1,2,3` as numbers; anything else in it, also -1 for nobody, is left out."""
+    return tuple(int(word) for word in (text or "").split(",") if word.isdecimal())
+
+
+def write_fields(values: dict[str, Any]) -> str | None:
+    """The fields of a controller's message as JSON; None if there are none."""
+    return json.dumps(values) if values else None
+
+
+def fields(record: Record) -> dict[str, Any]:
+    """The fields of a controller's message; empty for a record without any."""
+    return json_object(record.detail)
+
+
+def json_object(text: str | None) -> dict[str, Any]:
+    """The JSON object in a text, or an empty one: what others wrote into a znode may be anything."""
+    try:
+        value = json.loads(text or "")
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def ids(value: Any) -> tuple[int, ...]:
+    """The numbers in a list from JSON; empty for anything else."""
+    return tuple(v for v in value if isinstance(v, int)) if isinstance(value, (list, tuple)) else ()

@@ -1,0 +1,212 @@
+"""Small pictures for lessons: how an election walks, logs, who believes what, a curve. Each also has a text."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+from kafka_ctl import election
+from kafka_ctl.brokers.process import DOWN
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.lab.view import BrokerView, LogView
+from kafka_ctl.views.palette import THEMES
+
+COLOURS = THEMES["light"]
+STEP, ROW, CELL = 150, 34, 100
+
+
+class Drawing:
+    """A picture as SVG with a text: shown in a notebook, trusted or not."""
+
+    def __init__(self, svg: str, text: str) -> None:
+        self.svg, self.text = svg, text
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        coded = base64.b64encode(self.svg.encode()).decode()
+        alt = escape(self.text, quote=True)
+        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        return {"text/html": picture, "image/svg+xml": self.svg, "text/plain": self.text}
+
+
+def walk(assignment: Sequence[int], isr: Sequence[int], live: Iterable[int], unclean: bool = False) -> Drawing:
+    """How the election of an offline partition walks along the assignment, with two lamps for each replica.
+
+    Raises BadInput for an assignment without replicas.
+    """
+    if not assignment:
+        raise BadInput("an assignment without replicas has nobody to lead")
+    alive, chosen = frozenset(live), election.offline_leader(assignment, isr, live, unclean)
+    stop = len(assignment) if chosen is None else list(assignment).index(chosen.leader)
+    parts, lines = [], []
+    for place, broker in enumerate(assignment):
+        lamps = broker in alive, broker in tuple(isr)
+        leads = chosen is not None and place == stop
+        parts += _station(place, broker, lamps, leads)
+        state = f"{'live' if lamps[0] else 'not live'}, {'in' if lamps[1] else 'not in'} the ISR"
+        lines.append(f"{broker}: {state}" + (" -> leads" + " (unclean)" * chosen.unclean if leads and chosen else ""))
+    end = "nobody leads" if chosen is None else f"leader {chosen.leader}, ISR {chosen.isr}"
+    parts.append(_words(20, 128, f"{end}{', unclean' if chosen and chosen.unclean else ''}", "bold"))
+    title = f"assignment {tuple(assignment)}, ISR {tuple(isr)}" + ", unclean election allowed" * unclean
+    return Drawing(
+        _svg(max(STEP * len(assignment) + 20, 420), 142, [_words(20, 20, title), *parts]), "\n".join([*lines, end])
+    )
+
+
+def _station(place: int, broker: int, lamps: tuple[bool, bool], leads: bool) -> list[str]:
+    x, c = 20 + STEP * place, COLOURS
+    fill, ink = (c["leader"], c["on_leader"]) if leads else (c["plate"], c["ink"])
+    parts = [
+        f'<rect x="{x}" y="34" width="110" height="70" rx="8" fill="{fill}" stroke="{c["line"]}" stroke-width="1.5"/>',
+        _words(x + 10, 54, f"broker {broker}", "bold", ink),
+    ]
+    for row, (lit, name) in enumerate(zip(lamps, ("live", "in the ISR"), strict=True)):
+        mark = "●" if lit else "○"
+        parts.append(_words(x + 10, 74 + 19 * row, f"{mark} {'' if lit else 'not '}{name}", fill=ink))
+    if place:
+        parts.append(f'<path d="M{x - 38} 69h30m-7 -5l7 5l-7 5" fill="none" stroke="{c["line"]}" stroke-width="1.5"/>')
+    return parts
+
+
+def logs(found: Sequence[LogView], lost: Iterable[int] = ()) -> Drawing:
+    """Replica logs as rows of squares: the value, and the leader epoch below it; a cross through `lost` values.
+
+    A record below the high watermark is filled.
+    """
+    gone, parts, lines = frozenset(lost), [], []
+    longest = max((len(log.entries) for log in found), default=0)
+    for row, log in enumerate(found):
+        y = 26 + (ROW + 16) * row
+        parts.append(_words(20, y + 22, f"broker {log.broker}", "bold"))
+        for offset, entry in enumerate(log.entries):
+            parts += _record(100 + 44 * offset, y, entry, offset < log.high_watermark, entry.value in gone)
+        lines.append(f"broker {log.broker}: {log.content}")
+    head = _words(20, 16, "value and, below, leader epoch; filled: below the high watermark; crossed: lost later")
+    return Drawing(_svg(max(120 + 44 * longest, 620), 34 + (ROW + 16) * len(found), [head, *parts]), "\n".join(lines))
+
+
+def _record(x: int, y: int, entry: Any, committed: bool, lost: bool) -> list[str]:
+    c = COLOURS
+    fill = c["off"] if lost else c["insync"] if committed else c["plate"]
+    parts = [
+        f'<rect x="{x}" y="{y}" width="38" height="{ROW + 6}" rx="4" fill="{fill}" stroke="{c["line"]}"/>',
+        _words(x + 14, y + 17, str(entry.value), "bold"),
+        _words(x + 8, y + 34, f"e {entry.leader_epoch}", fill=c["dim"]),
+    ]
+    if lost:
+        parts.append(
+            f'<path d="M{x} {y}l38 {ROW + 6}m0 -{ROW + 6}l-38 {ROW + 6}" stroke="{c["bad"]}" stroke-width="2"/>'
+        )
+    return parts
+
+
+def beliefs(lab: Any, topic: str, partition: int) -> Drawing:
+    """Who believes what of one partition: ZooKeeper, and of each running broker what it does and what it says.
+
+    *does* is whether its replica leads or follows, *says* the leader that its metadata names. A cell that does not fit
+    ZooKeeper is red. Raises UnknownName when there is no such partition.
+    """
+    stored, tp = lab.partition(topic, partition).leader, TopicPartition(topic, partition)
+    running = [view for view in lab.brokers.values() if view.state != DOWN]
+    cells = [("ZooKeeper", "", f"leader {stored}", False, False)]
+    for view in running:
+        does, says = _belief(view, tp)
+        cells.append(
+            (
+                f"broker {view.id}",
+                does,
+                f"says {says}",
+                (does == "leads") != (view.id == stored),
+                says not in (stored, "-"),
+            )
+        )
+    parts, lines = [_words(20, 20, f"{tp}: what each does and what it says; red: not as in ZooKeeper", "bold")], []
+    for column, (name, does, says, wrong, stale) in enumerate(cells):
+        parts.append(_words(20 + CELL * column, 46, name, "bold"))
+        for row, (text, red) in enumerate(((does, wrong), (says, stale))):
+            parts += _belief_cell(20 + CELL * column, 54 + ROW * row, text, red) if text else []
+        words = ", ".join(text + " (!)" * red for text, red in ((does, wrong), (says, stale)) if text)
+        lines.append(f"{name}: {words}")
+    return Drawing(_svg(max(20 + CELL * len(cells), 460), 132, parts), "\n".join(lines))
+
+
+def _belief(view: BrokerView, tp: TopicPartition) -> tuple[str, int | str]:
+    """What a broker does for a partition, and the leader that it names; `-` where it knows none."""
+    does = "leads" if tp in view.leads else "follows" if tp in view.follows else "no replica"
+    return does, view.metadata[tp].leader if tp in view.metadata else "-"
+
+
+def _belief_cell(x: int, y: int, text: str, red: bool) -> list[str]:
+    c = COLOURS
+    edge, width = (c["bad"], 3) if red else (c["line"], 1)
+    return [
+        f'<rect x="{x}" y="{y}" width="{CELL - 10}" height="{ROW - 4}" rx="4" fill="{c["plate"]}" stroke="{edge}" '
+        f'stroke-width="{width}"/>',
+        _words(x + 8, y + 20, text, "bold" if red else "normal", c["bad"] if red else ""),
+    ]
+
+
+LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4 2 4"))
+"""A colour and a dash for each line of a curve."""
+
+
+def curve(
+    title: str, across: str, values: Sequence[float], lines: Mapping[str, Sequence[float]], at: int | None = None
+) -> Drawing:
+    """Numbers that depend on a parameter: a line for each name, a mark at value number `at`.
+
+    Raises BadInput where a line has another length than the values.
+    """
+    if any(len(line) != len(values) for line in lines.values()) or len(values) < 2 or len(lines) > len(LOOKS):
+        raise BadInput(f"a curve needs two values or more, and 1 to {len(LOOKS)} lines as long as they are")
+    top = max(max(line) for line in lines.values()) or 1
+    width, height, left, base = 620, 252 + 20 * len(lines), 60, 200
+    xs = [left + (width - left - 40) * n / (len(values) - 1) for n in range(len(values))]
+    parts = [_words(20, 20, title, "bold"), *_axes(xs, values, across, top, base, left, width)]
+    for number, (name, line) in enumerate(lines.items()):
+        colour, dash = LOOKS[number][0], LOOKS[number][1]
+        points = " ".join(f"{x:.1f},{base - 150 * y / top:.1f}" for x, y in zip(xs, line, strict=True))
+        look = f'stroke="{COLOURS[colour]}" stroke-width="2.5" stroke-dasharray="{dash}"'
+        parts.append(f'<polyline points="{points}" fill="none" {look}/>')
+        y = base + 60 + 20 * number
+        parts.append(f'<path d="M{left} {y - 4}h36" {look}/>')
+        value = "" if at is None else f": {line[at]:g}"
+        parts.append(_words(left + 46, y, f"{name}{value}"))
+    if at is not None:
+        parts.append(f'<path d="M{xs[at]:.1f} 40V{base}" stroke="{COLOURS["hot"]}" stroke-width="2"/>')
+    rows = [f"{across}: {', '.join(f'{value:g}' for value in values)}"]
+    rows += [f"{name}: {', '.join(f'{y:g}' for y in line)}" for name, line in lines.items()]
+    return Drawing(_svg(width, height, parts), "\n".join([title, *rows]))
+
+
+def _axes(
+    xs: Sequence[float], values: Sequence[float], across: str, top: float, base: int, left: int, width: int
+) -> list[str]:
+    c = COLOURS
+    parts = [f'<path d="M{left} 44V{base}H{width - 30}" fill="none" stroke="{c["line"]}"/>']
+    parts += [_words(x - 4 * len(f"{value:g}"), base + 17, f"{value:g}") for x, value in zip(xs, values, strict=True)]
+    parts += [
+        _words(14, base + 4, "0"),
+        _words(14, 54, f"{top:g}"),
+        _words(left, base + 36, across, fill=c["dim"]),
+    ]
+    return parts
+
+
+def _words(x: float, y: float, text: str, weight: str = "normal", fill: str = "") -> str:
+    colour = fill or COLOURS["ink"]
+    return f'<text x="{x:g}" y="{y:g}" font-weight="{weight}" fill="{colour}">{escape(text)}</text>'
+
+
+def _svg(width: int, height: int, parts: Iterable[str]) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'font-family="sans-serif" font-size="13"><rect width="100%" height="100%" fill="{COLOURS["page"]}"/>'
+        + "".join(parts)
+        + "</svg>"
+    )

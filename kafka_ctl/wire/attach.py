@@ -1,0 +1,60 @@
+"""What makes the brokers of a world listen: every kind of request with what answers it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ctl.errors import needed_for
+from kafka_ctl.wire import control_requests, data, group_requests, metadata, topics
+from kafka_ctl.wire.groups import Groups
+from kafka_ctl.wire.listeners import HOST, WireListeners
+from kafka_ctl.wire.network import WireNetwork
+from kafka_ctl.wire.schema import apis
+from kafka_ctl.wire.service import Administrator, Handler, Shared
+from kafka_ctl.wire.versions import VERSIONS
+
+HANDLERS: dict[str, Handler] = {
+    "Produce": data.produce,
+    "Fetch": data.fetch,
+    "ListOffsets": data.list_offsets,
+    "InitProducerId": data.init_producer_id,
+    "Metadata": metadata.metadata,
+    "ApiVersions": metadata.api_versions,
+    "DescribeConfigs": metadata.describe_configs,
+    "FindCoordinator": metadata.find_coordinator,
+    "JoinGroup": group_requests.join_group,
+    "SyncGroup": group_requests.sync_group,
+    "Heartbeat": group_requests.heartbeat,
+    "LeaveGroup": group_requests.leave_group,
+    "OffsetCommit": group_requests.offset_commit,
+    "OffsetFetch": group_requests.offset_fetch,
+    "CreateTopics": topics.create_topics,
+    "DeleteTopics": topics.delete_topics,
+    "CreatePartitions": topics.create_partitions,
+    "ElectLeaders": control_requests.elect_leaders,
+    "AlterPartitionReassignments": control_requests.alter_reassignments,
+    "ListPartitionReassignments": control_requests.list_reassignments,
+    **{
+        name: control_requests.between_brokers(name)
+        for name in ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
+    },
+}
+"""What answers each kind of request."""
+assert HANDLERS.keys() == VERSIONS.keys()
+
+
+def attach(world: Any, admin: Administrator) -> None:
+    """Let the brokers that this world will have listen on 127.0.0.1, and send each other Kafka's bytes."""
+    with needed_for("wire=True"):
+        import crc32c
+    del crc32c
+    apis()
+    shared = Shared(world, admin, Groups())
+    world.network = WireNetwork(world, shared)
+    world.listeners = WireListeners(shared, HANDLERS)
+
+
+def bootstrap_servers(world: Any) -> str:
+    """Where clients can begin: every broker that there is, those that are down as well."""
+    ports = world.listeners.shared.ports
+    return ",".join(f"{HOST}:{ports[id]}" for id in sorted(world.brokers) if id in ports)

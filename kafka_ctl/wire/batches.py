@@ -1,0 +1,196 @@
+"""Records on the wire: batches (magic 2), as producers send them, logs keep them and consumers get them.
+
+A leader changes two fields of a batch: the offset of its first record, and its own leader epoch. Both stand before what
+the checksum covers, so the rest is passed on as it came, also when it is compressed.
+Kafka 2.0.1: common/record/DefaultRecordBatch.java, DefaultRecord.java (KIP-98)
+"""
+
+from __future__ import annotations
+
+import gzip
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from kafka_ctl.errors import BadInput, needed_for
+from kafka_ctl.wire.primitives import (
+    Malformed,
+    read_varint,
+    read_varlong,
+    take,
+    write_varint,
+)
+
+MAGIC = 2
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, first and last timestamp, producer's id
+and epoch, base sequence, number of records."""
+FIRST, MAGIC_AT, CRC_FROM = struct.Struct(">qii"), 16, 21
+"""What stands before the magic byte; where that is; from where on the checksum counts."""
+NO_TIMESTAMP = -1
+COMPRESSION = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
+"""The lowest three bits of the attributes."""
+CONTROL, TRANSACTIONAL, LOG_APPEND_TIME = 0x20, 0x10, 0x08
+LARGEST = 64 << 20
+"""Bytes that a batch is unpacked to at most."""
+
+
+class Record(NamedTuple):
+    """One record: what its producer gave it, and its offset."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Batch(NamedTuple):
+    """One batch as bytes, and what its header says of it."""
+
+    data: bytes
+    base_offset: int
+    records: int
+    leader_epoch: int
+    attributes: int
+    first_timestamp: int
+    max_timestamp: int
+    producer: int
+    producer_epoch: int
+    sequence: int
+
+    @property
+    def codec(self) -> str:
+        return COMPRESSION.get(self.attributes & 7, "unknown")
+
+    def at(self, offset: int, leader_epoch: int) -> bytes:
+        """The batch as a leader of this epoch keeps it from this offset on."""
+        return FIRST.pack(offset, len(self.data) - 12, leader_epoch) + self.data[MAGIC_AT:]
+
+
+def checksum(data: bytes) -> int:
+    """CRC-32C, as hardware computes it."""
+    with needed_for("Kafka's record batches"):
+        from crc32c import crc32c
+    return int(crc32c(data))
+
+
+def split(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """The batches or messages that bytes consist of: offset and bytes of each. One cut short at the end is left out,
+    as a broker may send it so."""
+    at = 0
+    while at + 17 <= len(data):
+        size = int.from_bytes(data[at + 8 : at + 12], "big", signed=True) + 12
+        if size < 26:
+            raise Malformed(f"a batch of {size} bytes at offset {at}")
+        if at + size > len(data):
+            return
+        yield at, data[at : at + size]
+        at += size
+
+
+def read_batch(data: bytes) -> Batch:
+    """What the header of a batch says; Malformed where length, magic or checksum are wrong."""
+    if len(data) < HEADER.size:
+        raise Malformed(f"a batch of {len(data)} bytes; its header alone has {HEADER.size}")
+    (base, length, epoch, magic, crc, attributes, last, first_time, max_time, producer, producer_epoch, sequence, count
+     ) = HEADER.unpack_from(data)  # fmt: skip
+    if magic != MAGIC:
+        raise Malformed(f"a batch of magic {magic}, not {MAGIC}")
+    if length + 12 != len(data):
+        raise Malformed(f"a batch that says it has {length + 12} bytes has {len(data)}")
+    if checksum(data[CRC_FROM:]) != crc:
+        raise Malformed(f"the checksum of a batch is {checksum(data[CRC_FROM:]):#010x}, not {crc:#010x}")
+    if count < 0 or last != count - 1:
+        raise Malformed(f"a batch of {count} records whose last is number {last}")
+    return Batch(data, base, count, epoch, attributes, first_time, max_time, producer, producer_epoch, sequence)
+
+
+def unpack(codec: str, data: bytes) -> bytes:
+    """Uncompressed bytes; BadInput for a compression that Python's library does not have."""
+    if codec == "none":
+        return data
+    if codec != "gzip":
+        raise BadInput(f"records compressed with {codec} are passed on, not read; gzip and none are read")
+    unpacker = zlib.decompressobj(31)
+    try:
+        out = unpacker.decompress(data, LARGEST)
+    except zlib.error as error:
+        raise Malformed(f"gzip: {error}") from None
+    if unpacker.unconsumed_tail:
+        raise Malformed(f"a batch of more than {LARGEST} bytes when unpacked")
+    return out
+
+
+def read_records(batch: Batch) -> list[Record]:
+    """The records of a batch."""
+    data = unpack(batch.codec, batch.data[HEADER.size :])
+    if batch.records > len(data):
+        raise Malformed(f"{batch.records} records in {len(data)} bytes")
+    found, at = [], 0
+    for _ in range(batch.records):
+        record, at = read_record(data, at, batch.base_offset, batch.first_timestamp)
+        found.append(record)
+    return found
+
+
+def read_record(data: bytes, at: int, base_offset: int, first_timestamp: int) -> tuple[Record, int]:
+    """The record that begins at an offset of the unpacked bytes, and the offset behind it."""
+    length, at = read_varint(data, at)
+    raw, end = take(data, at, length, "a record")
+    _, place = take(raw, 0, 1, "attributes")
+    time, place = read_varlong(raw, place)
+    offset, place = read_varint(raw, place)
+    key, place = _blob(raw, place)
+    value, place = _blob(raw, place)
+    number, place = read_varint(raw, place)
+    if not 0 <= number <= len(raw):
+        raise Malformed(f"{number} headers in a record of {len(raw)} bytes")
+    headers = []
+    for _ in range(number):
+        size, place = read_varint(raw, place)
+        name, place = take(raw, place, size, "a header's key")
+        content, place = _blob(raw, place)
+        headers.append((name.decode("utf-8", "replace"), content))
+    return Record(base_offset + offset, first_timestamp + time, key, value, tuple(headers)), end
+
+
+def _blob(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = read_varint(data, at)
+    return (None, at) if length == -1 else take(data, at, length, "bytes")
+
+
+def _packed_blob(value: bytes | None) -> bytes:
+    return write_varint(-1) if value is None else write_varint(len(value)) + value
+
+
+def write_record(record: Record, base_offset: int, first_timestamp: int) -> bytes:
+    """One record of a batch that begins at this offset and time."""
+    body = b"\0" + write_varint(record.timestamp - first_timestamp) + write_varint(record.offset - base_offset)
+    body += _packed_blob(record.key) + _packed_blob(record.value) + write_varint(len(record.headers))
+    body += b"".join(_packed_blob(name.encode()) + _packed_blob(content) for name, content in record.headers)
+    return write_varint(len(body)) + body
+
+
+def write_batch(
+    records: Sequence[Record],
+    leader_epoch: int = -1,
+    codec: str = "none",
+    producer: int = -1,
+    producer_epoch: int = -1,
+    sequence: int = -1,
+) -> bytes:
+    """One batch of these records, whose offsets follow one another; `codec` is none or gzip."""
+    first, base = records[0].timestamp, records[0].offset
+    packed = b"".join(write_record(record, base, first) for record in records)
+    if codec == "gzip":
+        packed = gzip.compress(packed, mtime=0)
+    elif codec != "none":
+        raise BadInput(f"codec {codec}: none or gzip")
+    attributes = next(number for number, name in COMPRESSION.items() if name == codec)
+    last, newest = len(records) - 1, max(record.timestamp for record in records)
+    covered = struct.pack(
+        ">hiqqqhii", attributes, last, first, newest, producer, producer_epoch, sequence, len(records)
+    ) + packed  # fmt: skip
+    return FIRST.pack(base, len(covered) + 9, leader_epoch) + struct.pack(">bI", MAGIC, checksum(covered)) + covered

@@ -1,0 +1,168 @@
+"""What clients wrote: a broker's log holds the numbers of records, and their bytes lie here, once for all copies.
+
+A producer's batch is kept as it came, with the number of its first record; the records in it are numbered on. So a log
+says which records a replica has and in which order, and whoever fetches gets the producer's own bytes.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from kafka_ctl.brokers.log import Log
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.wire.batches import MAGIC, NO_TIMESTAMP, Batch, Record, read_batch, read_records, split, write_batch
+from kafka_ctl.wire.message_sets import magic_of, read_messages, write_messages
+from kafka_ctl.wire.primitives import Malformed
+
+REMEMBERED = 5
+"""So many batches of one producer are recognised when it sends them again (KIP-98)."""
+RUN = 500
+"""The most records without bytes of their own that go into one batch."""
+
+
+class Kept(NamedTuple):
+    """A batch and the numbers of its records."""
+
+    first: int
+    batch: Batch
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        return tuple(range(self.first, self.first + self.batch.records))
+
+
+class Contents:
+    """The batches of all partitions; `last_value` counts the records of each, those of the lab's own producer too."""
+
+    def __init__(self, last_value: dict[TopicPartition, int]) -> None:
+        self.last_value = last_value
+        self._kept: dict[TopicPartition, list[Kept]] = {}
+        self._sent: dict[tuple[TopicPartition, int, int], deque[Kept]] = {}
+
+    def sent_before(self, tp: TopicPartition, batch: Batch) -> Kept | None:
+        """The batch as it was kept when its producer sent it before, None where it has not (KIP-98)."""
+        sent = self._sent.get((tp, batch.producer, batch.producer_epoch), ())
+        return next((kept for kept in sent if kept.batch.sequence == batch.sequence), None)
+
+    def out_of_order(self, tp: TopicPartition, batch: Batch) -> bool:
+        """Whether a producer that numbers its records has left some out."""
+        sent = self._sent.get((tp, batch.producer, batch.producer_epoch))
+        if not sent:
+            return False
+        last = sent[-1].batch
+        return batch.sequence != (last.sequence + last.records) % (1 << 31)
+
+    def keep(self, tp: TopicPartition, batch: Batch) -> Kept:
+        """Number the records of a batch that is about to be appended."""
+        first = self.last_value.get(tp, 0) + 1
+        self.last_value[tp] = first + batch.records - 1
+        kept = Kept(first, batch)
+        self._kept.setdefault(tp, []).append(kept)
+        if batch.producer >= 0:
+            key = (tp, batch.producer, batch.producer_epoch)
+            self._sent.setdefault(key, deque(maxlen=REMEMBERED)).append(kept)
+        return kept
+
+    def withdraw(self, tp: TopicPartition, kept: Kept) -> None:
+        """The batch was not appended: its producer may send it again, as if for the first time."""
+        self._kept[tp].remove(kept)
+        sent = self._sent.get((tp, kept.batch.producer, kept.batch.producer_epoch))
+        if sent is not None and kept in sent:
+            sent.remove(kept)
+
+    def partitions(self, topic: str) -> list[TopicPartition]:
+        """The partitions of a topic that clients have written to."""
+        return [tp for tp in self._kept if tp.topic == topic]
+
+    def forget(self, tp: TopicPartition) -> None:
+        """The partition is deleted."""
+        self._kept.pop(tp, None)
+        for key in [key for key in self._sent if key[0] == tp]:
+            del self._sent[key]
+
+    def of(self, tp: TopicPartition, value: int) -> Kept | None:
+        """The batch that a record came in, None for a record without bytes."""
+        kept = self._kept.get(tp, [])
+        place = bisect_right(kept, value, key=lambda one: one.first) - 1
+        return kept[place] if place >= 0 and value < kept[place].first + kept[place].batch.records else None
+
+    def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:
+        """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""
+        found: list[tuple[int, bytes]] = []
+        size = 0
+        while offset < end and (size < most or not found):
+            base, behind, data = self._batch_at(tp, log, offset, end)
+            if found and size + len(data) > most:
+                break
+            found.append((base, data))
+            size += len(data)
+            offset = behind
+        return found
+
+    def _batch_at(self, tp: TopicPartition, log: Log, offset: int, end: int) -> tuple[int, int, bytes]:
+        """The batch that a log has at an offset: its first offset, the offset behind it, its bytes."""
+        entries = log.entries
+        epoch, value = entries[offset]
+        kept = self.of(tp, value)
+        if kept is not None:
+            base = offset - (value - kept.first)
+            behind = base + kept.batch.records
+            if base >= 0 and behind <= end and entries[behind - 1].value == kept.values[-1]:
+                return base, behind, kept.batch.at(base, epoch)
+        behind = offset
+        while behind < min(end, offset + RUN) and entries[behind].leader_epoch == epoch:
+            if behind > offset and self.of(tp, entries[behind].value) is not kept:
+                break
+            behind += 1
+        return offset, behind, write_batch(
+            [self._record(tp, entries[at].value, at) for at in range(offset, behind)], epoch
+        )  # fmt: skip
+
+    def _record(self, tp: TopicPartition, value: int, offset: int) -> Record:
+        """One record at this offset: as its producer made it, or a number of the lab's own."""
+        kept = self.of(tp, value)
+        if kept is None:
+            return Record(offset, NO_TIMESTAMP, None, str(value).encode())
+        return read_records(kept.batch)[value - kept.first]._replace(offset=offset)
+
+    def offset_at(self, tp: TopicPartition, log: Log, end: int, timestamp: int) -> tuple[int, int] | None:
+        """The first record that is as young as this: its timestamp and offset."""
+        offset = 0
+        while offset < end:
+            base, behind, data = self._batch_at(tp, log, offset, end)
+            batch = read_batch(data)
+            if batch.max_timestamp >= timestamp:
+                if batch.codec not in ("none", "gzip"):
+                    return batch.max_timestamp, base
+                return next((r.timestamp, r.offset) for r in read_records(batch) if r.timestamp >= timestamp)
+            offset = behind
+        return None
+
+
+def received(data: bytes) -> Batch:
+    """What a produce request holds for one partition, as one batch; Malformed where it is none.
+
+    Messages of magic 0 and 1 become a batch; BadInput where they are compressed in a way that cannot be read here.
+    """
+    if not data:
+        raise Malformed("no records")
+    if magic_of(data) < MAGIC:
+        records = [record._replace(offset=number) for number, record in enumerate(read_messages(data))]
+        if not records:
+            raise Malformed("no whole message")
+        return read_batch(write_batch(records))
+    found = [raw for _, raw in split(data)]
+    if len(found) != 1 or len(found[0]) != len(data):
+        raise Malformed(f"{len(found)} batches in {len(data)} bytes, where one is expected")
+    return read_batch(data)
+
+
+def lowered(batches: Sequence[tuple[int, bytes]], magic: int) -> bytes:
+    """The batches for a reader who knows this magic only; BadInput where they are compressed and cannot be read."""
+    if magic >= MAGIC:
+        return b"".join(data for _, data in batches)
+    records = [record for _, data in batches for record in read_records(read_batch(data))]
+    return write_messages(records, magic) if records else b""

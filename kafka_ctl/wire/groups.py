@@ -1,0 +1,250 @@
+"""Consumer groups: who is in a group, who has which partitions, and how far each has come.
+
+A group is empty, waits for its members to join, waits for its leader's assignment, or is stable. Whoever joins or
+leaves makes all others join again. Groups and their offsets outlive brokers, as if `__consumer_offsets` had lost
+nothing; the coordinator of all groups is the first broker that is alive, and others refuse.
+Kafka 2.0.1: coordinator/group/GroupCoordinator.scala, GroupMetadata.scala
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka_ctl.cluster import TopicPartition
+
+EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
+FIRST_DELAY = 0.1
+"""Seconds that the first member of a group waits for others: `group.initial.rebalance.delay.ms`, 3000 in Kafka."""
+SHORTEST, LONGEST = 1.0, 300.0
+"""Seconds that a session timeout may have: Kafka's `group.min.` and `group.max.session.timeout.ms` are 6000, 300000."""
+
+
+class GroupError(Exception):
+    """Kafka's name of the error that a member is answered."""
+
+
+@dataclass
+class Member:
+    """One consumer of a group."""
+
+    id: str
+    session: float
+    rebalance: float
+    protocols: dict[str, bytes]
+    joined: asyncio.Future[None] | None = None
+    """Waits until all have joined."""
+    synced: asyncio.Future[bytes] | None = None
+    """Waits for the leader's assignment."""
+    assignment: bytes = b""
+    expiry: asyncio.TimerHandle | None = None
+
+
+@dataclass
+class Group:
+    """One group and its offsets."""
+
+    name: str
+    state: str = EMPTY
+    generation: int = 0
+    protocol_type: str = ""
+    protocol: str = ""
+    leader: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    offsets: dict[TopicPartition, tuple[int, str | None]] = field(default_factory=dict)
+    timer: asyncio.TimerHandle | None = None
+    gathers: bool = False
+    """Whether the first member still waits for others."""
+    pending: set[str] = field(default_factory=set)
+    """Ids that were given to consumers which are to join with them (KIP-394)."""
+
+
+class Groups:
+    """All groups of a lab."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, Group] = {}
+        self._named = 0
+
+    def group(self, name: str) -> Group:
+        """The group of this name, from now on if there was none."""
+        if not name:
+            raise GroupError("INVALID_GROUP_ID")
+        return self.groups.setdefault(name, Group(name))
+
+    def _member(self, name: str, member: str, generation: int | None = None) -> tuple[Group, Member]:
+        """A member that there is; GroupError where it is not, or belongs to another generation."""
+        group = self.groups.get(name)
+        if group is None or member not in group.members:
+            raise GroupError("UNKNOWN_MEMBER_ID")
+        if generation is not None and generation != group.generation:
+            raise GroupError("ILLEGAL_GENERATION")
+        return group, group.members[member]
+
+    # Joining
+
+    async def join(self, request: Mapping[str, Any], client: str, names_first: bool) -> tuple[Group, str]:
+        """Join, and return when all have; the group, and the member's id. With `names_first`, who has no id is given
+        one and is to join with that (MEMBER_ID_REQUIRED)."""
+        group = self.group(request["group_id"])
+        session = request["session_timeout"] / 1000
+        if not SHORTEST <= session <= LONGEST:
+            raise GroupError("INVALID_SESSION_TIMEOUT")
+        protocols = {one["name"]: one["metadata"] for one in request["protocols"]}
+        self._check_protocols(group, request["protocol_type"], protocols)
+        id = request["member_id"]
+        if not id:
+            self._named += 1
+            id = f"{client}-{self._named:08x}"
+            if names_first:
+                group.pending.add(id)
+                asyncio.get_running_loop().call_later(session, group.pending.discard, id)
+                raise NameGiven(id)
+        elif id not in group.members and id not in group.pending:
+            raise GroupError("UNKNOWN_MEMBER_ID")
+        group.pending.discard(id)
+        group.protocol_type = request["protocol_type"]
+        rebalance = request.get("rebalance_timeout", request["session_timeout"]) / 1000
+        member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
+        member.session, member.rebalance, member.protocols = session, rebalance, protocols
+        await self._joined(group, member)
+        return group, id
+
+    def _check_protocols(self, group: Group, kind: str, protocols: dict[str, bytes]) -> None:
+        common = set(protocols).intersection(*(member.protocols for member in group.members.values()))
+        if not protocols or (group.members and (kind != group.protocol_type or not common)):
+            raise GroupError("INCONSISTENT_GROUP_PROTOCOL")
+
+    async def _joined(self, group: Group, member: Member) -> None:
+        """Wait until everybody has joined, or has been given up."""
+        self._stop_expiry(member)
+        if member.joined is None or member.joined.done():
+            member.joined = asyncio.get_running_loop().create_future()
+        if group.state != JOINING:
+            self._rebalance(group)
+        waiting = member.joined
+        self._complete_if_all(group)
+        await asyncio.shield(waiting)
+
+    def _rebalance(self, group: Group) -> None:
+        """All members are to join again."""
+        first = group.state == EMPTY
+        for member in group.members.values():
+            if member.synced is not None and not member.synced.done():
+                member.synced.set_exception(GroupError("REBALANCE_IN_PROGRESS"))
+                member.synced.exception()
+        group.state = JOINING
+        longest = max((member.rebalance for member in group.members.values()), default=0.0)
+        seconds = FIRST_DELAY if first else longest
+        group.timer = asyncio.get_running_loop().call_later(seconds, self._complete, group)
+        group.gathers = first
+
+    def _complete_if_all(self, group: Group) -> None:
+        all_there = all(m.joined is not None and not m.joined.done() for m in group.members.values())
+        if group.state == JOINING and all_there and not group.gathers:
+            self._complete(group)
+
+    def _complete(self, group: Group) -> None:
+        """Everybody who has joined is in the next generation; the others are not members any more."""
+        if group.timer is not None:
+            group.timer.cancel()
+        group.gathers = False
+        for id in [id for id, m in group.members.items() if m.joined is None or m.joined.done()]:
+            self._stop_expiry(group.members.pop(id))
+        group.generation += 1
+        if not group.members:
+            group.state = EMPTY
+            return
+        group.state = SYNCING
+        if group.leader not in group.members:
+            group.leader = next(iter(group.members))
+        votes = [set(member.protocols) for member in group.members.values()]
+        common = set.intersection(*votes)
+        group.protocol = next(name for name in group.members[group.leader].protocols if name in common)
+        for member in group.members.values():
+            assert member.joined is not None
+            member.joined.set_result(None)
+            self._heard(group, member)
+
+    # Assigning
+
+    async def sync(self, name: str, member_id: str, generation: int, assignments: Mapping[str, bytes]) -> bytes:
+        """The member's part of the assignment, which the leader brings; waits for it."""
+        group, member = self._member(name, member_id, generation)
+        if group.state == JOINING:
+            raise GroupError("REBALANCE_IN_PROGRESS")
+        if group.state == STABLE:
+            return member.assignment
+        self._heard(group, member)
+        member.synced = waiting = asyncio.get_running_loop().create_future()
+        if member_id == group.leader:
+            for other in group.members.values():
+                other.assignment = assignments.get(other.id, b"")
+                if other.synced is not None and not other.synced.done():
+                    other.synced.set_result(other.assignment)
+            group.state = STABLE
+        return await asyncio.shield(waiting)
+
+    # Staying and leaving
+
+    def heartbeat(self, name: str, member_id: str, generation: int) -> None:
+        """The member is there."""
+        group, member = self._member(name, member_id, generation)
+        self._heard(group, member)
+        if group.state == JOINING:
+            raise GroupError("REBALANCE_IN_PROGRESS")
+
+    def _heard(self, group: Group, member: Member) -> None:
+        """Count the session timeout anew."""
+        self._stop_expiry(member)
+        loop = asyncio.get_running_loop()
+        member.expiry = loop.call_later(member.session, self._remove, group, member)
+
+    def _stop_expiry(self, member: Member) -> None:
+        if member.expiry is not None:
+            member.expiry.cancel()
+
+    def leave(self, name: str, member_id: str) -> None:
+        """The member goes; the others are to join again."""
+        group, member = self._member(name, member_id)
+        self._remove(group, member)
+
+    def _remove(self, group: Group, member: Member) -> None:
+        if group.members.get(member.id) is not member:
+            return
+        self._stop_expiry(member)
+        del group.members[member.id]
+        for waiting in (member.joined, member.synced):
+            if waiting is not None and not waiting.done():
+                waiting.set_exception(GroupError("UNKNOWN_MEMBER_ID"))
+                waiting.exception()
+        if group.state in (STABLE, SYNCING):
+            self._rebalance(group)
+        self._complete_if_all(group)
+
+    # Offsets
+
+    def offsets(self, name: str) -> Mapping[TopicPartition, tuple[int, str | None]]:
+        """What a group has committed: offsets, and what the consumer wrote beside them."""
+        group = self.groups.get(name)
+        return {} if group is None else group.offsets
+
+    def commit(self, name: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, Any]) -> None:
+        """Remember offsets; a consumer without a group's membership has generation -1."""
+        group = self.group(name)
+        if generation >= 0 or group.state != EMPTY:
+            _, member = self._member(name, member_id, generation)
+            if group.state == SYNCING:
+                raise GroupError("REBALANCE_IN_PROGRESS")
+            self._heard(group, member)
+        group.offsets.update(offsets)
+
+
+class NameGiven(GroupError):
+    """A consumer has been given an id to join with."""
+
+    def __init__(self, id: str) -> None:
+        self.id = id
+        super().__init__("MEMBER_ID_REQUIRED")

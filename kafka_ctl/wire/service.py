@@ -1,0 +1,145 @@
+"""What a broker answers to one request that came over the wire.
+
+A request that cannot be understood ends its connection, as in Kafka; `RefusedFrame` says why, and the trace repeats it.
+One exception: who asks for the versions in a version that we do not know gets the versions, in version 0.
+Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketServer.scala, processCompletedReceives
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from kafka_ctl.trace.record import CAUSE, Record
+from kafka_ctl.wire.codec import Message, decode_message, encode_message
+from kafka_ctl.wire.contents import Contents
+from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.primitives import Malformed
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, apis, message_type
+from kafka_ctl.wire.versions import announced
+
+if TYPE_CHECKING:
+    from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.wire.groups import Groups
+
+NEWS = {"high-watermark", "become-leader", "become-follower", "stop-replica"}
+"""What a broker records that somebody who fetches from it may be waiting for."""
+API_VERSIONS = 18
+MOST_REFUSALS = 1000
+"""So many refusals of one process are recorded; more are only counted."""
+
+
+class RefusedFrame(Exception):
+    """What came is no request that this broker understands: `error` is Kafka's name for that."""
+
+    def __init__(self, error: str, text: str) -> None:
+        self.error = error
+        super().__init__(text)
+
+
+class Administrator(Protocol):
+    """What brokers do to topics when they are asked to."""
+
+    async def create_topic(
+        self, topic: str, partitions: Any, replication_factor: Any, assignment: Any, config: Any, racks: Any
+    ) -> None:
+        """Create a topic, by numbers or by an assignment."""
+
+    async def add_partitions(self, topic: str, total: int, racks: Any) -> None:
+        """Give a topic more partitions."""
+
+    async def delete_topic(self, topic: str) -> None:
+        """Mark a topic for deletion."""
+
+    def record_request(self, command: str, **fields: Any) -> None:
+        """Record a command as the cause of what follows."""
+
+
+class Shared:
+    """What the brokers of one lab share for their clients: records, groups, an administrator, and their ports."""
+
+    def __init__(self, world: Any, admin: Administrator, groups: Groups) -> None:
+        self.world, self.admin, self.groups = world, admin, groups
+        self.contents = Contents(world.last_value)
+        self.ports: dict[int, int] = {}
+        self.causes: dict[int, int | None] = {}
+        """By correlation id: the record that caused a request of another broker of this lab."""
+        self.answered: dict[int, int] = {}
+        """By correlation id: the record of the answer to it."""
+        self.next_producer = 0
+
+
+class Service:
+    """One broker process as its clients see it."""
+
+    def __init__(self, broker: Broker, shared: Shared, handlers: dict[str, Handler]) -> None:
+        self.broker, self.shared, self.handlers = broker, shared, handlers
+        self.versions = announced(broker.generation)
+        self._news = asyncio.Event()
+        self.refusals = 0
+        broker.trace.listeners.append(self._heard)
+
+    def end(self) -> None:
+        """The process is gone."""
+        self.broker.trace.listeners.remove(self._heard)
+
+    def _heard(self, record: Record) -> None:
+        if record.kind == "broker" and record.action in NEWS and record.actor == self.broker.actor:
+            self._news.set()
+            self._news = asyncio.Event()
+
+    async def news(self, seconds: float) -> None:
+        """Wait for news of what this broker leads, not longer than so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    async def answer(self, frame: bytes) -> bytes | None:
+        """The whole response to a request, None where none is wanted; RefusedFrame for what is no request."""
+        if len(frame) < 8:
+            raise RefusedFrame("INVALID_REQUEST", f"a request of {len(frame)} bytes")
+        key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (0, 2))
+        name = apis().get(key, "")
+        if name not in self.versions:
+            raise RefusedFrame("INVALID_REQUEST", f"API key {key}{f' ({name})' * bool(name)} is not known here")
+        low, high = self.versions[name]
+        if not low <= version <= high:
+            if key == API_VERSIONS:
+                return self._versions_unsupported(frame)
+            raise RefusedFrame("UNSUPPORTED_VERSION", f"{name} in version {version}; known: {low} to {high}")
+        kind = message_type(key, version, REQUEST)
+        try:
+            header, request = decode_message(kind, frame)
+        except Malformed as error:
+            raise RefusedFrame("INVALID_REQUEST", f"{name} version {version}: {error}") from None
+        number = header["correlation_id"]
+        CAUSE.set(self.shared.causes.pop(number, None))
+        request |= {"correlation_id": number, "client_id": header.get("client_id")}
+        response = await self.handlers[name](self, version, request)
+        if response is None:
+            return None
+        return encode_message(message_type(key, version, RESPONSE), {"correlation_id": number}, response)
+
+    def _versions_unsupported(self, frame: bytes) -> bytes:
+        number = int.from_bytes(frame[4:8], "big", signed=True)
+        body = {"error_code": number_of("UNSUPPORTED_VERSION"), "api_keys": self.api_keys()}
+        return encode_message(message_type(API_VERSIONS, 0, RESPONSE), {"correlation_id": number}, body)
+
+    def api_keys(self) -> list[Message]:
+        """What this broker announces."""
+        spans = {api_key(name): span for name, span in self.versions.items()}
+        return [{"api_key": key, "min_version": spans[key][0], "max_version": spans[key][1]} for key in sorted(spans)]
+
+    def refused(self, error: str, text: str) -> None:
+        """Record that a connection was closed because of what came over it."""
+        self.refusals += 1
+        if self.refusals <= MOST_REFUSALS:
+            CAUSE.set(None)
+            self.broker.record("closed-connection", error=error, detail=text)
+
+
+Handler = Callable[[Service, int, Message], Awaitable[Message | None]]
+"""Answers one kind of request, given its version; None where the client wants no answer."""

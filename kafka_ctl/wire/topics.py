@@ -1,0 +1,148 @@
+"""Creating, growing and deleting topics over the wire: the controller's broker does it, and waits for what comes of it.
+
+Kafka 2.0.1: server/KafkaApis.scala, handleCreateTopicsRequest, handleDeleteTopicsRequest; server/AdminManager.scala,
+createTopics, createPartitions; server/DelayedCreatePartitions.scala (KIP-4, KIP-195)
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable
+
+from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
+from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.metadata import topics_of
+from kafka_ctl.wire.service import Service
+
+Outcome = tuple[str | None, str | None]
+"""The error of one topic, and its text."""
+DONE: Outcome = (None, None)
+NOT_CONTROLLER: Outcome = ("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
+
+
+async def _attempt(service: Service, work: Callable[[], Awaitable[None]], otherwise: str) -> Outcome:
+    """Do something about one topic as the controller; what an administrator refuses is Kafka's error."""
+    if not service.broker.acts:
+        return NOT_CONTROLLER
+    try:
+        await work()
+    except ApiException as refused:
+        return refused.code, str(refused)
+    except UnknownName as unknown:
+        missing = unknown.what == "topic"
+        return ("UNKNOWN_TOPIC_OR_PARTITION" if missing else "INVALID_CONFIG"), str(unknown)
+    except BadInput as error:
+        return otherwise, str(error)
+    except KafkaCtlError as error:
+        return "UNKNOWN_SERVER_ERROR", str(error)
+    return DONE
+
+
+def _racks(service: Service) -> dict[int, str | None]:
+    return {id: broker.rack for id, broker in service.shared.world.brokers.items()}
+
+
+def _led(service: Service, topic: str, partitions: int) -> bool:
+    """Whether so many partitions of a topic have leaders, as far as this broker knows."""
+    cache = service.broker
+    known = topics_of(service).get(topic, [])
+    return len(known) >= partitions and all(cache.metadata[tp].leader in cache.live_brokers for tp in known)
+
+
+async def create_topics(service: Service, version: int, request: Message) -> Message:
+    """Create topics, or only say whether they could be; answered when they have leaders."""
+    seconds, config = request["timeout"] / 1000, service.broker.config
+    answers = []
+    for topic in request["topics"]:
+        name = topic["name"]
+        assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
+        wanted, copies = topic["num_partitions"], topic["replication_factor"]
+        if assignment is None and version >= 4:  # KIP-464
+            wanted = config["num.partitions"] if wanted == -1 else wanted
+            copies = config["default.replication.factor"] if copies == -1 else copies
+        outcome = _unfit(assignment, topic)
+        if outcome == DONE and request.get("validate_only"):
+            outcome = ("INVALID_REQUEST", "validate_only is not supported by this lab")
+        if outcome == DONE:
+            settings = {one["name"]: one["value"] for one in topic["configs"]}
+
+            async def create(
+                name: str = name, wanted: int = wanted, copies: int = copies, chosen: object = assignment,
+                settings: object = settings,
+            ) -> None:  # fmt: skip
+                service.shared.admin.record_request("create_topic", topic=name)
+                partitions, factor = (None, None) if chosen else (wanted, copies)
+                await service.shared.admin.create_topic(name, partitions, factor, chosen, settings, _racks(service))
+
+            outcome = await _attempt(service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST")
+        answers.append((name, outcome, len(assignment or ()) or wanted))
+    results = []
+    for name, outcome, partitions in answers:
+        waits = outcome == DONE and request["timeout"] > 0
+        if waits and not await service.broker.metadata_shows(
+            functools.partial(_led, service, name, partitions), seconds
+        ):
+            outcome = ("REQUEST_TIMED_OUT", None)
+        results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
+    return {"topics": results}
+
+
+def _unfit(assignment: dict[int, tuple[int, ...]] | None, topic: Message) -> Outcome:
+    if assignment is not None and (topic["num_partitions"] != -1 or topic["replication_factor"] != -1):
+        text = "Both numPartitions or replicationFactor and replicasAssignments were set. "
+        return "INVALID_REQUEST", text + "Both cannot be used at the same time."
+    return DONE
+
+
+def _answer(name: str, outcome: Outcome) -> Message:
+    return {"name": name, "error_code": number_of(outcome[0]), "error_message": outcome[1]}
+
+
+async def delete_topics(service: Service, version: int, request: Message) -> Message:
+    """Delete topics; answered when this broker knows nothing of them any more."""
+    results = []
+    for name in request["topic_names"]:
+
+        async def delete(name: str = name) -> None:
+            service.shared.admin.record_request("delete_topic", topic=name)
+            await service.shared.admin.delete_topic(name)
+
+        if service.broker.config["delete.topic.enable"]:
+            outcome = await _attempt(service, delete, "INVALID_TOPIC_EXCEPTION")
+        else:
+            outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
+        results.append((name, outcome))
+    gone = [name for name, outcome in results if outcome == DONE]
+    await service.broker.metadata_shows(lambda: not _any(service, gone), request["timeout"] / 1000)
+    for name in gone:
+        if not _any(service, [name]):
+            for tp in list(service.shared.contents.partitions(name)):
+                service.shared.contents.forget(tp)
+    return {"responses": [_answer(name, outcome) for name, outcome in results]}
+
+
+def _any(service: Service, topics: Iterable[str]) -> bool:
+    return bool(set(topics) & topics_of(service).keys())
+
+
+async def create_partitions(service: Service, version: int, request: Message) -> Message:
+    """Give topics more partitions."""
+    results = []
+    for topic in request["topics"]:
+        name, count = topic["name"], topic["count"]
+
+        async def grow(name: str = name, count: int = count) -> None:
+            service.shared.admin.record_request("add_partitions", topic=name, total=count)
+            await service.shared.admin.add_partitions(name, count, _racks(service))
+
+        if topic["assignments"] is not None or request["validate_only"]:
+            outcome: Outcome = ("INVALID_REQUEST", "assignments and validate_only are not supported by this lab")
+        else:
+            outcome = await _attempt(service, grow, "INVALID_PARTITIONS")
+        if outcome == DONE and request["timeout"] > 0:
+            seconds = request["timeout"] / 1000
+            if not await service.broker.metadata_shows(functools.partial(_led, service, name, count), seconds):
+                outcome = ("REQUEST_TIMED_OUT", None)
+        results.append(_answer(name, outcome))
+    return {"results": results}

@@ -1,0 +1,198 @@
+"""What is no request, or comes in pieces, or never ends: brokers stay up, and the trace says why a connection ended."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import struct
+import time
+import tracemalloc
+from collections.abc import Iterator
+
+import pytest
+from wire_clients import closed_connections, eventually, listening
+from wire_fuzz import connect, fuzz
+
+from kafka_ctl import Lab
+from kafka_ctl.wire.codec import decode_message, encode, encode_message
+from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
+from kafka_ctl.wire.versions import announced
+
+VERSIONS = encode_message(message_type(18, 0), {"correlation_id": 9, "client_id": "t"}, {})
+
+
+@pytest.fixture(scope="module", params=["0.10", "2.0", "2.4"])
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with listening(request.param) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=3)
+        lab.settle()
+        yield lab
+
+
+def received(connection: socket.socket, size: int) -> bytes:
+    """So many bytes, or fewer where the connection ends."""
+    data = b""
+    while len(data) < size:
+        try:
+            more = connection.recv(size - len(data))
+        except ConnectionResetError:
+            break
+        if not more:
+            break
+        data += more
+    return data
+
+
+def answer(connection: socket.socket) -> bytes:
+    """The next answer without its length; empty where the connection was closed instead."""
+    head = received(connection, 4)
+    return received(connection, int.from_bytes(head, "big")) if len(head) == 4 else b""
+
+
+def asked(lab: Lab, frame: bytes) -> bytes:
+    with connect(lab) as connection:
+        connection.sendall(frame)
+        return answer(connection)
+
+
+def sound(lab: Lab) -> bool:
+    """Whether every broker still answers."""
+    for place in range(3):
+        with connect(lab, place) as connection:
+            connection.sendall(VERSIONS)
+            if struct.unpack(">i", answer(connection)[:4]) != (9,):
+                return False
+    return True
+
+
+def recorded(lab: Lab, error: str, text: str) -> bool:
+    return any(e == error and text in (detail or "") for e, detail in closed_connections(lab))
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "text"),
+    [
+        (b"\xff\xff\xff\xff", "INVALID_RECEIVE", "size = -1"),
+        (b"GET / HTTP/1.1\r\n\r\n", "INVALID_RECEIVE", "size = 1195725856 larger than 104857600"),
+        (b"\x7f\xff\xff\xff", "INVALID_RECEIVE", "size = 2147483647"),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01", "INVALID_RECEIVE", "size = 369295618"),
+        (struct.pack(">i", 0), "INVALID_REQUEST", "a request of 0 bytes"),
+        (struct.pack(">ihhi", 8, 999, 0, 1), "INVALID_REQUEST", "API key 999"),
+        (struct.pack(">ihhi", 8, -1, 0, 1), "INVALID_REQUEST", "API key -1"),
+        (struct.pack(">ihhih", 10, 24, 0, 1, -1), "INVALID_REQUEST", "AddPartitionsToTxn"),
+        (struct.pack(">ihhih", 10, 3, 99, 1, -1), "UNSUPPORTED_VERSION", "Metadata in version 99"),
+        (struct.pack(">ihhih", 10, 3, -1, 1, -1), "UNSUPPORTED_VERSION", "Metadata in version -1"),
+        (struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1), "INVALID_REQUEST", "an array of 2147483647 elements"),
+        (struct.pack(">ihhihi", 14, 3, 1, 1, -1, -2), "INVALID_REQUEST", "an array of -2 elements"),
+        (struct.pack(">ihhih", 10, 3, 1, 1, 3000), "INVALID_REQUEST", "string of length 3000"),
+        (struct.pack(">ihhih", 10, 3, 1, 1, -7), "INVALID_REQUEST", "string of length -7"),
+        (struct.pack(">ihhih", 10, 0, 0, 1, -1), "INVALID_REQUEST", "Produce version 0"),
+    ],
+)
+def test_what_is_no_request_ends_the_connection(lab: Lab, data: bytes, error: str, text: str) -> None:
+    """As in Kafka, without an answer; the broker goes on."""
+    assert asked(lab, data) == b""
+    eventually(lambda: recorded(lab, error, text), text)
+    assert sound(lab)
+
+
+def test_versions_can_be_asked_for_in_any_version(lab: Lab) -> None:
+    """A client newer than the broker is answered in version 0: UNSUPPORTED_VERSION, and what there is (KIP-511)."""
+    for version in (99, 4, -3):
+        frame = struct.pack(">hhih", 18, version, 77, -1) + b"\x00\x02a\x02b\x00"
+        reply = asked(lab, struct.pack(">i", len(frame)) + frame)
+        header, body = decode_message(message_type(18, 0, RESPONSE), reply)
+        assert header["correlation_id"] == 77
+        assert body["error_code"] == number_of("UNSUPPORTED_VERSION") == 35
+        spans = {one["api_key"]: (one["min_version"], one["max_version"]) for one in body["api_keys"]}
+        assert spans == {api_key(name): span for name, span in announced(lab.generation).items()}
+
+
+def test_half_a_request(lab: Lab) -> None:
+    """It is cut short within the length, and within what follows; the trace says how much came."""
+    with connect(lab) as connection:
+        connection.sendall(VERSIONS[:2])
+    eventually(lambda: recorded(lab, "INVALID_RECEIVE", "2 bytes of 4"))
+    with connect(lab) as connection:
+        connection.sendall(VERSIONS[:9])
+    eventually(lambda: recorded(lab, "INVALID_RECEIVE", f"5 bytes of {len(VERSIONS) - 4}"))
+
+
+def test_a_request_that_comes_byte_by_byte(lab: Lab) -> None:
+    """It is a request all the same, and so are two in one piece; answers come in order."""
+    with connect(lab) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for number in range(len(VERSIONS)):
+            connection.sendall(VERSIONS[number : number + 1])
+        assert answer(connection)[:4] == struct.pack(">i", 9)
+        second = encode_message(message_type(18, 0), {"correlation_id": 10, "client_id": None}, {})
+        connection.sendall(VERSIONS + second)
+        assert [answer(connection)[:4] for _ in range(2)] == [struct.pack(">i", 9), struct.pack(">i", 10)]
+
+
+def test_requests_in_the_wrong_order(lab: Lab) -> None:
+    """A group is synced before anybody has joined, a member nobody knows sends heartbeats: Kafka's errors."""
+    group = {"group_id": "g", "generation_id": 3, "member_id": "nobody"}
+    for name in ("SyncGroup", "Heartbeat"):
+        request = encode_message(message_type(api_key(name), 0), {"correlation_id": 1}, group)
+        _, body = decode_message(message_type(api_key(name), 0, RESPONSE), asked(lab, request))
+        assert body["error_code"] == number_of("UNKNOWN_MEMBER_ID")
+
+
+def test_records_that_are_none(lab: Lab) -> None:
+    """A wrong checksum is CORRUPT_MESSAGE and nothing is appended; the connection stays."""
+    led = lab.partition("orders", 0).leader
+    end = len(lab.trace.slice(action="append"))
+    for records in (b"", b"junk", bytes(61), b"\0" * 8 + struct.pack(">i", 60) + b"\0" * 4 + b"\x02" + bytes(60)):
+        part = {"index": 0, "records": records}
+        body = {"acks": -1, "timeout": 1000, "topic_data": [{"name": "orders", "partition_data": [part]}]}
+        with connect(lab, led - 1) as connection:
+            connection.sendall(encode_message(message_type(0, 2), {"correlation_id": 1}, body))
+            _, reply = decode_message(message_type(0, 2, RESPONSE), answer(connection))
+            code = reply["responses"][0]["partition_responses"][0]["error_code"]
+            assert code == number_of("CORRUPT_MESSAGE")
+            connection.sendall(VERSIONS)
+            assert answer(connection)
+    assert len(lab.trace.slice(action="append")) == end
+
+
+def test_half_open_connections_hold_nobody_up() -> None:
+    """A thousand connections, some silent, some with half a request, some that never read: others are answered."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * 1000 + 500
+    if hard != resource.RLIM_INFINITY and hard < wanted:
+        pytest.skip(f"a thousand connections need {wanted} open files; this system allows {hard}")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    everything = encode_message(message_type(3, 1), {"correlation_id": 1}, {"topics": None})
+    large = struct.pack(">i", 100 << 20)
+    connections: list[socket.socket] = []
+    try:
+        with listening() as lab:
+            lab.create_topic("orders", partitions=2, replication_factor=3)
+            lab.settle()
+            tracemalloc.start()
+            for number in range(1000):
+                connection = connect(lab, number % 3)
+                connections.append(connection)
+                connection.sendall((b"", VERSIONS[:7], everything * 20, large)[number % 4])
+            began = time.monotonic()
+            assert sound(lab)
+            assert time.monotonic() - began < 30
+            assert tracemalloc.get_traced_memory()[0] < 100 << 20
+            lab.settle()
+            assert lab.controller is not None
+    finally:
+        tracemalloc.stop()
+        for connection in connections:
+            connection.close()
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_damaged_requests_do_no_harm(lab: Lab) -> None:
+    """Two seconds of every kind of request with something wrong in it: no crash, and all answer afterwards."""
+    assert fuzz(lab, 2.0, seed=14) > 100
+    eventually(lambda: sound(lab), "all brokers answer")
+    lab.settle()
+    assert not [detail for error, detail in closed_connections(lab) if error == "UNKNOWN_SERVER_ERROR"]
+    assert encode(message_type(18, 0).body, {}) == b""

@@ -1,0 +1,312 @@
+"""What is made of the notebooks: `python -m tools.notebooks editions`.
+
+    notebooks/starter/      for learners: dots instead of answers, nothing saved that gives an answer away
+    notebooks/instructor/   for who teaches: a timing plan, the exercises with their hints, notes; nothing saved either
+    notebooks/00-start-here.ipynb   its map of the lessons and its routes
+
+With `--check` nothing is written, and what is stale is named. `--slides FOLDER` also makes a presentation and a summary
+page to print of each lesson.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import re
+import sys
+from collections.abc import Sequence
+from copy import deepcopy
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.exercises import EXERCISES
+from tools.notebooks import EXERCISE, INSTRUCTOR, NOTEBOOKS, START, lessons, read, tagged, tags
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+STARTER, TEACHING = NOTEBOOKS / "starter", NOTEBOOKS / "instructor"
+MINUTES = re.compile(r"^## (?P<title>.+?) · (?P<minutes>\d+) min$", re.MULTILINE)
+"""A section's heading with its time."""
+HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+OUTSIDE = re.compile(r"\]\((\.\./[^)]*)\)")
+"""A link to something outside the folder of the notebooks."""
+PRINTED = """
+body { font: 11pt/1.4 sans-serif; max-width: 18cm; margin: 1cm auto }
+h1 { font-size: 16pt } h2 { font-size: 12pt } code { font-size: 10pt }
+"""
+"""How a page to print looks."""
+ROUTES = {
+    "One hour": ("01",),
+    "Half a day": ("01", "03", "05", "06", "07", "08"),
+    "Two days": None,
+    "Operators": ("01", "05", "06", "07", "08", "18", "20"),
+    "Students": ("01", "02", "03", "04", "05", "08", "18"),
+}
+"""Ways through the course: numbers of lessons; None takes all of them."""
+
+
+class Lesson(NamedTuple):
+    """What the map says of a lesson."""
+
+    number: str
+    file: str
+    title: str
+    question: str
+    minutes: int
+
+
+def lesson(path: Path, book: NotebookNode) -> Lesson:
+    """A lesson's line in the map; BadInput where the notebook does not say what it needs."""
+    found = HEADING.search(book.cells[0].source)
+    about = book.metadata.get("lesson", {})
+    if found is None or not {"question", "minutes"} <= about.keys():
+        raise BadInput(f"{path.name} needs a title, and `lesson` with `question` and `minutes` in its metadata")
+    return Lesson(path.name[:2], path.name, found[2], about["question"], about["minutes"])
+
+
+# Starters
+
+
+def starter(book: NotebookNode) -> NotebookNode:
+    """The notebook as a learner opens it."""
+    made = _without_outputs(book)
+    made.cells = [cell for cell in made.cells if INSTRUCTOR not in tags(cell)]
+    for cell in tagged(made, EXERCISE).values():
+        cell.source = dotted(cell.source)
+    return _moved(made)
+
+
+def dotted(source: str) -> str:
+    """The code of an answer with dots in its place: the values that are assigned, what functions return.
+
+    Comments, names, parameters and docstrings stay. Raises BadInput where nothing is left to answer.
+    """
+    lines = source.splitlines()
+    parts: list[tuple[Sequence[ast.expr | ast.stmt], str]] = []
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.Assign):
+            parts.append(([node.value], "(..., ...)" if _is_pair(node, source) else _dots(node.value)))
+        elif isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) else node.body
+            parts.append((body, "return ..."))
+        elif not isinstance(node, ast.Import | ast.ImportFrom):
+            parts.append(([node], "..."))
+    if not parts:
+        raise BadInput(f"an exercise without an answer: {source!r}")
+    for place, text in reversed(parts):
+        first, last = place[0], place[-1]
+        start, end = first.lineno - 1, (last.end_lineno or first.lineno) - 1
+        before = lines[start].encode()[: first.col_offset].decode()
+        after = lines[end].encode()[last.end_col_offset or 0 :].decode()
+        lines[start : end + 1] = [before + text + after]
+    return "\n".join(lines)
+
+
+def _is_pair(node: ast.Assign, source: str) -> bool:
+    """Whether a pair in brackets is assigned to one name."""
+    return (
+        isinstance(node.value, ast.Tuple)
+        and len(node.value.elts) == 2
+        and (ast.get_source_segment(source, node.value) or "").startswith("(")
+    )
+
+
+def _dots(value: ast.expr) -> str:
+    return ", ".join("..." for _ in value.elts) if isinstance(value, ast.Tuple) else "..."
+
+
+# Instructors
+
+
+def instructor(book: NotebookNode, number: str) -> NotebookNode:
+    """The notebook as a teacher opens it, and as slides are made of it."""
+    made = _without_outputs(book)
+    made.cells[1:1] = [_cell("timing-plan", timing(book)), _cell("exercise-plan", exercise_plan(number))]
+    for cell in made.cells:
+        opens = cell.cell_type == "markdown" and HEADING.match(cell.source) is not None
+        notes = INSTRUCTOR in tags(cell) or cell.id.endswith("-plan")
+        cell.metadata["slideshow"] = {"slide_type": "notes" if notes else "slide" if opens else "-"}
+    return _moved(made)
+
+
+def timing(book: NotebookNode) -> str:
+    """The timing plan, from the headings."""
+    rows, begin = [], 0
+    for cell in book.cells:
+        for found in MINUTES.finditer(cell.source if cell.cell_type == "markdown" else ""):
+            minutes = int(found["minutes"])
+            rows.append(f"| {begin} to {begin + minutes} | {found['title']} |")
+            begin += minutes
+    if not rows:
+        return f"## Timing plan\n\n{book.metadata.lesson.minutes} minutes in all."
+    return "\n".join(["## Timing plan", "", "| minutes | section |", "| --- | --- |", *rows])
+
+
+def exercise_plan(number: str) -> str:
+    """The exercises of a lesson: what they ask for, and their hints."""
+    found = [each for name, each in EXERCISES.items() if name.startswith(f"{number}.")]
+    lines = ["## Exercises and hints", ""]
+    for each in found:
+        lines += [f"**{each.name} {each.title}** ({each.kind})", ""]
+        lines += [f"{place}. {text}" for place, text in enumerate(each.hints, 1)] + [""]
+    if not found:
+        lines.append("The answers are in the notebook of the same name one folder up.")
+    return "\n".join(lines).rstrip()
+
+
+def summary_page(book: NotebookNode) -> str:
+    """A page to print: the goal, the words and the summary of a lesson, as HTML without anything from outside."""
+    import mistune
+
+    wanted = [book.cells[0].source]
+    wanted += [
+        cell.source
+        for cell in book.cells
+        if cell.cell_type == "markdown" and re.match(r"## (The words|Summary|For an operator)", cell.source)
+    ]
+    body = "\n".join(str(mistune.html(MINUTES.sub(r"## \g<title>", text))) for text in wanted)
+    return f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><style>{PRINTED}</style>\n{body}</html>\n'
+
+
+# The start page
+
+
+def course_map(found: Sequence[Lesson]) -> str:
+    """All lessons as a table."""
+    rows = [
+        f"| {each.number} | [{each.title}](starter/{each.file}) | {each.question} | {each.minutes} |" for each in found
+    ]
+    head = ["## The lessons", "", "| | lesson | question | minutes |", "| --- | --- | --- | --- |"]
+    return "\n".join([*head, *rows])
+
+
+def routes(found: Sequence[Lesson]) -> str:
+    """The ways through the course."""
+    lines = ["## Which way?", ""]
+    for name, numbers in ROUTES.items():
+        chosen = [each for each in found if numbers is None or each.number in numbers]
+        hours = sum(each.minutes for each in chosen) / 60
+        links = " → ".join(f"[{each.number}](starter/{each.file} '{each.title}')" for each in chosen)
+        lines.append(f"- **{name}** ({hours:.1f} hours): {links}")
+    return "\n".join(lines)
+
+
+def start_page(book: NotebookNode, found: Sequence[Lesson]) -> NotebookNode:
+    """The start page with its map and its routes made anew."""
+    made = deepcopy(book)
+    for cell in made.cells:
+        if cell.id in ("map", "routes"):
+            cell.source = course_map(found) if cell.id == "map" else routes(found)
+    return made
+
+
+# All of them
+
+
+def editions() -> dict[Path, NotebookNode]:
+    """Every notebook that is made, by its file."""
+    made, found = {}, []
+    for path in lessons():
+        book = read(path)
+        found.append(lesson(path, book))
+        made[STARTER / path.name] = starter(book)
+        made[TEACHING / path.name] = instructor(book, path.name[:2])
+    if START.exists():
+        made[START] = start_page(read(START), found)
+    return made
+
+
+def stale() -> list[str]:
+    """What is not as it would be made now; notebooks whose source is gone as well."""
+    made = editions()
+    problems = [
+        f"{path.relative_to(NOTEBOOKS.parent)} is {'stale' if path.exists() else 'missing'}"
+        for path, book in made.items()
+        if not path.exists() or path.read_text("utf-8") != text(book)
+    ]
+    left = [path for folder in (STARTER, TEACHING) for path in sorted(folder.glob("*.ipynb")) if path not in made]
+    return problems + [f"{path.relative_to(NOTEBOOKS.parent)} has no source any more" for path in left]
+
+
+def text(book: NotebookNode) -> str:
+    """A notebook as it is written."""
+    import nbformat
+
+    return str(nbformat.writes(book)) + "\n"
+
+
+def write() -> int:
+    """Write every edition; how many there are."""
+    made = editions()
+    for path, book in made.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text(book), encoding="utf-8")
+    return len(made)
+
+
+def write_slides(folder: Path) -> None:
+    """A presentation and a summary page of each lesson."""
+    from nbconvert import SlidesExporter
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in lessons():
+        book = read(path)
+        slides, _ = SlidesExporter().from_notebook_node(_with_outputs(instructor(book, path.name[:2]), book))
+        (folder / f"{path.stem}.slides.html").write_text(slides, encoding="utf-8")
+        (folder / f"{path.stem}.summary.html").write_text(summary_page(book), encoding="utf-8")
+
+
+def _with_outputs(made: NotebookNode, book: NotebookNode) -> NotebookNode:
+    """The same with what the source shows."""
+    shown = {cell.id: cell.outputs for cell in book.cells if cell.cell_type == "code"}
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            cell.outputs = shown[cell.id]
+    return made
+
+
+def _without_outputs(book: NotebookNode) -> NotebookNode:
+    made = deepcopy(book)
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return made
+
+
+def _moved(book: NotebookNode) -> NotebookNode:
+    """The notebook one folder further down: its links still lead where they led."""
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            cell.source = OUTSIDE.sub(r"](../\1)", cell.source)
+    return book
+
+
+def _cell(name: str, source: str) -> NotebookNode:
+    import nbformat
+
+    return nbformat.v4.new_markdown_cell(source, id=name)
+
+
+def main(argv: Sequence[str]) -> int:
+    """The command; its exit status: 1 when something is stale."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.notebooks editions", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument("--check", action="store_true", help="write nothing; exit status 1 when something is stale")
+    parser.add_argument("--slides", type=Path, metavar="FOLDER", help="also write slides and summary pages there")
+    chosen = parser.parse_args(argv)
+    try:
+        if chosen.check:
+            for problem in (problems := stale()):
+                print(f"kafka_ctl: {problem}; `python -m tools.notebooks editions` makes it anew", file=sys.stderr)
+            return int(bool(problems))
+        print(f"wrote {write()} notebooks")
+        if chosen.slides:
+            write_slides(chosen.slides)
+            print(f"wrote slides and summary pages to {chosen.slides}")
+    except BadInput as problem:
+        print(f"kafka_ctl: {problem}", file=sys.stderr)
+        return 2
+    return 0
