@@ -1,7 +1,9 @@
 """What the records say the cluster looks like: a model folded from the trace and from nothing else.
 
-`ClusterModel.apply(record)` moves the model one record on. It keeps two truths apart where they differ: a broker's
-process can be dead while its znode still stands, and a partition can have a leader that cannot answer.
+`ClusterModel.apply(record)` moves the model one record on. It keeps truths apart where they differ: a broker's process
+can be dead while its znode still stands, a partition can have a leader that cannot answer, and what ZooKeeper has
+(`partitions`), what a controller has in its context (`controllers`) and what a broker was told (`BrokerSeen.beliefs`)
+may be three different things.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
 from kafka_ctl.trace import details
+from kafka_ctl.trace.beliefs import MESSAGES, BrokerBeliefs, ControllerSeen, Key, Led
 from kafka_ctl.trace.record import Record
 
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
@@ -39,18 +42,33 @@ class Work(NamedTuple):
 
 @dataclass
 class BrokerSeen:
-    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now."""
+    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now; `beliefs`: what it
+    was told."""
 
     id: int
     alive: bool = False
     registered: bool = False
     rack: str | None = None
     note: str = ""
+    beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
+
+    @property
+    def listens(self) -> bool:
+        """Whether its process is up, so that what it was told counts."""
+        return self.alive and self.note != "starting"
+
+    def ends(self) -> None:
+        """Its process ends, and with it what the process had in memory."""
+        self.alive, self.note, self.beliefs = False, "", BrokerBeliefs()
 
 
 @dataclass
 class PartitionSeen:
-    """A partition from the last record about it; `leader` is -1 for nobody, None while not yet known."""
+    """A partition: its state as the last controller has it, and its leadership as ZooKeeper has it.
+
+    `leader` is -1 for nobody, None while not yet known. Where no write to ZooKeeper is recorded, as in an imported log,
+    leadership is that of the last record about the partition.
+    """
 
     state: str = "NonExistentPartition"
     leader: int | None = None
@@ -58,6 +76,15 @@ class PartitionSeen:
     replicas: tuple[int, ...] = ()
     leader_epoch: int | None = None
     zk_version: int | None = None
+    stored: bool = False
+    """Whether its `state` znode exists."""
+
+    @property
+    def led(self) -> Led | None:
+        """What ZooKeeper has; None where there is no `state` znode."""
+        if not self.stored or self.leader is None:
+            return None
+        return Led(self.leader, self.isr, -1 if self.leader_epoch is None else self.leader_epoch)
 
 
 @dataclass
@@ -77,6 +104,12 @@ class ClusterModel:
     """Controller -> the `seq` of its last resignation."""
     shutting_down: set[int] = field(default_factory=set)
     """Brokers in controlled shutdown, as controllers have logged it."""
+    controllers: dict[int, ControllerSeen] = field(default_factory=dict)
+    """Broker -> the context of its controller, for each that was ever elected."""
+    changed: dict[Key, int] = field(default_factory=dict)
+    """Partition -> the `seq` of the last record that changed what anybody has of it."""
+    reshaped: int = -1
+    """The `seq` of the last record by which a broker or a controller came, went or changed."""
     controller: int | None = None
     controller_epoch: int | None = None
     cuts: dict[int, list[str]] = field(default_factory=dict)
@@ -102,9 +135,21 @@ class ClusterModel:
     def partition(self, topic: str, partition: int) -> PartitionSeen:
         return self.partitions.setdefault((topic, partition), PartitionSeen())
 
+    def context_of(self, number: int | None) -> ControllerSeen | None:
+        """The context of a broker's controller; None where it was never elected."""
+        return None if number is None else self.controllers.get(number)
+
+    def acting(self) -> list[ControllerSeen]:
+        """The controllers that act, also where ZooKeeper knows another one, by id."""
+        return [found for _, found in sorted(self.controllers.items()) if found.acts]
+
     def _zk(self, record: Record) -> None:
         path = record.path
-        if record.error or not path or record.action not in ("create", "set", "delete"):
+        if record.error or not path:
+            return
+        if record.action not in ("create", "set", "delete"):
+            if record.action == "get":
+                self._read(path, number_of(record.actor))
             return
         if record.action == "delete":
             self.znodes.pop(path, None)
@@ -115,6 +160,17 @@ class ClusterModel:
             )
             self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
         self._meaning(path, record)
+
+    def _read(self, path: str, reader: int | None) -> None:
+        """A controller that fills its context takes over what ZooKeeper has just then."""
+        context = self.context_of(reader)
+        if context is None or not context.reads:
+            return
+        if found := _STATE.search(path):
+            key = found[1], int(found[2])
+            if (seen := self.partitions.get(key)) is not None and (stored := seen.led) is not None:
+                context.leadership[key] = stored
+                self.changed[key] = self.seq
 
     def _meaning(self, path: str, record: Record) -> None:
         """What a write to one of Kafka's znodes says about the cluster."""
@@ -127,6 +183,7 @@ class ClusterModel:
         elif found := _BROKER.search(path):
             broker = self.broker(int(found[1]))
             broker.registered = not gone
+            self.reshaped = self.seq
             if gone:
                 self.shutting_down.discard(broker.id)
             if not gone:
@@ -141,17 +198,20 @@ class ClusterModel:
             for number, replicas in sorted(_mapping(details.json_object(record.detail).get("partitions")).items()):
                 if (plain := parse_int(str(number))) is not None:
                     self.partition(found[1], plain).replicas = details.ids(replicas)
+                    self.changed[found[1], plain] = self.seq
 
     def _state(self, topic: str, partition: int, record: Record, gone: bool) -> None:
+        self.changed[topic, partition] = self.seq
         if gone:
             seen = self.partitions.get((topic, partition))
             if seen:
-                seen.leader, seen.isr = None, ()
+                seen.leader, seen.isr, seen.stored = None, (), False
             return
         seen, said = self.partition(topic, partition), details.json_object(record.detail)
         if isinstance(said.get("leader"), int):
             seen.leader, seen.isr = said["leader"], details.ids(said.get("isr"))
             seen.leader_epoch, seen.zk_version = said.get("leader_epoch"), record.zk_version
+            seen.stored = True
 
     def _event(self, record: Record) -> None:
         if not record.actor.startswith("controller"):
@@ -170,6 +230,9 @@ class ClusterModel:
 
     def _controller(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
+        if number is not None and record.action in MESSAGES:
+            self.controllers.setdefault(number, ControllerSeen(number)).said(record)
+            self.reshaped = self.seq
         if record.action in ("elected", "ready") and number is not None:
             self.controller = number
         self.controller_epoch = max(self.controller_epoch or 0, record.controller_epoch or 0) or None
@@ -190,11 +253,15 @@ class ClusterModel:
     def _partition(self, record: Record) -> None:
         if record.topic is None or record.partition is None or record.error:
             return
-        seen = self.partition(record.topic, record.partition)
+        key = record.topic, record.partition
+        seen = self.partition(*key)
         seen.state = record.target or seen.state
+        if (context := self.context_of(number_of(record.actor))) is not None:
+            context.moved(record, key)
+            self.changed[key] = self.seq
         if record.replicas:
             seen.replicas = record.replicas
-        if record.leader is not None:
+        if record.leader is not None and not seen.stored:
             seen.leader, seen.isr = record.leader, record.isr or ()
             seen.leader_epoch, seen.zk_version = record.leader_epoch, record.zk_version
 
@@ -204,25 +271,47 @@ class ClusterModel:
         self.replicas[record.topic, record.partition, record.broker] = record.target or ""
         self.holders.setdefault((record.topic, record.partition), {})[record.broker] = None
 
+    def _request(self, record: Record) -> None:
+        context = self.context_of(number_of(record.actor))
+        if context is not None and record.topic is not None and record.partition is not None:
+            context.sent(record, (record.topic, record.partition))
+            self.changed[record.topic, record.partition] = self.seq
+
     def _broker(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
         if number is None:
             return
         broker = self.broker(number)
+        if record.topic is not None and record.partition is not None:
+            broker.beliefs.did(record, (record.topic, record.partition), number)
+            self.changed[record.topic, record.partition] = self.seq
+        else:
+            self.reshaped = self.seq
         if record.action == "start":
+            self._ended(broker)
             broker.alive, broker.note = True, "starting"
         elif record.action == "registered":
             broker.alive, broker.note = True, ""
         elif record.action == "stopped":
-            broker.alive, broker.note = False, ""
+            self._ended(broker)
+        elif record.action == "log-dir-failed":
+            broker.beliefs.lost_dir(record)
         elif (
             record.topic is not None
             and record.partition is not None
             and record.isr
             and not record.error
             and (record.action in ("shrink-isr", "expand-isr"))
+            and not self.partition(record.topic, record.partition).stored
         ):
             self.partition(record.topic, record.partition).isr = record.isr
+
+    def _ended(self, broker: BrokerSeen) -> None:
+        """A process ended, and with it what it had in memory, its controller's context included."""
+        broker.ends()
+        self.reshaped = self.seq
+        if (context := self.controllers.get(broker.id)) is not None:
+            context.forget()
 
     def _fault(self, record: Record) -> None:
         if record.action in ("heal", "stop_zookeeper", "start_zookeeper"):
@@ -232,8 +321,9 @@ class ClusterModel:
         if record.broker is None:
             return
         broker = self.broker(record.broker)
+        self.reshaped = self.seq
         if record.action in ("kill", "bounce"):
-            broker.alive, broker.note = False, ""
+            self._ended(broker)
         elif record.action in ("start", "restart"):
             broker.alive, broker.note = True, "starting"
         elif record.action == "pause":
