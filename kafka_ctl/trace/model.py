@@ -50,6 +50,8 @@ class BrokerSeen:
     registered: bool = False
     rack: str | None = None
     note: str = ""
+    leaving: bool = False
+    """Whether it has been asked to shut down in good order."""
     beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
 
     @property
@@ -59,7 +61,7 @@ class BrokerSeen:
 
     def ends(self) -> None:
         """Its process ends, and with it what the process had in memory."""
-        self.alive, self.note, self.beliefs = False, "", BrokerBeliefs()
+        self.alive, self.note, self.leaving, self.beliefs = False, "", False, BrokerBeliefs()
 
 
 @dataclass
@@ -78,6 +80,9 @@ class PartitionSeen:
     zk_version: int | None = None
     stored: bool = False
     """Whether its `state` znode exists."""
+    writer: int | None = None
+    """The broker whose session wrote that last."""
+    written_ms: float = 0.0
 
     @property
     def led(self) -> Led | None:
@@ -117,9 +122,10 @@ class ClusterModel:
     zookeeper_down: bool = False
     violations: list[str] = field(default_factory=list)
     seq: int = -1
+    time_ms: float = 0.0
 
     def apply(self, record: Record) -> None:
-        self.seq = record.seq
+        self.seq, self.time_ms = record.seq, record.time_ms
         handler = getattr(self, f"_{record.kind}", None)
         if handler is not None:
             handler(record)
@@ -211,9 +217,11 @@ class ClusterModel:
         if isinstance(said.get("leader"), int):
             seen.leader, seen.isr = said["leader"], details.ids(said.get("isr"))
             seen.leader_epoch, seen.zk_version = said.get("leader_epoch"), record.zk_version
-            seen.stored = True
+            seen.stored, seen.writer, seen.written_ms = True, number_of(record.actor), record.time_ms
 
     def _event(self, record: Record) -> None:
+        if record.action == "shutdown" and record.actor == "admin" and record.broker is not None:
+            self.broker(record.broker).leaving = True
         if not record.actor.startswith("controller"):
             return
         queue = self.waiting.setdefault(record.actor, [])

@@ -3,6 +3,9 @@
 A replica is a chip: filled with a star where it leads, outlined with a dot in the ISR, dashed with a ring out
 of it, dotted with a cross offline. Its star glides when the leader changes; a hollow star marks the preferred
 replica. The crown is on the broker that is controller. Large clusters are counted per broker instead.
+
+A replica is drawn as ZooKeeper has it. Below it stands what its broker was told, and a mark where broker or controller
+have something else.
 """
 
 from __future__ import annotations
@@ -12,16 +15,24 @@ from dataclasses import replace
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
+from kafka_ctl.views.clusterdot import COUNTS, ROLE, ZNODES, Layout, replica_id
+from kafka_ctl.views.differences import Differences, PartitionDifference, role
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
-from kafka_ctl.views.scene import Box, Part, Point, Scene, parse, shorten
+from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, parse, shorten
 from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
 
 Key = tuple[str, int]
 AWAY: Point = (-100.0, -100.0)
+BELOW = ROLE * 72
+"""Pixels: the line below a replica."""
+
+
+UNSEEN = PartState("plate gone", (), "none")
+MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
+UNTOLD = PartState("told gone", ("",))
 
 
 class ClusterView:
@@ -35,6 +46,7 @@ class ClusterView:
         self.union = union
         self.layout = Layout(union, counted=len(union.partitions) > counted_above)
         self.drawn = self._scene()
+        self.differences = Differences()
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -46,7 +58,7 @@ class ClusterView:
     def _scene(self) -> Scene:
         width, height, offset, parts = parse(self.layout.digraph().source)
         scene = Scene(width, height, offset)
-        scene.add(*(_dressed(part) for part in parts))
+        scene.add(*(dressed for part in parts for dressed in _dressed(part, self.layout.has_roles)))
         if not self.layout.counted:
             for kind in ("preferred", "star"):
                 for topic, partition in self.layout.partitions:
@@ -60,6 +72,7 @@ class ClusterView:
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
         looks: dict[str, PartState] = {}
+        self.differences.update(model)
         self._brokers(model, records, looks)
         self._zookeeper(model, records, looks)
         if self.layout.counted:
@@ -68,7 +81,7 @@ class ClusterView:
             touched = {(r.topic, r.partition) for r in records if r.topic is not None}
             for key in self.layout.partitions:
                 self._partition(model, key, key in touched, looks)
-        return Picture(looks, tokens(self.drawn, records), summary(model))
+        return Picture(looks, tokens(self.drawn, records), summary(model), self.differences.text())
 
     def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         busy = ("controller", "event", "broker")
@@ -81,6 +94,7 @@ class ClusterView:
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
             texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
+            looks[f"differ:{number}"] = self._differing(model, number)
             line = "wire gone"
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
@@ -89,6 +103,15 @@ class ClusterView:
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
+
+    def _differing(self, model: ClusterModel, broker: int) -> PartState:
+        """The line at the head of a broker that says how much it has otherwise than ZooKeeper."""
+        context, metadata = self.differences.in_context(broker), self.differences.in_metadata(broker)
+        if not context and not metadata:
+            return PartState("badge gone", ("",))
+        said = f"context {context}, metadata {metadata}" if context and metadata else ""
+        said = said or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
+        return PartState("badge", (said,), "differs")
 
     def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
@@ -113,25 +136,43 @@ class ClusterView:
     def _partition(self, model: ClusterModel, key: Key, touched: bool, looks: dict[str, PartState]) -> None:
         seen, name = model.partitions.get(key), self.layout.names[key]
         leader_at = preferred_at = None
-        shade = ""
+        shade, differs = "", self.differences.partitions.get(key)
         for broker in model.members(key) if seen else ():
             part = self.drawn.parts.get(replica_id(key, broker))
             if part is None or seen is None:
                 continue
             style, leads = replica_state(model, key, broker), broker == seen.leader
             sign = "none" if leads else GLYPHS[style]
-            looks[part.id] = PartState(f"plate {style}" + (" hot" if touched else ""), (name,), sign)
+            other = "" if differs is None else differs.roles.get(broker) or _of_controller(differs, broker)
+            styles = f"plate {style}" + (" differs" if other else "") + (" hot" if touched and not other else "")
+            looks[part.id] = PartState(styles, (name,), sign)
+            self._told(model, key, broker, other, looks)
             if leads:
                 leader_at = (part.box.x + 11, part.box.middle[1])
             if seen.replicas[:1] == (broker,):
                 preferred_at = (part.box.x + part.box.width - 9, part.box.middle[1])
                 shade = " on_leader" if style == "leader" else ""
         for broker in self.union.members(key):
-            looks.setdefault(replica_id(key, broker), PartState("plate gone", (name,), "none"))
+            if looks.setdefault(replica_id(key, broker), UNSEEN._replace(texts=(name,))).styles == UNSEEN.styles:
+                self._told(None, key, broker, "", looks)
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
             looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
+
+    def _told(self, model: ClusterModel | None, key: Key, broker: int, other: str, looks: dict[str, PartState]) -> None:
+        """The line below a replica and its mark; `other` is what is otherwise than in ZooKeeper."""
+        about = replica_id(key, broker).removeprefix("replica:")
+        looks[f"differs:{about}"] = MARKED if other else UNMARKED
+        if not self.layout.has_roles:
+            return
+        host = model.brokers.get(broker) if model is not None else None
+        if other:
+            looks[f"role:{about}"] = PartState("otherwise", (other,))
+        elif model is None or host is None or not host.listens or model.partitions[key].led is None:
+            looks[f"role:{about}"] = UNTOLD
+        else:
+            looks[f"role:{about}"] = PartState("told", (role(broker, host.beliefs.hosted.get(key)),))
 
     def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
@@ -140,35 +181,69 @@ class ClusterView:
                 style = replica_state(model, key, broker)
                 if style in COUNTS:
                     counts[broker][style] += 1
+        for differs in self.differences.partitions.values():
+            for broker in {*differs.roles, *differs.metadata} & counts.keys():
+                counts[broker]["differs"] += 1
         for broker, found in counts.items():
             for style, text in COUNTS.items():
                 faded = "" if found[style] else " faded"
-                sign = "star" if style == "leader" else GLYPHS[style]
+                sign = "star" if style == "leader" else GLYPHS.get(style, style)
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
 
 
-def _dressed(part: Part) -> Part:
-    """A laid out part with its words where this view wants them."""
+def _of_controller(differs: PartitionDifference, broker: int) -> str:
+    """What a controller has otherwise of one replica, as it is said below it."""
+    found = differs.in_context(broker)
+    return f"controller: {found}" if found else ""
+
+
+def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:
+    """A laid out part with its words where this view wants them, and what belongs to it."""
     kind, _, rest = part.id.partition(":")
-    box = part.box
-    if kind in ("replica", "count"):
-        text = part.texts[0]._replace(x=box.x + 20, anchor="start")
-        of = f"partition:{rest.rpartition('@')[0]}" if kind == "replica" else ""
-        return replace(part, texts=(text,), glyph=(box.x + 11, box.middle[1], 1), title=rest, of=of)
+    if kind == "replica":
+        return _chip(part, rest, has_roles)
+    place = part.box
+    if kind == "count":
+        text = part.texts[0]._replace(x=place.x + 20, anchor="start")
+        return (replace(part, texts=(text,), glyph=(place.x + 11, place.middle[1], 1), title=rest),)
     if kind == "head":
-        one, two, three = part.texts
+        one, two, three, four = part.texts
         texts = (
-            one._replace(size=14, bold=True, y=box.y + 18),
-            two._replace(size=11.5, y=box.y + 33),
-            three._replace(size=11.5, y=box.y + 46),
+            one._replace(size=14, bold=True, y=place.y + 18),
+            two._replace(size=11.5, y=place.y + 33),
+            three._replace(size=11.5, y=place.y + 46),
         )
-        return replace(part, texts=texts, styles="bare", of=f"broker:{rest}")
+        words = four._replace(size=11.5, y=place.y + 59)
+        sign = (place.x + 9, place.y + 55, 0.9)
+        title = "How many partitions are otherwise in ZooKeeper"
+        line = Part(f"differ:{rest}", place, (), (words,), "badge gone", sign, "differs", title, f"broker:{rest}")
+        return replace(part, texts=texts, styles="bare", of=f"broker:{rest}"), line
     if kind == "znode":
         one, two = part.texts
-        name, data = one._replace(bold=True, y=box.y + 14), two._replace(y=box.y + 28)
-        return replace(part, texts=(name, data), styles="zoo", title=rest)
-    return part
+        name, data = one._replace(bold=True, y=place.y + 14), two._replace(y=place.y + 28)
+        return (replace(part, texts=(name, data), styles="zoo", title=rest),)
+    return (part,)
+
+
+def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
+    """A replica, the line below it if there is room, and the mark at its corner."""
+    place, of = part.box, f"partition:{rest.rpartition('@')[0]}"
+    chip = place._replace(height=place.height - BELOW * has_roles)
+    name = part.texts[0]._replace(x=chip.x + 20, y=chip.middle[1] + 4, anchor="start")
+    sign = (chip.x + 11, chip.middle[1], 1)
+    parts = [replace(part, box=chip, shapes=(box(*chip),), texts=(name,), glyph=sign, title=rest, of=of)]
+    if has_roles:
+        line = Box(place.x + 3, chip.y + chip.height + 1, place.width - 6, BELOW - 2)
+        text = Text(line.middle[0], line.y + line.height - 3.2, "", 11)
+        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "told gone", of=of))
+    x, y = chip.x + chip.width - 3, chip.y + 1
+    around = box(x - 7, y - 7, 14, 14)
+    title = "ZooKeeper has something else"
+    mark = Part(
+        f"differs:{rest}", Box(x - 7, y - 7, 14, 14), (around,), (), "badge gone", (x, y, 0.9), "differs", title, of
+    )
+    return (*parts, mark)
 
 
 def _work(model: ClusterModel, actor: str) -> str:

@@ -51,11 +51,15 @@ class Token(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words."""
+    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
+
+    `differs` says who has something else than ZooKeeper.
+    """
 
     looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
     summary: str = ""
+    differs: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ class Frame:
     @property
     def alt(self) -> str:
         """The frame in words, for who cannot see it."""
-        return f"{self.caption} {self.picture.summary}".strip()
+        return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
 class View(Protocol):

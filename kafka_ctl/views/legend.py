@@ -11,15 +11,26 @@ _REPLICAS = (
     ("offline", "cross", "offline"),
     ("new", "plus", "new"),
 )
-_MARKS = (("preferred", "star", "preferred leader"), ("crown", "crown", "controller"))
+_MARKS = (
+    ("preferred", "star", "preferred leader"),
+    ("crown", "crown", "controller"),
+    ("otherwise", "differs", "not as in ZooKeeper"),
+)
+
+NARROW, ROW = 560, 22
+"""Pixels: a legend that is wider goes on in another row; how high a row is."""
 
 
 def add_legend(scene: Scene, counted: bool = False) -> None:
-    """Put the legend of the cluster picture below it."""
+    """Put the legend of the cluster picture below it, in as many rows as it needs."""
     top = scene.height - scene.offset[1] + 6
-    left = 8.0 - scene.offset[0]
+    first_row, first = top, 8.0 - scene.offset[0]
+    left = first
+    end = max(scene.width, NARROW) - scene.offset[0] - 8
     for style, glyph, text in _REPLICAS:
         width = 30 + len(text) * 6.5
+        if left + width > end:
+            left, top = first, top + ROW
         scene.add(
             Part(
                 f"legend:{style}",
@@ -32,7 +43,9 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
             )
         )
         left += width + 8
-    for style, glyph, text in () if counted else _MARKS:
+    for style, glyph, text in _MARKS[2:] if counted else _MARKS:
+        if left + 20 + len(text) * 6.3 > end:
+            left, top = first, top + ROW
         scene.add(
             Part(
                 f"legend:{style}",
@@ -45,5 +58,5 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
             )
         )
         left += 26 + len(text) * 6.3
-    scene.height += 32
-    scene.width = max(scene.width, left + scene.offset[0] + 8)
+    scene.height = top + ROW + scene.offset[1] + 4
+    scene.width = max(scene.width, NARROW if top > first_row else left + scene.offset[0] + 8)

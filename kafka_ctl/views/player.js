@@ -167,6 +167,7 @@ class Player {
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
+    this.differs = html("div", { class: "differs" });   // who has something else than ZooKeeper
     this.summary = html("div", { class: "summary" });
     this.log = html("div", { class: "log", role: "log", tabindex: "0", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
@@ -178,7 +179,7 @@ class Player {
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
     this.scene = html("div", { class: "scene" }, this.stage, this.log);
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.summary, this.why);
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.differs, this.summary, this.why);
     this.open(this.film.views[0].view);
     this.show(); this.beat(); this.chosen();
   }
@@ -313,6 +314,7 @@ class Player {
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
     }
+    this.differs.textContent = frame.differs ?? "";
     this.summary.textContent = frame.summary;
     this.showLog(index);
     this.explain(null);
