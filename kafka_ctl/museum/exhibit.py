@@ -28,7 +28,8 @@ class Exhibit:
 
     `fix` are the fields of `Generation` that fix it, `releases` says who had it, `caught_by` is the id of the
     invariant it breaks or a question that the two runs answer differently, `decisive` a pattern of the trace's lines
-    to look at, and `source` the module where the bug lives.
+    to look at, `visible` one of what the cluster's picture shows of the bug (a line of `Film.described`), and `source`
+    the module where the bug lives.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Exhibit:
     releases: str
     caught_by: str | Question
     decisive: str
+    visible: str
     source: str
 
     @property
@@ -143,6 +145,14 @@ class ExhibitRun:
     def is_sound(self) -> bool:
         """Whether the run without the bug breaks no invariant."""
         return not self.fixed.violations
+
+    def seen(self, lab: Lab) -> list[int]:
+        """The steps of the cluster's film of one of the two labs in whose pictures the bug is visible."""
+        from kafka_ctl.views.frames import film
+
+        made = film(lab.trace)
+        wanted = re.compile(self.exhibit.visible, re.MULTILINE)
+        return [n for n in range(len(made)) if wanted.search(made.described(n))]
 
     @staticmethod
     def start(lab: Lab) -> int:

@@ -53,6 +53,8 @@ class BrokerSeen:
     leaving: bool = False
     """Whether it has been asked to shut down in good order."""
     beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
+    log_ends: dict[Key, int] = field(default_factory=dict)
+    """The log end offsets on its disk, where records were ever written."""
 
     @property
     def listens(self) -> bool:
@@ -148,6 +150,10 @@ class ClusterModel:
     def acting(self) -> list[ControllerSeen]:
         """The controllers that act, also where ZooKeeper knows another one, by id."""
         return [found for _, found in sorted(self.controllers.items()) if found.acts]
+
+    def deposed(self) -> list[ControllerSeen]:
+        """Controllers that act with an epoch lower than the present one."""
+        return [found for found in self.acting() if (found.epoch or 0) < (self.controller_epoch or 0)]
 
     def _zk(self, record: Record) -> None:
         path = record.path
@@ -252,7 +258,7 @@ class ClusterModel:
             for seen in self.partitions.values():
                 seen.state = "NonExistentPartition"
         elif record.action == "resigned":
-            if self.controller == number and not self.znodes.get("/controller"):
+            if self.controller == number:
                 self.controller = None
             self.resigned[record.actor] = record.seq
         elif record.action == "shutting_down_broker":
@@ -291,8 +297,13 @@ class ClusterModel:
             return
         broker = self.broker(number)
         if record.topic is not None and record.partition is not None:
-            broker.beliefs.did(record, (record.topic, record.partition), number)
-            self.changed[record.topic, record.partition] = self.seq
+            key = record.topic, record.partition
+            broker.beliefs.did(record, key, number)
+            self.changed[key] = self.seq
+            if record.action in ("append", "copy", "truncate"):
+                broker.log_ends[key] = _log_end(record)
+            elif record.action == "stop-replica" and not record.error and "delete" in details.flags(record.detail):
+                broker.log_ends.pop(key, None)
         else:
             self.reshaped = self.seq
         if record.action == "start":
@@ -360,6 +371,13 @@ class ClusterModel:
         """The brokers that hold or held a copy: the assigned ones first."""
         assigned = self.partitions[key].replicas
         return (*assigned, *(b for b in self.holders.get(key, ()) if b not in assigned))
+
+
+def _log_end(record: Record) -> int:
+    """Where a log ends after records were written to it or dropped from it."""
+    said = details.named(record.detail)
+    written = len(said.get("records", "").split(",")) if record.action != "truncate" and said.get("records") else 0
+    return (parse_int(said.get("offset", "")) or 0) + written
 
 
 def _mapping(value: Any) -> dict[Any, Any]:

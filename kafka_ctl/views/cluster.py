@@ -16,7 +16,7 @@ from dataclasses import replace
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.clusterdot import COUNTS, ROLE, ZNODES, Layout, replica_id
-from kafka_ctl.views.differences import Differences, PartitionDifference, role
+from kafka_ctl.views.differences import Differences, role
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, parse, shorten
@@ -81,7 +81,8 @@ class ClusterView:
             touched = {(r.topic, r.partition) for r in records if r.topic is not None}
             for key in self.layout.partitions:
                 self._partition(model, key, key in touched, looks)
-        return Picture(looks, tokens(self.drawn, records), summary(model), self.differences.text())
+        deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
+        return Picture(looks, tokens(self.drawn, records, deposed), summary(model), self.differences.text())
 
     def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         busy = ("controller", "event", "broker")
@@ -143,7 +144,7 @@ class ClusterView:
                 continue
             style, leads = replica_state(model, key, broker), broker == seen.leader
             sign = "none" if leads else GLYPHS[style]
-            other = "" if differs is None else differs.roles.get(broker) or _of_controller(differs, broker)
+            other = "" if differs is None else differs.of(broker)
             styles = f"plate {style}" + (" differs" if other else "") + (" hot" if touched and not other else "")
             looks[part.id] = PartState(styles, (name,), sign)
             self._told(model, key, broker, other, looks)
@@ -169,10 +170,11 @@ class ClusterView:
         host = model.brokers.get(broker) if model is not None else None
         if other:
             looks[f"role:{about}"] = PartState("otherwise", (other,))
-        elif model is None or host is None or not host.listens or model.partitions[key].led is None:
+        elif model is None or host is None or not host.listens or key not in host.beliefs.hosted:
             looks[f"role:{about}"] = UNTOLD
         else:
-            looks[f"role:{about}"] = PartState("told", (role(broker, host.beliefs.hosted.get(key)),))
+            end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
+            looks[f"role:{about}"] = PartState("told", (role(broker, host.beliefs.hosted[key]) + end,))
 
     def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
@@ -190,12 +192,6 @@ class ClusterView:
                 sign = "star" if style == "leader" else GLYPHS.get(style, style)
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
-
-
-def _of_controller(differs: PartitionDifference, broker: int) -> str:
-    """What a controller has otherwise of one replica, as it is said below it."""
-    found = differs.in_context(broker)
-    return f"controller: {found}" if found else ""
 
 
 def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.trace.beliefs import ControllerSeen, Key, Led
-from kafka_ctl.trace.model import ClusterModel, controller_of
+from kafka_ctl.trace.model import ClusterModel, PartitionSeen, controller_of
 from kafka_ctl.views.wording import brokers, listed
 
 ANSWERED = 1.0
@@ -30,6 +30,14 @@ class PartitionDifference(NamedTuple):
     """Brokers that lead or follow otherwise."""
     metadata: dict[int, Led | None]
     """Brokers whose metadata cache has something else."""
+    odd: dict[int, str]
+    """Replicas of which ZooKeeper itself says two things that do not go together."""
+
+    def of(self, broker: int) -> str:
+        """What is otherwise about one replica, in some words; empty where nothing is."""
+        found = self.roles.get(broker) or self.odd.get(broker)
+        context = "" if found else self.in_context(broker)
+        return f"controller: {context}" if context else found or ""
 
     def in_context(self, broker: int) -> str:
         """What the first of the contexts that differ says of one replica; empty where that is the same."""
@@ -125,8 +133,19 @@ def _partition(model: ClusterModel, key: Key) -> PartitionDifference | None:
         cached = broker.beliefs.metadata.get(key)
         if not _same(cached, stored):
             metadata[number] = cached
-    found = PartitionDifference(stored, contexts, roles, metadata)
-    return found if contexts or roles or metadata else None
+    found = PartitionDifference(stored, contexts, roles, metadata, _odd(model, seen))
+    return found if contexts or roles or metadata or found.odd else None
+
+
+def _odd(model: ClusterModel, seen: PartitionSeen) -> dict[int, str]:
+    """A leader that is not registered or not in sync, and members of the ISR that are not assigned."""
+    found = {broker: "in ISR, not assigned" for broker in seen.isr if seen.replicas and broker not in seen.replicas}
+    if seen.leader is not None and seen.leader != NO_LEADER:
+        if not model.broker(seen.leader).registered:
+            found[seen.leader] = "leader not registered"
+        elif seen.leader not in seen.isr:
+            found[seen.leader] = "leader not in ISR"
+    return found
 
 
 def _same(has: Led | None, stored: Led) -> bool:
@@ -168,14 +187,15 @@ def said(found: PartitionDifference) -> str:
     aspects = {"leader"}
     if found.roles or any(has.leader_epoch != stored.leader_epoch for has in others):
         aspects.add("epoch")
-    if any(set(has.isr) != set(stored.isr) for has in others) or any("ISR" in text for text in found.roles.values()):
+    texts = (*found.roles.values(), *found.odd.values())
+    if any(set(has.isr) != set(stored.isr) for has in others) or any("ISR" in text for text in texts):
         aspects.add("isr")
     parts = [f"ZooKeeper: {_state(stored, aspects)}"]
     parts += [f"controller {number}: {_state(has, aspects)}" for number, has in found.contexts.items()]
     if not found.contexts:
         parts.append(f"controller: {SAME}")
     ways: dict[str, list[int]] = {}
-    for number, text in found.roles.items():
+    for number, text in (*found.roles.items(), *found.odd.items()):
         ways.setdefault(text, []).append(number)
     parts += [f"{brokers(numbers)}: {_plural(text, len(numbers))}" for text, numbers in ways.items()]
     caches: dict[str, list[int]] = {}

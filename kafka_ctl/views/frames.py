@@ -133,6 +133,17 @@ class Film:
             if track[0][0] <= at
         }
 
+    def described(self, index: int) -> str:
+        """One frame's picture as lines: parts in sight (id, styles, words), what travels, who has otherwise."""
+        picture = self.frames[index].picture
+        lines = [
+            f"{name} [{look.styles}] {' / '.join(filter(None, look.texts))}".rstrip()
+            for name, look in sorted(self.looks(index).items())
+            if "gone" not in look.styles.split()
+        ]
+        lines += [f"token [{token.styles}] {token.label}" for token in picture.tokens]
+        return "\n".join([*lines, f"disagree: {picture.differs}"] if picture.differs else lines)
+
     def text(self) -> str:
         """The steps as numbered lines: what a reader without pictures gets."""
         lines = [f"{frame.index:>3}  {frame.time_ms:>10.1f} ms  {frame.caption}" for frame in self.frames]

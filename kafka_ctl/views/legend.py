@@ -14,7 +14,7 @@ _REPLICAS = (
 _MARKS = (
     ("preferred", "star", "preferred leader"),
     ("crown", "crown", "controller"),
-    ("otherwise", "differs", "not as in ZooKeeper"),
+    ("otherwise", "differs", "does not agree"),
 )
 
 NARROW, ROW = 560, 22
