@@ -99,7 +99,7 @@ def test_killed_endless_and_surviving_mutants_are_told_apart(tmp_path, capsys: p
     assert done.stdout.startswith(f"survived: {SURVIVES}\n"), done.stderr
     assert "3 mutants: 2 killed" in done.stdout
     assert done.returncode == (SURVIVES not in equivalents())
-    assert f"KILLED  {KILLED}  tests/test_log.py::test_truncation" in done.stderr
+    assert f"KILLED  {KILLED}  tests/unit/test_log.py::test_truncation" in done.stderr
     assert f"TIME  {ENDLESS}" in done.stderr
 
 
