@@ -30,6 +30,8 @@ MESSAGES = frozenset(
     "removed_from_shutting_down topics_changed".split()
 )
 """What controllers log when their context changes."""
+DEEDS = frozenset("become-leader become-follower shrink-isr expand-isr stop-replica cached uncached".split())
+"""What brokers do that changes what they have of a partition."""
 UNKNOWN_LEADER = Led(NO_LEADER, (), -1)
 """What a broker has of a partition after a request that names a leader it does not know."""
 
@@ -119,8 +121,13 @@ class BrokerBeliefs:
 
     def did(self, record: Record, key: Key, broker: int) -> None:
         """What it did with one partition."""
-        action, now = record.action, led(record)
-        if action in ("become-leader", "become-follower") and now is not None:
+        action = record.action
+        if action not in DEEDS:
+            return
+        now = led(record)
+        if action == "cached" and now is not None:
+            self.metadata[key] = now
+        elif action in ("become-leader", "become-follower") and now is not None:
             if record.error is None:
                 self.hosted[key] = now
             else:
@@ -131,8 +138,6 @@ class BrokerBeliefs:
                 self.hosted[key] = now
         elif action == "stop-replica" and record.error is None and "delete" in details.flags(record.detail):
             self.hosted.pop(key, None)
-        elif action == "cached" and now is not None:
-            self.metadata[key] = now
         elif action == "uncached":
             self.metadata.pop(key, None)
 

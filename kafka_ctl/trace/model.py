@@ -9,89 +9,22 @@ may be three different things.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
 from kafka_ctl.trace import details
-from kafka_ctl.trace.beliefs import MESSAGES, BrokerBeliefs, ControllerSeen, Key, Led
-from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
+from kafka_ctl.trace.record import KINDS, Record
+from kafka_ctl.trace.seen import BrokerSeen, PartitionSeen, Work, ZNode
 
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
 _BROKER = re.compile(r"/brokers/ids/(\d+)$")
+DELETED = "/admin/delete_topics/"
 _NUMBER = re.compile(r"(\d+)$")
-
-
-class ZNode(NamedTuple):
-    """A znode as the writes left it; `owner` is who holds an ephemeral one."""
-
-    data: str
-    version: int
-    owner: str
-
-
-class Work(NamedTuple):
-    """The event that a controller works on, and the records that say that it began, and that it was queued."""
-
-    event: str
-    started: int
-    queued: int | None
-
-
-@dataclass
-class BrokerSeen:
-    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now; `beliefs`: what it
-    was told."""
-
-    id: int
-    alive: bool = False
-    registered: bool = False
-    rack: str | None = None
-    note: str = ""
-    leaving: bool = False
-    """Whether it has been asked to shut down in good order."""
-    beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
-    log_ends: dict[Key, int] = field(default_factory=dict)
-    """The log end offsets on its disk, where records were ever written."""
-
-    @property
-    def listens(self) -> bool:
-        """Whether its process is up, so that what it was told counts."""
-        return self.alive and self.note != "starting"
-
-    def ends(self) -> None:
-        """Its process ends, and with it what the process had in memory."""
-        self.alive, self.note, self.leaving, self.beliefs = False, "", False, BrokerBeliefs()
-
-
-@dataclass
-class PartitionSeen:
-    """A partition: its state as the last controller has it, and its leadership as ZooKeeper has it.
-
-    `leader` is -1 for nobody, None while not yet known. Where no write to ZooKeeper is recorded, as in an imported log,
-    leadership is that of the last record about the partition.
-    """
-
-    state: str = "NonExistentPartition"
-    leader: int | None = None
-    isr: tuple[int, ...] = ()
-    replicas: tuple[int, ...] = ()
-    leader_epoch: int | None = None
-    zk_version: int | None = None
-    stored: bool = False
-    """Whether its `state` znode exists."""
-    writer: int | None = None
-    """The broker whose session wrote that last."""
-    written_ms: float = 0.0
-
-    @property
-    def led(self) -> Led | None:
-        """What ZooKeeper has; None where there is no `state` znode."""
-        if not self.stored or self.leader is None:
-            return None
-        return Led(self.leader, self.isr, -1 if self.leader_epoch is None else self.leader_epoch)
 
 
 @dataclass
@@ -111,6 +44,8 @@ class ClusterModel:
     """Controller -> the `seq` of its last resignation."""
     shutting_down: set[int] = field(default_factory=set)
     """Brokers in controlled shutdown, as controllers have logged it."""
+    topics_to_be_deleted: set[str] = field(default_factory=set)
+    """Topics named under `/admin/delete_topics`."""
     controllers: dict[int, ControllerSeen] = field(default_factory=dict)
     """Broker -> the context of its controller, for each that was ever elected."""
     changed: dict[Key, int] = field(default_factory=dict)
@@ -128,9 +63,9 @@ class ClusterModel:
 
     def apply(self, record: Record) -> None:
         self.seq, self.time_ms = record.seq, record.time_ms
-        handler = getattr(self, f"_{record.kind}", None)
+        handler = _HANDLERS.get(record.kind)
         if handler is not None:
-            handler(record)
+            handler(self, record)
 
     def apply_all(self, records: Iterable[Record]) -> ClusterModel:
         for record in records:
@@ -187,7 +122,11 @@ class ClusterModel:
     def _meaning(self, path: str, record: Record) -> None:
         """What a write to one of Kafka's znodes says about the cluster."""
         gone = record.action == "delete"
-        if path.endswith("/controller"):
+        if path.startswith(DELETED):
+            self.reshaped = self.seq
+            (self.topics_to_be_deleted.discard if gone else self.topics_to_be_deleted.add)(path.removeprefix(DELETED))
+        elif path.endswith("/controller"):
+            self.reshaped = self.seq
             named = None if gone else controller_of(record.detail)
             self.controller = named if named in (number_of(record.actor), self.controller) else None  # by hand
         elif path.endswith("/controller_epoch"):
@@ -206,6 +145,7 @@ class ClusterModel:
         elif (found := _TOPIC.search(path)) and gone:
             for key in [key for key in self.partitions if key[0] == found[1]]:
                 self.partitions[key].replicas = ()
+                self.changed[key] = self.seq
         elif found:
             for number, replicas in sorted(_mapping(details.json_object(record.detail).get("partitions")).items()):
                 if (plain := parse_int(str(number))) is not None:
@@ -253,6 +193,7 @@ class ClusterModel:
         if record.action in ("elected", "ready"):
             return
         if record.action == "initializing_replica_state":
+            self.reshaped = self.seq
             self.replicas.clear()
         elif record.action == "initializing_partition_state":
             for seen in self.partitions.values():
@@ -270,9 +211,9 @@ class ClusterModel:
         key = record.topic, record.partition
         seen = self.partition(*key)
         seen.state = record.target or seen.state
+        self.changed[key] = self.seq
         if (context := self.context_of(number_of(record.actor))) is not None:
             context.moved(record, key)
-            self.changed[key] = self.seq
         if record.replicas:
             seen.replicas = record.replicas
         if record.leader is not None and not seen.stored:
@@ -283,6 +224,7 @@ class ClusterModel:
         if record.topic is None or record.partition is None or record.broker is None or record.error:
             return
         self.replicas[record.topic, record.partition, record.broker] = record.target or ""
+        self.changed[record.topic, record.partition] = self.seq
         self.holders.setdefault((record.topic, record.partition), {})[record.broker] = None
 
     def _request(self, record: Record) -> None:
@@ -300,6 +242,8 @@ class ClusterModel:
             key = record.topic, record.partition
             broker.beliefs.did(record, key, number)
             self.changed[key] = self.seq
+            if record.action == "cached":
+                return
             if record.action in ("append", "copy", "truncate"):
                 broker.log_ends[key] = _log_end(record)
             elif record.action == "stop-replica" and not record.error and "delete" in details.flags(record.detail):
@@ -373,6 +317,12 @@ class ClusterModel:
         return (*assigned, *(b for b in self.holders.get(key, ()) if b not in assigned))
 
 
+_HANDLERS: dict[str, Callable[[ClusterModel, Record], None]] = {
+    kind: getattr(ClusterModel, f"_{kind}") for kind in KINDS if hasattr(ClusterModel, f"_{kind}")
+}
+"""Kind of record -> what takes it into the model."""
+
+
 def _log_end(record: Record) -> int:
     """Where a log ends after records were written to it or dropped from it."""
     said = details.named(record.detail)
@@ -393,6 +343,7 @@ def controller_of(text: str | None) -> int | None:
     return parse_int(str(details.json_object(text).get("brokerid", text)))
 
 
+@lru_cache(maxsize=4096)
 def number_of(actor: str) -> int | None:
     """The broker behind an actor's name: 2 for `controller-2` and `broker-2`, None for `zookeeper`."""
     found = _NUMBER.search(actor)

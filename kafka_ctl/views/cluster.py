@@ -30,7 +30,6 @@ BELOW = ROLE * 72
 """Pixels: the line below a replica."""
 
 
-UNSEEN = PartState("plate gone", (), "none")
 MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
 UNTOLD = PartState("told gone", ("",))
 
@@ -47,6 +46,24 @@ class ClusterView:
         self.layout = Layout(union, counted=len(union.partitions) > counted_above)
         self.drawn = self._scene()
         self.differences = Differences()
+        self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
+        self._drawn: set[Key] = set()
+        """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
+        self._touched: set[Key] = set()
+        self._of: ClusterModel | None = None
+
+    def _chip_parts(self, key: Key) -> dict[int, tuple[Part, str, str]]:
+        """By broker, a partition's replica and the ids of its mark and of the line below it."""
+        names = {broker: replica_id(key, broker) for broker in self.union.members(key)}
+        return {
+            broker: (
+                self.drawn.parts[name],
+                name.replace("replica:", "differs:", 1),
+                name.replace("replica:", "role:", 1),
+            )
+            for broker, name in names.items()
+            if name in self.drawn.parts
+        }
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -78,16 +95,27 @@ class ClusterView:
         if self.layout.counted:
             self._counts(model, looks)
         else:
-            touched = {(r.topic, r.partition) for r in records if r.topic is not None}
-            for key in self.layout.partitions:
-                self._partition(model, key, key in touched, looks)
+            self._partitions(model, records, looks)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
         return Picture(looks, tokens(self.drawn, records, deposed), summary(model), self.differences.text())
+
+    def _partitions(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+        """Every partition that may have changed since the last picture of this model."""
+        if model is not self._of:
+            self._of, self._drawn = model, set()
+        touched = {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
+        again = self.differences.compared | touched | self._touched
+        for key in self.layout.partitions:
+            if key in again or key not in self._drawn:
+                self._drawn.add(key)
+                self._partition(model, key, key in touched, looks)
+        self._touched = touched
 
     def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         busy = ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
+        counts = self.differences.counts()
         for number in self.layout.brokers:
             seen = model.brokers.get(number)
             style, said = broker_state(model, number)
@@ -95,7 +123,7 @@ class ClusterView:
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
             texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
-            looks[f"differ:{number}"] = self._differing(model, number)
+            looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
             line = "wire gone"
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
@@ -104,15 +132,6 @@ class ClusterView:
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
-
-    def _differing(self, model: ClusterModel, broker: int) -> PartState:
-        """The line at the head of a broker that says how much it has otherwise than ZooKeeper."""
-        context, metadata = self.differences.in_context(broker), self.differences.in_metadata(broker)
-        if not context and not metadata:
-            return PartState("badge gone", ("",))
-        said = f"context {context}, metadata {metadata}" if context and metadata else ""
-        said = said or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
-        return PartState("badge", (said,), "differs")
 
     def _zookeeper(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
@@ -135,46 +154,36 @@ class ClusterView:
             looks[f"znode:{path}"] = PartState(styles, (name, said[path]))
 
     def _partition(self, model: ClusterModel, key: Key, touched: bool, looks: dict[str, PartState]) -> None:
-        seen, name = model.partitions.get(key), self.layout.names[key]
+        seen, name, chips = model.partitions.get(key), (self.layout.names[key],), self._chips[key]
         leader_at = preferred_at = None
         shade, differs = "", self.differences.partitions.get(key)
-        for broker in model.members(key) if seen else ():
-            part = self.drawn.parts.get(replica_id(key, broker))
-            if part is None or seen is None:
+        there = model.members(key) if seen else ()
+        for broker in there:
+            if broker not in chips or seen is None:
                 continue
+            part, mark, line = chips[broker]
             style, leads = replica_state(model, key, broker), broker == seen.leader
             sign = "none" if leads else GLYPHS[style]
             other = "" if differs is None else differs.of(broker)
-            styles = f"plate {style}" + (" differs" if other else "") + (" hot" if touched and not other else "")
-            looks[part.id] = PartState(styles, (name,), sign)
-            self._told(model, key, broker, other, looks)
+            styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
+            looks[part.id] = PartState(styles, name, sign)
+            looks[mark] = MARKED if other else UNMARKED
+            if self.layout.has_roles:
+                looks[line] = _told(model, key, broker, other)
             if leads:
                 leader_at = (part.box.x + 11, part.box.middle[1])
             if seen.replicas[:1] == (broker,):
                 preferred_at = (part.box.x + part.box.width - 9, part.box.middle[1])
                 shade = " on_leader" if style == "leader" else ""
-        for broker in self.union.members(key):
-            if looks.setdefault(replica_id(key, broker), UNSEEN._replace(texts=(name,))).styles == UNSEEN.styles:
-                self._told(None, key, broker, "", looks)
+        for broker in chips.keys() - there:
+            part, mark, line = chips[broker]
+            looks[part.id], looks[mark] = PartState("plate gone", name, "none"), UNMARKED
+            if self.layout.has_roles:
+                looks[line] = UNTOLD
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
             looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
-
-    def _told(self, model: ClusterModel | None, key: Key, broker: int, other: str, looks: dict[str, PartState]) -> None:
-        """The line below a replica and its mark; `other` is what is otherwise than in ZooKeeper."""
-        about = replica_id(key, broker).removeprefix("replica:")
-        looks[f"differs:{about}"] = MARKED if other else UNMARKED
-        if not self.layout.has_roles:
-            return
-        host = model.brokers.get(broker) if model is not None else None
-        if other:
-            looks[f"role:{about}"] = PartState("otherwise", (other,))
-        elif model is None or host is None or not host.listens or key not in host.beliefs.hosted:
-            looks[f"role:{about}"] = UNTOLD
-        else:
-            end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
-            looks[f"role:{about}"] = PartState("told", (role(broker, host.beliefs.hosted[key]) + end,))
 
     def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
@@ -192,6 +201,26 @@ class ClusterView:
                 sign = "star" if style == "leader" else GLYPHS.get(style, style)
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
+
+
+def _told(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
+    """The line below a replica: what its broker was told; `other` is what somebody has otherwise."""
+    host = model.brokers.get(broker)
+    if other:
+        return PartState("otherwise", (other,))
+    if host is None or not host.listens or key not in host.beliefs.hosted:
+        return UNTOLD
+    end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
+    return PartState("told", (role(broker, host.beliefs.hosted[key]) + end,))
+
+
+def _differing(context: int, metadata: int) -> PartState:
+    """The line at the head of a broker: in how many partitions its controller's context and its metadata differ."""
+    if not context and not metadata:
+        return PartState("badge gone", ("",))
+    said = f"context {context}, metadata {metadata}" if context and metadata else ""
+    said = said or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
+    return PartState("badge", (said,), "differs")
 
 
 def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:

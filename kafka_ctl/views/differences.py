@@ -6,12 +6,15 @@ cache, by the last UpdateMetadata.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.trace.beliefs import ControllerSeen, Key, Led
-from kafka_ctl.trace.model import ClusterModel, PartitionSeen, controller_of
+from kafka_ctl.trace.model import ClusterModel, controller_of
+from kafka_ctl.trace.seen import PartitionSeen
 from kafka_ctl.views.wording import brokers, listed
 
 ANSWERED = 1.0
@@ -62,6 +65,9 @@ class Differences:
         self.partitions: dict[Key, PartitionDifference] = {}
         self.sentences: list[str] = []
         """About brokers and controllers, not partitions."""
+        self.compared: set[Key] = set()
+        """The partitions that were compared the last time."""
+        self._said: dict[tuple[object, ...], str] = {}
         self._model: ClusterModel | None = None
         self._seq = self._whole = -2
         self._again: set[Key] = set()
@@ -73,6 +79,7 @@ class Differences:
             self.__init__()  # type: ignore[misc]
             self._model = model
         if model.seq == self._seq:
+            self.compared = set()
             return self
         if model.reshaped > self._whole:
             self._whole, changed = model.reshaped, set(model.partitions)
@@ -81,30 +88,46 @@ class Differences:
             changed = {key for key, seq in model.changed.items() if seq > self._seq and key in model.partitions}
             changed |= self._again
         self._again = {key for key in changed if model.time_ms - model.partitions[key].written_ms <= ANSWERED}
+        around = _Around(model)
         for key in changed:
             self.partitions.pop(key, None)
-            if (found := _partition(model, key)) is not None:
+            if (found := _partition(around, key)) is not None:
                 self.partitions[key] = found
-        self._seq = model.seq
+        self._seq, self.compared = model.seq, changed
         return self
 
-    def in_metadata(self, broker: int) -> int:
-        """In how many partitions the metadata of a broker differs."""
-        return sum(broker in found.metadata for found in self.partitions.values())
-
-    def in_context(self, controller: int) -> int:
-        """In how many partitions the context of a controller differs."""
-        return sum(controller in found.contexts for found in self.partitions.values())
+    def counts(self) -> tuple[Counter[int], Counter[int]]:
+        """In how many partitions each controller's context differs, and each broker's metadata."""
+        found = self.partitions.values()
+        return Counter(n for one in found for n in one.contexts), Counter(n for one in found for n in one.metadata)
 
     def text(self, most: int = 2) -> str:
         """All of it in words; of partitions that differ in the same way so many ways, the rest counted."""
         ways: dict[str, list[str]] = {}
         for key in sorted(self.partitions):
-            ways.setdefault(said(self.partitions[key]), []).append(f"{key[0]}-{key[1]}")
-        shown = [f"{listed(names)}: {way}." for way, names in list(ways.items())[:most]]
+            ways.setdefault(self._text(self.partitions[key]), []).append(f"{key[0]}-{key[1]}")
+        shown = [f"{_names(names)}: {way}." for way, names in list(ways.items())[:most]]
         rest = sum(len(names) for names in list(ways.values())[most:])
         more = [f"And {rest} more partition{'s' * (rest != 1)}."] if rest else []
         return " ".join([*self.sentences, *shown, *more])
+
+    def _text(self, found: PartitionDifference) -> str:
+        """The words for a partition; many have the same."""
+        content = found.stored, *(tuple(part.items()) for part in found[1:])
+        if content not in self._said:
+            self._said[content] = said(found)
+        return self._said[content]
+
+
+class _Around:
+    """What all partitions are compared with: controllers that act, brokers that are up, topics to be deleted."""
+
+    def __init__(self, model: ClusterModel) -> None:
+        self.model = model
+        self.contexts = [found for found in model.acting() if found.live is not None and not found.reads]
+        self.brokers = [(number, broker) for number, broker in sorted(model.brokers.items()) if broker.listens]
+        self.registered = {number for number, broker in model.brokers.items() if broker.registered}
+        self.deleted = model.topics_to_be_deleted
 
 
 def differences(model: ClusterModel) -> Differences:
@@ -112,36 +135,36 @@ def differences(model: ClusterModel) -> Differences:
     return Differences().update(model)
 
 
-def _partition(model: ClusterModel, key: Key) -> PartitionDifference | None:
+def _partition(around: _Around, key: Key) -> PartitionDifference | None:
     """What differs about a partition; None where nothing does, and while its topic is to be deleted."""
-    seen = model.partitions[key]
+    seen = around.model.partitions[key]
     stored = seen.led
-    if stored is None or f"/admin/delete_topics/{key[0]}" in model.znodes:
+    if stored is None or key[0] in around.deleted:
         return None
-    fresh = seen.writer if model.time_ms - seen.written_ms <= ANSWERED else None
+    fresh = seen.writer if around.model.time_ms - seen.written_ms <= ANSWERED else None
     contexts, roles, metadata = {}, {}, {}
-    for context in model.acting():
+    for context in around.contexts:
         has = context.leadership.get(key)
-        if context.live is not None and not context.reads and context.id != fresh and not _same(has, stored):
+        if has != stored and context.id != fresh and not _same(has, stored):
             contexts[context.id] = has
-    for number, broker in sorted(model.brokers.items()):
-        if not broker.listens:
-            continue
+    for number, broker in around.brokers:
         hosted = broker.beliefs.hosted.get(key)
-        if role := _role(number, hosted, stored, number in seen.replicas, number == fresh):
-            roles[number] = role
+        if (hosted != stored or number not in seen.replicas) and (
+            text := _role(number, hosted, stored, number in seen.replicas, number == fresh)
+        ):
+            roles[number] = text
         cached = broker.beliefs.metadata.get(key)
-        if not _same(cached, stored):
+        if cached != stored and not _same(cached, stored):
             metadata[number] = cached
-    found = PartitionDifference(stored, contexts, roles, metadata, _odd(model, seen))
-    return found if contexts or roles or metadata or found.odd else None
+    odd = _odd(around, seen)
+    return PartitionDifference(stored, contexts, roles, metadata, odd) if contexts or roles or metadata or odd else None
 
 
-def _odd(model: ClusterModel, seen: PartitionSeen) -> dict[int, str]:
+def _odd(around: _Around, seen: PartitionSeen) -> dict[int, str]:
     """A leader that is not registered or not in sync, and members of the ISR that are not assigned."""
     found = {broker: "in ISR, not assigned" for broker in seen.isr if seen.replicas and broker not in seen.replicas}
     if seen.leader is not None and seen.leader != NO_LEADER:
-        if not model.broker(seen.leader).registered:
+        if seen.leader not in around.registered:
             found[seen.leader] = "leader not registered"
         elif seen.leader not in seen.isr:
             found[seen.leader] = "leader not in ISR"
@@ -150,9 +173,7 @@ def _odd(model: ClusterModel, seen: PartitionSeen) -> dict[int, str]:
 
 def _same(has: Led | None, stored: Led) -> bool:
     """Whether two states are the same; the order of an ISR does not count."""
-    if has is None:
-        return False
-    return has == stored or (has[0], has[2], set(has[1])) == (stored[0], stored[2], set(stored[1]))
+    return has is not None and (has[0], has[2], set(has[1])) == (stored[0], stored[2], set(stored[1]))
 
 
 def _role(broker: int, has: Led | None, stored: Led, assigned: bool, fresh: bool) -> str:
@@ -205,6 +226,11 @@ def said(found: PartitionDifference) -> str:
     return "; ".join(parts)
 
 
+def _names(names: list[str]) -> str:
+    """Some of the partitions, and how many more there are."""
+    return listed(names if len(names) < 4 else [*names[:2], f"{len(names) - 2} more"])
+
+
 def _plural(text: str, count: int) -> str:
     """What several brokers do: `follow 1, epoch 0`."""
     word, _, rest = text.partition(" ")
@@ -224,17 +250,18 @@ def _ids(numbers: Iterable[int]) -> str:
     return " ".join(map(str, numbers)) or "empty"
 
 
-def stale(model: ClusterModel) -> list[ControllerSeen]:
-    """Controllers that act though ZooKeeper names somebody else, or nobody."""
+def is_stale(model: ClusterModel, context: ControllerSeen | None) -> bool:
+    """Whether a controller acts though ZooKeeper names somebody else, or nobody."""
+    if context is None or not context.acts or not model.znodes:
+        return False
     there = model.znodes.get("/controller")
-    named = controller_of(there.data) if there else None
-    return [context for context in model.acting() if context.id != named] if model.znodes else []
+    return there is None or controller_of(there.data) != context.id
 
 
 def _controllership(model: ClusterModel) -> Iterator[str]:
     there = model.znodes.get("/controller")
     named = controller_of(there.data) if there else None
-    for context in stale(model):
+    for context in filter(partial(is_stale, model), model.acting()):
         epoch = f", epoch {context.epoch}" if context.epoch is not None else ""
         names = "nobody" if named is None else f"broker {named}"
         yield f"Controller: ZooKeeper: {names}; broker {context.id}: itself{epoch}."

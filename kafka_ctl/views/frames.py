@@ -81,7 +81,10 @@ class Frame:
 
 
 class View(Protocol):
-    """One way to draw a cluster, made from the union model of all records, the records and the steps."""
+    """One way to draw a cluster, made from the union model of all records, the records and the steps.
+
+    A picture may leave out looks that are as in the last picture of the same model.
+    """
 
     title: str
 
@@ -210,7 +213,12 @@ class FilmBuilder:
 
     def _changed(self, step: Step | None) -> Picture:
         picture = self.drawing.picture(self.model, step)
-        new = {name: look for name, look in picture.looks.items() if self.shown.get(name) != look}
+        shown = self.shown
+        new = {
+            name: look
+            for name, look in picture.looks.items()
+            if (before := shown.get(name)) is not look and before != look
+        }
         self.shown.update(new)
         return picture._replace(looks=new)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kafka_ctl.trace.model import ClusterModel, controller_of
-from kafka_ctl.views.differences import stale
+from kafka_ctl.views.differences import is_stale
 
 GLYPHS = {
     "leader": "none",  # its star is a part of its own, which glides
@@ -29,8 +29,8 @@ def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
         return "doubtful", "paused"
     if number in model.cuts:
         return "doubtful", f"cut off from {', '.join(dict.fromkeys(model.cuts[number]))}"
-    context = next((context for context in stale(model) if context.id == number), None)
-    if context is not None:
+    context = model.context_of(number)
+    if context is not None and is_stale(model, context):
         return "doubtful", "still acts" + (f", epoch {context.epoch}" if context.epoch is not None else "")
     if not seen.registered:
         return "doubtful", seen.note or "alive, not registered"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kafka_ctl.trace.model import BrokerSeen, ClusterModel, ZNode
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import BrokerSeen, ZNode
 
 
 class Union:
