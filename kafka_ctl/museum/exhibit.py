@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum.questions import Question
+
+if TYPE_CHECKING:
+    from kafka_ctl.views.side_by_side import SideBySide
 
 STORIES = Path(__file__).parent / "stories"
 JIRA = "https://issues.apache.org/jira/browse/"
@@ -153,6 +157,17 @@ class ExhibitRun:
         made = film(lab.trace)
         wanted = re.compile(self.exhibit.visible, re.MULTILINE)
         return [n for n in range(len(made)) if wanted.search(made.described(n))]
+
+    def side_by_side(self, **options: Any) -> SideBySide:
+        """Both runs beside each other from where the trouble begins, as a player that steps both.
+
+        Options are those of `side_by_side` in `views/side_by_side.py`.
+        """
+        from kafka_ctl.views.side_by_side import side_by_side
+
+        options.setdefault("titles", ("With the bug", "With the fix"))
+        options.setdefault("start", (self.start(self.broken), self.start(self.fixed)))
+        return side_by_side(self.broken, self.fixed, **options)
 
     @staticmethod
     def start(lab: Lab) -> int:

@@ -193,25 +193,31 @@ class FilmBuilder:
     """A film that can grow: the model it has reached, and how every part was shown last."""
 
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
-        self.drawing, self.place = drawing, first
+        self.drawing, self.place, self.records = drawing, first, records
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "This is how things stood before." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
-        self.film.frames.append(Frame(0, "start", time, opening, self._changed(None)))
+        self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
 
     def add(self, records: Sequence[Record], found: Iterable[Step]) -> None:
         """Go on with these steps; each frame keeps the looks that are new in it."""
         frames = self.film.frames
+        self.records = records
         for step in found:
-            self.model.apply_all(records[self.place : step.upto])
-            self.place = step.upto
+            self.move(step)
             cause = None if step.cause is None else step.cause + 1
-            picture, text = self._changed(step), caption(step.records)
+            picture, text = self.changed(step), caption(step.records)
             frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause))
         vars(self.film).pop("tracks", None)
 
-    def _changed(self, step: Step | None) -> Picture:
+    def move(self, step: Step) -> None:
+        """Take the model to the end of this step."""
+        self.model.apply_all(self.records[self.place : step.upto])
+        self.place = step.upto
+
+    def changed(self, step: Step | None) -> Picture:
+        """The picture of a step, or of how things stand without one: the looks that are new in it."""
         picture = self.drawing.picture(self.model, step)
         shown = self.shown
         new = {

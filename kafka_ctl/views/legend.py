@@ -11,26 +11,15 @@ _REPLICAS = (
     ("offline", "cross", "offline"),
     ("new", "plus", "new"),
 )
-_MARKS = (
-    ("preferred", "star", "preferred leader"),
-    ("crown", "crown", "controller"),
-    ("otherwise", "differs", "does not agree"),
-)
-
-NARROW, ROW = 560, 22
-"""Pixels: a legend that is wider goes on in another row; how high a row is."""
+_MARKS = (("preferred", "star", "preferred"), ("crown", "crown", "controller"), ("otherwise", "differs", "differs"))
 
 
 def add_legend(scene: Scene, counted: bool = False) -> None:
-    """Put the legend of the cluster picture below it, in as many rows as it needs."""
+    """Put the legend of the cluster picture below it."""
     top = scene.height - scene.offset[1] + 6
-    first_row, first = top, 8.0 - scene.offset[0]
-    left = first
-    end = max(scene.width, NARROW) - scene.offset[0] - 8
+    left = 8.0 - scene.offset[0]
     for style, glyph, text in _REPLICAS:
         width = 30 + len(text) * 6.5
-        if left + width > end:
-            left, top = first, top + ROW
         scene.add(
             Part(
                 f"legend:{style}",
@@ -44,8 +33,6 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
         )
         left += width + 8
     for style, glyph, text in _MARKS[2:] if counted else _MARKS:
-        if left + 20 + len(text) * 6.3 > end:
-            left, top = first, top + ROW
         scene.add(
             Part(
                 f"legend:{style}",
@@ -58,5 +45,5 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
             )
         )
         left += 26 + len(text) * 6.3
-    scene.height = top + ROW + scene.offset[1] + 4
-    scene.width = max(scene.width, NARROW if top > first_row else left + scene.offset[0] + 8)
+    scene.height += 32
+    scene.width = max(scene.width, left + scene.offset[0] + 8)
