@@ -28,8 +28,10 @@ from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.actions import find
 from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.captions import caption
+from kafka_ctl.views.differences import difference_of, said
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.executed_lines import Call, Lines, Run, code_of
+from kafka_ctl.views.folded import model_at
 from kafka_ctl.views.source import Source, cited, source
 from kafka_ctl.views.whyacts import act
 from kafka_ctl.views.whyelection import RULES as ELECTIONS
@@ -185,8 +187,17 @@ def _answer(trace: Recorder, seq: int, found: dict[str, Any], run: Run | None, u
         sources = tuple(source(code_of(one), marks) for one in by if record.kind != "zk")
     unmarked = unknown if run is None and not marks else ""
     causes = found.pop("chain", causes)
+    found["inputs"] = (*found["inputs"], *_who_has_what(trace, record))
     kafka = found.pop("kafka", "") or cited(by) or cited([call.code for call in _deciding(run, by)] if run else ())
     return Why(title=caption([record]), causes=causes, sources=sources, lines=unmarked, kafka=kafka, **found)
+
+
+def _who_has_what(trace: Recorder, record: Record) -> tuple[tuple[str, str], ...]:
+    """Where somebody has something else of the record's partition than ZooKeeper, just after the record."""
+    if record.topic is None or record.partition is None or record.seq > MOST_REPLAYED:
+        return ()
+    found = difference_of(model_at(trace, record.seq), (record.topic, record.partition))
+    return () if found is None else (("Who has what", said(found)),)
 
 
 def _deciding(run: Run, by: Sequence[Callable[..., Any]]) -> list[Call]:

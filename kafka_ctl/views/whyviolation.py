@@ -8,13 +8,13 @@ from typing import Any
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants.checker import INVARIANTS
 from kafka_ctl.invariants.mechanisms import breaking
-from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.captions import caption
-from kafka_ctl.views.differences import differences, said
 from kafka_ctl.views.source import citation
 
 NAMES = frozenset(invariant.name for invariant in INVARIANTS)
+DECISIVE = ("brokers_changed", "ready", "error_moving_replicas", "error_moving_partitions", "not_sending")
+"""What controllers log after which a broker is told, or is not."""
 SHORT = 6
 """The most steps of a chain: its beginning and its end."""
 SHOULD = {
@@ -51,17 +51,10 @@ def violation(trace: Recorder, record: Record, generation: Generation) -> dict[s
         return None
     ways = [way for way in breaking(invariant.id) if way.ticket == record.error and way.field is not None]
     checks = [m for m in vars(invariant).values() if isfunction(m) and "broken" in m.__code__.co_names]
-    model = ClusterModel().apply_all(trace.records[: record.seq + 1])
-    differs = differences(model).partitions.get(
-        (record.topic or "", -1 if record.partition is None else record.partition)
-    )
-    inputs = [("Invariant", invariant.id), ("Known as", record.error or "nothing that Kafka does")]
-    if differs is not None:
-        inputs.append(("Who has what", said(differs)))
     text = (record.detail or "it is broken").removeprefix(f"{invariant.id}: ")
     return {
         "rule": " ".join(invariant.sentence.split()),
-        "inputs": tuple(inputs),
+        "inputs": (("Invariant", invariant.id), ("Known as", record.error or "nothing that Kafka does")),
         "decided": text,
         "otherwise": (
             ("should have happened", SHOULD[invariant.id]),
@@ -95,6 +88,8 @@ def _anchor(trace: Recorder, record: Record) -> Record | None:
         elif record.partition is None:
             if r.topic == record.topic and r.kind in ("replica", "partition", "controller"):
                 return r
-        elif r.kind == "zk" and r.path == path and not r.error and r.action in ("create", "set"):
+        elif (r.kind == "zk" and r.path == path and not r.error and r.action in ("create", "set")) or (
+            record.broker is not None and (r.action in DECISIVE or (r.kind == "fault" and r.broker == record.broker))
+        ):
             return r
     return None
