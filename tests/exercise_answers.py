@@ -7,6 +7,7 @@ from typing import Any
 
 from kafka_ctl.assignment import assign
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller.deletion import next_move
 from kafka_ctl.election import controlled_shutdown_leader, offline_leader
 
 UNCLEAN = """write_znode /config/topics/orders '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'"""
@@ -315,6 +316,35 @@ def unknown_too(lab: Any) -> set[int]:
     return {id for id, view in up(lab).items() if names(view) != stored}
 
 
+# Lesson 10
+
+SUCCESSFUL = "ReplicaDeletionSuccessful"
+WAITING = {1: "OfflineReplica", 2: SUCCESSFUL, 3: SUCCESSFUL}
+AUDIT = {("audit", 0): [1, 2, 4]}
+
+
+def by_count(states: dict, alive: frozenset, halted: bool) -> str:
+    found = [state.removeprefix("ReplicaDeletion") for state in states.values()]
+    if found.count("Successful") == len(found):
+        return "complete"
+    return "wait" if halted or found.count("Started") else "start"
+
+
+def forgets_the_dead(states: dict, alive: frozenset, halted: bool) -> str:
+    left = {replica: state for replica, state in states.items() if replica[1] in alive}
+    return next_move(left, alive, halted)
+
+
+def starts_twice(states: dict, alive: frozenset, halted: bool) -> str:
+    found = next_move(states, alive, halted)
+    return "start" if found == "wait" and not halted else found
+
+
+def never_completes(states: dict, alive: frozenset, halted: bool) -> str:
+    found = next_move(states, alive, halted)
+    return "wait" if found == "complete" else found
+
+
 # Lesson 09
 
 THREE_COPIES = {("orders", 0): [1, 4], ("orders", 1): [2, 4], ("orders", 2): [4, 1]}
@@ -445,6 +475,13 @@ RIGHT: dict[str, list[Any]] = {
     "05.3": [controlled_shutdown_leader, filtered],
     "05.4": [lambda lab: lab.start(1), "start 1\nsettle", "kill 2\nstart 1"],
     "05.5": [[UNCLEAN, "delete_controller"], f"{UNCLEAN}\nbounce 3", f"{UNCLEAN}\nkill 2\nsettle\nstart 2"],
+    "10.1": [WAITING, {**WAITING}],
+    "10.2": [next_move, by_count],
+    "10.3": ["start 1", "delete_controller\nsettle\nstart 1"],
+    "10.4": [
+        lambda lab: (lab.delete_controller(), lab.settle(), lab.execute_reassignment(AUDIT)),
+        lambda lab: (lab.bounce(4), lab.settle(), lab.execute_reassignment(AUDIT)),
+    ],
     "09.1": [(1, 3), [1, 3]],
     "09.2": [kafkas_assignment, round_by_round],
     "09.3": [by_racks, by_racks_sorted],
@@ -453,6 +490,48 @@ RIGHT: dict[str, list[Any]] = {
 """By exercise: its solution and others that are right as well."""
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
+    "10.1": [
+        ({**WAITING, 1: "ReplicaDeletionIneligible"}, "2.4 takes it back"),
+        ({**WAITING, 1: "ReplicaDeletionStarted"}, "is sent no request"),
+        ({**WAITING, 1: "OnlineReplica"}, "Broker 1 had left before"),
+        (dict.fromkeys((1, 2, 3), "OfflineReplica"), "it does not wait until all are there"),
+        ({**WAITING, 2: "NonExistentReplica"}, "only when all of the topic are deleted"),
+        ({**WAITING, 3: "OnlineReplica"}, "Brokers 2 and 3 live and have answered"),
+        ({1: "OfflineReplica"}, "One state for each"),
+        ("OfflineReplica", "is text"),
+    ],
+    "10.2": [
+        (lambda states, alive, halted: "complete" if SUCCESSFUL in states.values() else "start", "is not deleted, and"),
+        (forgets_the_dead, "a topic that nobody knows (KAFKA-10548)"),
+        (lambda states, alive, halted: next_move(states, alive, False), "asks the same once more"),
+        (starts_twice, "An answer is still on its way"),
+        (lambda states, alive, halted: "wait", "nobody would ever start"),
+        (never_completes, "so the topic would stay for ever"),
+        (lambda states, alive, halted: "retry", "one of complete, wait, start is expected"),
+        (lambda states, alive: "wait", "Its parameters are not those"),
+    ],
+    "10.3": [
+        ("delete_znode /admin/delete_topics/orders", "still on its list, in memory"),
+        ("delete_znode /admin/delete_topics/orders\nsettle\nstart 1", "the topic is gone, but I16 is broken"),
+        (
+            "delete_znode /admin/delete_topics/orders\nsettle\ndelete_controller\nsettle\nstart 1",
+            "the topic is there again, but I4 is broken",
+        ),
+        ("delete_controller", "waits for the same broker"),
+        ("delete_topic orders", "already marked for deletion"),
+        ("bounce 3", "orders-0 on 1"),
+        ("delete_znode /brokers/topics/orders", "NOTEMPTY"),
+    ],
+    "10.4": [
+        (lambda lab: lab.execute_reassignment(AUDIT), "There is an existing assignment running"),
+        (
+            lambda lab: (lab.delete_znode("/admin/reassign_partitions"), lab.execute_reassignment(AUDIT)),
+            "its watch of this znode was used up",
+        ),
+        ("delete_controller", "Nobody has asked to move audit yet"),
+        ("""reassign '{"audit-0":[1,2,4]}'""", "cannot be carried out: There is an existing assignment running"),
+        ("""create_topic orders assignment='{"0":[1,2,4]}'""", "the old request does not move it"),
+    ],
     "09.1": [
         ((1, 2), "That is partition 0"),
         ((4, 1), "numbered from 0"),
