@@ -254,5 +254,80 @@ GUESSES: dict[str, Guess] = {
         ),
         1,
     ),
+    "09.a": Guess(
+        "30 partitions on 6 brokers, so each leads 5. Broker 1 dies. How many brokers take over its 5 partitions?",
+        (
+            (
+                "1",
+                "So it looks in the first rows of a topic's description: 1,2,3. Look at the rows of the second round.",
+            ),
+            ("2, as many as there are followers", "Each partition has two followers, but they are not the same two."),
+            ("5", "The distance of the followers grows with each round, so each list is another one."),
+        ),
+        2,
+    ),
+    "09.b": Guess(
+        "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
+        (
+            ("20", "So it would be if 120 replicas were shared by six. But racks come first."),
+            ("36", "Which partition may do without a copy in rack b?"),
+            ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
+        ),
+        2,
+    ),
+    "09.c": Guess(
+        "A fourth broker joins three. The topic has 12 replicas. How many has the new broker after ten minutes?",
+        (
+            ("3", "Databases that rebalance would do so. Who would start it here?"),
+            ("0", "Nobody has asked for it."),
+            ("some leaders, no followers", "A leader needs a copy, too."),
+        ),
+        1,
+    ),
+    "09.d": Guess(
+        "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
+        (
+            ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
+            ("half", "hash % 8 is hash % 4, or that and 4."),
+            ("a quarter", "That would be 16 partitions."),
+        ),
+        1,
+    ),
+    "10.a": Guess(
+        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
+        (
+            ("3: it waits until all can delete", "All or nothing would need somebody who asks all of them first."),
+            ("1", "Who can delete does so at once; who cannot is waited for."),
+            ("0", "Broker 1 is down. Who should have deleted its copy?"),
+        ),
+        1,
+    ),
+    "10.b": Guess(
+        "The deletion is stuck. Somebody removes the request's znode. Later broker 1 returns. The topic is ...",
+        (
+            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
+            ("deleted", "The controller has had it in memory all the time."),
+            ("stuck as before", "The one that was waited for is here now."),
+        ),
+        1,
+    ),
+    "10.c": Guess(
+        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
+        (
+            ("5: broker 1 has them", "It has them when it starts. Whom will it follow?"),
+            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
+            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
+        ),
+        2,
+    ),
+    "10.d": Guess(
+        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
+        (
+            ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
+            ("is refused", "The tool looks whether the topic exists, at nothing else."),
+            ("goes through at once", "The check comes before the topic is on the list that is checked."),
+        ),
+        2,
+    ),
 }
 """By lesson and letter."""
