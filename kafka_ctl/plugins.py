@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
+from kafka_ctl.balance import Candidate
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, short
@@ -32,14 +33,16 @@ RULES = {
     "assignment": "brokers, partitions, replication_factor",
     "batch": "changes",
     "fence": "request_epoch, newest_seen",
+    "rebalance": "partitions, live, moving, percentage",
     "shrink": "leader, isr, gone",
 }
 """What the other functions are given.
 
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
 returns requests (kind, receiver, [partitions]) in the order of sending. `fence` returns whether a broker obeys a
-request with this controller epoch. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
-which is in the ISR, goes Offline.
+request with this controller epoch. `rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of
+partitions under reassignment, and returns those whose preferred replicas an automatic check elects. `shrink` returns
+leader and ISR of a partition once the replica on broker `gone`, which is in the ISR, goes Offline.
 """
 
 KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
@@ -103,6 +106,19 @@ class Plugins:
         if not isinstance(answer, bool):
             self._fail("rules", "fence", values, f"returned {short(answer)}; True or False is expected")
         return answer
+
+    def rebalance(
+        self, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+    ) -> list[TopicPartition]:
+        """The partitions whose preferred replicas are elected, in the order of a check."""
+        values = list(partitions), live, moving, percentage
+        answer = self._call("rules", "rebalance", values)
+        try:
+            chosen = {TopicPartition(each.topic, each.partition) for each in answer}
+        except (AttributeError, TypeError):
+            wanted = "a list of some of the partitions that were given is expected"
+            self._fail("rules", "rebalance", values, f"returned {short(answer)}; {wanted}")
+        return [tp for each in partitions if (tp := TopicPartition(each.topic, each.partition)) in chosen]
 
     def shrink(self, leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
         """Leader and ISR once the replica on broker `gone` is Offline."""

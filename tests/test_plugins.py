@@ -211,4 +211,4 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {"assignment", "batch", "fence", "shrink"}
+    assert set(RULES) == {"assignment", "batch", "fence", "rebalance", "shrink"}
