@@ -9,7 +9,8 @@ story: the story names it, and `Lab.replay` wants it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NoReturn
 
 from kafka_ctl.balance import Candidate
@@ -33,6 +34,7 @@ RULES = {
     "assignment": "brokers, partitions, replication_factor",
     "batch": "changes",
     "fence": "request_epoch, newest_seen",
+    "pipeline": "operations, window",
     "rebalance": "partitions, live, moving, percentage",
     "shrink": "leader, isr, gone",
 }
@@ -40,9 +42,11 @@ RULES = {
 
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
 returns requests (kind, receiver, [partitions]) in the order of sending. `fence` returns whether a broker obeys a
-request with this controller epoch. `rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of
-partitions under reassignment, and returns those whose preferred replicas an automatic check elects. `shrink` returns
-leader and ISR of a partition once the replica on broker `gone`, which is in the ISR, goes Offline.
+request with this controller epoch. `pipeline` cuts a list of names of ZooKeeper operations into lists, each sent when
+the one before is answered; `window` is how many may be in flight. `rebalance` gets `Candidate`s of
+`kafka_ctl.balance`, sets of live brokers and of partitions under reassignment, and returns those whose preferred
+replicas an automatic check elects. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
+which is in the ISR, goes Offline.
 """
 
 KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
@@ -107,6 +111,20 @@ class Plugins:
             self._fail("rules", "fence", values, f"returned {short(answer)}; True or False is expected")
         return answer
 
+    def trips(self, operations: Sequence[Any], window: int) -> list[Sequence[Any]]:
+        """The operations by the round trip that they are sent in; the function is given, and returns, their names."""
+        names = list(map(_operation, operations))
+        answer = self._call("rules", "pipeline", (names, window))
+        try:
+            trips = [list(each) for each in answer]
+        except TypeError:
+            trips = []
+        if [each for trip in trips for each in trip] != names or not all(trips):
+            wanted = "a list of lists is expected, with every operation once and in order: so are the answers paired"
+            self._fail("rules", "pipeline", (names, window), f"returned {short(answer)}; {wanted}")
+        ends = list(accumulate(map(len, trips)))
+        return [operations[end - len(trip) : end] for end, trip in zip(ends, trips, strict=True)]
+
     def rebalance(
         self, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
     ) -> list[TopicPartition]:
@@ -162,6 +180,12 @@ def plain(value: Any) -> str:
     if isinstance(value, frozenset | set):
         return "{" + ", ".join(map(plain, sorted(value))) + "}" if value else "set()"
     return short(value)
+
+
+def _operation(operation: Any) -> str:
+    """A ZooKeeper operation in two words, `set /controller`; of a transaction its last part."""
+    last = operation.ops[-1] if hasattr(operation, "ops") else operation
+    return f"{type(last).__name__.lower()} {last.path}" if hasattr(last, "path") else str(last)
 
 
 def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[str, str]) -> dict[str, Function]:
