@@ -6,10 +6,12 @@ from random import Random
 from typing import Any
 
 from kafka_ctl.assignment import assign
+from kafka_ctl.balance import candidates
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.deletion import next_move
 from kafka_ctl.election import controlled_shutdown_leader, offline_leader
 
+CANCEL_FIRST = "elect_preferred\nsettle\ncancel_reassignment"
 UNCLEAN = """write_znode /config/topics/orders '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'"""
 
 
@@ -438,7 +440,58 @@ def smallest_of_each(leader: int, others: list, rack_of: dict, wanted: int) -> l
     return by_racks(leader, sorted(others), rack_of, wanted)
 
 
+def rebalanced(compare: Any = lambda ratio, limit: ratio > limit, fit: Any = None, share: Any = None) -> Any:
+    """What a rebalance elects, with a comparison, a test of a partition and a share of one's own."""
+
+    def chosen(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
+        found = []
+        for broker in {p.preferred for p in partitions}:
+            mine = [p for p in partitions if p.preferred == broker and not p.deleting]
+            away = [p for p in mine if p.leader != broker]
+            of = partitions if share == "all" else mine
+            if away and compare(len(away) / len(of), percentage / 100):
+                surplus = away[: max(1, round(len(away) - len(of) * percentage / 100))]
+                found += surplus if share == "surplus" else away
+        return [p for p in found if (fit or elected)(p, live, moving)]
+
+    return chosen
+
+
+def elected(p: Any, live: frozenset, moving: frozenset) -> bool:
+    return p.preferred in live and p.preferred in p.isr and not moving
+
+
+def by_leader_only(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
+    """Groups by who leads now."""
+    found = []
+    for broker in {p.leader for p in partitions}:
+        mine = [p for p in partitions if p.leader == broker and not p.deleting]
+        away = [p for p in mine if p.preferred != broker]
+        found += away if mine and len(away) / len(mine) > percentage / 100 else []
+    return [p for p in found if elected(p, live, moving)]
+
+
+def slices(operations: list, window: int) -> list:
+    """So many at a time, one list after the other."""
+    rest, found = list(operations), []
+    while rest:
+        found.append(rest[:window])
+        del rest[:window]
+    return found
+
+
 RIGHT: dict[str, list[Any]] = {
+    "14.1": [8, 8],
+    "14.2": [
+        slices,
+        lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)],
+    ],
+    "14.3": ["fails_waiters_at_expiry", {"fails_waiters_at_expiry": True}],
+    "14.4": [{"generation": "2.0"}, {"pipelined": True}, {"partitions": 30}, {"zookeeper_round_trip": 0.001}],
+    "13.1": [{1: 9, 2: 3}, {1: 9, 2: 3, 3: 0}],
+    "13.2": [candidates, rebalanced(), rebalanced(fit=lambda p, live, moving: p.preferred in live and not moving)],
+    "13.3": ["rebalances_to_in_sync", {"rebalances_to_in_sync": True}],
+    "13.4": ["cancel_reassignment", "cancel_reassignment\nsettle\nelect_preferred", CANCEL_FIRST],
     "02.1": [(3, 6), [3, 6]],
     "02.2": [stale, stale_by_epoch],
     "02.3": ["""elect_preferred '["orders-0"]'""", "bounce 1", "kill 2"],
@@ -566,6 +619,72 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda lab: lab.generate_reassignment(["orders"], [1, 2, 3, 4]), "nobody has executed it"),
         (lambda lab: lab.reassign({("orders", 0): [1, 2, 4]}), "partition 0 has the replicas [1, 2, 4]"),
         (lambda lab: lab.reassign({("orders", 0): [1, 4]}), "broker 4 holds 1 replica of"),
+    ],
+    "14.1": [
+        (62, "So it is one by one, in 0.10"),
+        (60, "That is a number of operations"),
+        (2, "thirty writes three more"),
+        (6, "find out who has gone"),
+        (7, "have to be answered before anything is decided"),
+        (1.6, "1.6 is no whole number"),
+    ],
+    "14.2": [
+        (lambda operations, window: [operations], "operations are in flight together"),
+        (lambda operations, window: [[each] for each in operations], "10 at a time"),
+        (lambda operations, window: slices(operations, window + 1), "Kafka holds a semaphore"),
+        (lambda operations, window: slices(operations[::-1], window), "every operation once and in order"),
+        (lambda operations, window: operations, "rules['pipeline'] returned ["),
+        (lambda operations, window: None, "rules['pipeline'] returned None"),
+    ],
+    "14.3": [
+        ("fences_writes", "`fences_writes` is about something else"),
+        ("preempts_queue", "`preempts_queue` is about something else"),
+        ("pipelined", "`pipelined` is about something else"),
+        ("fails_waiters", "'fails_waiters'"),
+    ],
+    "14.4": [
+        ({"window": 50}, "Before 1.1 there is no window"),
+        ({"retries": 9}, "A retry would take 5 s more"),
+        ({"stop": "kill"}, "no leader before the session ends"),
+        ({"session_timeout": 2000}, "Nobody waits for a session here"),
+        ({"partitions": 40}, "How many fit into 300 ms?"),
+        ({"generation": "2.0", "pipelined": False}, "Without pipelining a newer controller"),
+        ({"kafka": "2.0"}, "is no dictionary of changes"),
+        ({"generation": "0.10"}, "Nothing is changed yet"),
+    ],
+    "13.1": [
+        ({1: 4, 2: 4, 3: 4}, "it does not spread leaders"),
+        ({1: 6, 2: 3, 3: 3}, "No partition prefers broker 3"),
+        ({1: 8, 2: 4}, "a threshold, not a quota"),
+        ({1: 9, 2: 9}, "These are 18 partitions"),
+        ("{1: 9, 2: 3}", "is text; leave the quotes out"),
+        ((9, 3), "is no dictionary"),
+    ],
+    "13.2": [
+        (rebalanced(lambda ratio, limit: ratio >= limit), "is exactly 10 %"),
+        (rebalanced(share="all"), "not of all"),
+        (rebalanced(share="surplus"), "not only the surplus"),
+        (rebalanced(fit=lambda p, live, moving: p.preferred in live), "while any partition moves"),
+        (rebalanced(fit=lambda p, live, moving: not moving), "is dead, and cannot lead"),
+        (lambda *given: [], "has a ratio, too"),
+        (lambda partitions, live, moving, percentage: partitions, "leads it already"),
+        (by_leader_only, "1 of 10 that prefer broker 1 are led elsewhere"),
+        (lambda *given: None, "a list of some of the partitions"),
+    ],
+    "13.3": [
+        ("elects_already_preferred", "`elects_already_preferred` is about something else"),
+        ("skips_needless_elections", "`skips_needless_elections` is about something else"),
+        ("rebalances_in_batches", "`rebalances_in_batches` is about something else"),
+        ("rebalances_in_sync", "'rebalances_in_sync'"),
+    ],
+    "13.4": [
+        ("elect_preferred", "By hand it worked, once"),
+        ("delete_controller", "takes it up again"),
+        ("delete_znode /admin/reassign_partitions", "Your commands cannot be carried out"),
+        ("bounce 2", "the move is still there"),
+        ("kill 2", "will not come back to it"),
+        ("start 4", "broker 4 is burnt"),
+        ("delete_topic audit", "of the partitions of orders"),
     ],
     "02.1": [
         ((4, 6), "Four counts replicas"),
