@@ -1,7 +1,9 @@
 """The built site in a headless Chromium that is cut off from everything else: every other request is counted and fails.
 
 with sitepages.opened(folder) as site:
-    cells = site.run("notebooks/03-partition-states.ipynb")
+    page = site.notebook("notebooks/03-partition-states.ipynb")
+    site.start(page)
+    cells = site.ended(page)
 assert not site.outside
 """
 
@@ -9,12 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import browser
+
 from tools.site import serve
 
 NOTEBOOK = "window.jupyterapp?.shell.currentWidget"
@@ -22,7 +24,16 @@ READY = f"""() => {{
   const panel = {NOTEBOOK};
   return panel?.content?.widgets?.length && panel.sessionContext?.session?.kernel?.status === "idle";
 }}"""
-RUN = "() => { window.jupyterapp.commands.execute('notebook:run-all-cells').then((ok) => { window.ended = ok ?? true; }); }"
+RUN = """() => window.jupyterapp.commands.execute('notebook:run-all-cells')
+  .then((ok) => { window.ended = ok ?? true; }, (error) => { window.ended = String(error); }) && null"""
+EXECUTE = f"""async (code) => {{
+  const asked = {NOTEBOOK}.sessionContext.session.kernel.requestExecute({{ code }}), said = [];
+  asked.onIOPub = ({{ content }}) => said.push(content.text ?? content.traceback?.join("\\n") ?? "");
+  await asked.done;
+  return said.join("");
+}}"""
+"""Run code in the kernel of the page's notebook; what it prints."""
+QUIET = f"() => {NOTEBOOK}.sessionContext.session.kernel.status === 'idle'"
 CELLS = f"() => {NOTEBOOK}.content.model.sharedModel.cells.map((cell) => cell.toJSON())"
 
 
@@ -53,12 +64,15 @@ class Pages:
         page.wait_for_function(READY)
         return page
 
-    def run(self, path: str, page: Any = None) -> list[dict[str, Any]]:
-        """Run all cells of a notebook, and what they are then."""
-        page = page or self.notebook(path)
+    def start(self, page: Any) -> None:
+        """Run all cells of a page's notebook, as soon as its kernel answers."""
+        page.wait_for_function(READY)
         page.evaluate(RUN)
+
+    def ended(self, page: Any) -> list[dict[str, Any]]:
+        """The cells when all have run."""
         page.wait_for_function("() => window.ended !== undefined")
-        page.wait_for_timeout(500)  # outputs of widgets come a little later
+        page.wait_for_function(QUIET)
         found: list[dict[str, Any]] = page.evaluate(CELLS)
         return found
 
@@ -101,8 +115,3 @@ def stored(folder: Path, path: str) -> list[dict[str, Any]]:
     """The cells of a notebook as the site has it."""
     cells: list[dict[str, Any]] = json.loads((folder / "files" / path).read_text("utf-8"))["cells"]
     return cells
-
-
-def plain(text: str) -> str:
-    """A text without colours."""
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)

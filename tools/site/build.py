@@ -19,7 +19,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT
 from tools.site import fetch, wheels
 from tools.site.lessons import Lesson, lessons, linked
@@ -57,7 +57,7 @@ def build(out: Path, say: Callable[[str], object] = print) -> list[Lesson]:
     """Build the site into the folder `out`; the notebooks in it.
 
     Raises Unavailable, in one sentence, where what it is made of cannot be downloaded, BadInput where `out` holds
-    something else.
+    something else, KafkaCtlError where JupyterLite fails.
     """
     began = time.monotonic()
     if out.exists() and any(out.iterdir()) and not (out / "jupyter-lite.json").exists():
@@ -68,9 +68,11 @@ def build(out: Path, say: Callable[[str], object] = print) -> list[Lesson]:
     found = lessons(there)
     _contents(found, lite / "contents")
     _configure(lite, tools)
+    made = _jupyterlite(lite, tools)
+    _pages(made, found)
     shutil.rmtree(out, ignore_errors=True)
-    _jupyterlite(lite, tools, out.resolve())
-    _pages(out, found)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, out)
     files = [path for path in out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
     say(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
@@ -87,7 +89,7 @@ def _python(tools: Path, folder: Path) -> list[str]:
     copies += [wheels.empty_wheel(name, folder) for name in wheels.EMPTY]
     modules = wheels.write_lock(folder, lock, copies)
     if lost := {canonicalize_name(name) for name in PRELOADED} - modules.keys():
-        raise Unavailable(f"no wheel was found of {', '.join(sorted(lost))}")
+        raise KafkaCtlError(f"no wheel was found of {', '.join(sorted(lost))}")
     return sorted({module for each in modules.values() for module in each})
 
 
@@ -116,14 +118,26 @@ def _configure(lite: Path, tools: Path) -> None:
     _write(lite / "jupyter_lite_config.json", json.dumps(settings, indent=1))
 
 
-def _jupyterlite(lite: Path, tools: Path, out: Path) -> None:
+def _jupyterlite(lite: Path, tools: Path) -> Path:
+    """Let JupyterLite build; the folder with what it has made, below `lite` as it sets the times of files around it."""
+    made = lite / "public"
     environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": wheels.EPOCH}
-    command = [sys.executable, "-m", "jupyterlite_core.app", "build", "--lite-dir", str(lite), "--output-dir", str(out)]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlite_core.app",
+        "build",
+        "--lite-dir",
+        str(lite),
+        "--output-dir",
+        str(made),
+    ]
     done = subprocess.run(command, cwd=lite, env=environ, capture_output=True, text=True)
     (WORK / "build.log").write_text(done.stdout + done.stderr, encoding="utf-8")
     if done.returncode:
         last = (done.stdout + done.stderr).strip().splitlines()[-1:]
-        raise Unavailable(f"JupyterLite could not be built: {''.join(last)} (all of it: {WORK / 'build.log'})")
+        raise KafkaCtlError(f"JupyterLite could not be built: {''.join(last)} (all of it: {WORK / 'build.log'})")
+    return made
 
 
 def _pages(out: Path, found: Sequence[Lesson]) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from kafka_ctl.errors import Unavailable
+from kafka_ctl.errors import KafkaCtlError
 from kafka_ctl.paths import ROOT
 from tools.site.pins import sha256
 
@@ -50,13 +50,13 @@ def unpack(tarball: Path, folder: Path) -> dict[str, Any]:
 
 
 def kit(folder: Path) -> Path:
-    """The wheel of this checkout, built into `folder`; Unavailable where that fails."""
+    """The wheel of this checkout, built into `folder`; KafkaCtlError where that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     code = f"from flit_core.buildapi import build_wheel; print(build_wheel({str(folder)!r}))"
     environ = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
-        raise Unavailable(f"the kit's wheel could not be built: {done.stderr.strip().splitlines()[-1]}")
+        raise KafkaCtlError(f"the kit's wheel could not be built: {done.stderr.strip().splitlines()[-1]}")
     return folder / done.stdout.strip().splitlines()[-1]
 
 
