@@ -21,6 +21,7 @@ from tools.site.imports import Name, lacking
 Book = dict[str, Any]
 NAMES = {
     "pyspark": "Spark",
+    "pyarrow": "Spark",
     "kazoo": "a real ZooKeeper",
     "zookeeper": "a real ZooKeeper",
     "wire": "connections",
