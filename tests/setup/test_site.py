@@ -229,7 +229,8 @@ closed = ask(do="message", model=model, content={"do": "close"})
 bad = ask(do="start", fragment="story=lab+seed%3Dx")
 print(json.dumps([
     [each["do"] for each in opened], opened[1]["traits"], "Player" in shown["script"], ".kc" in shown["style"],
-    [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed], bad,
+    [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed],
+    bad,
 ]))
 """
 
