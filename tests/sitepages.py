@@ -40,27 +40,32 @@ CELLS = f"() => {NOTEBOOK}.content.model.sharedModel.cells.map((cell) => cell.to
 class Pages:
     """A browser with the site; `outside` are the addresses of other places that it was asked for."""
 
-    def __init__(self, context: Any, server: serve.Site) -> None:
-        self.context, self.server = context, server
+    def __init__(self, chromium: Any, server: serve.Site) -> None:
+        self.chromium, self.server = chromium, server
         self.outside: list[str] = []
         self.errors: list[str] = []
-        context.route(lambda url: not url.startswith((server.address, "data:", "blob:")), self._refuse)
+
+    def context(self) -> Any:
+        """A browser's storage of its own: JupyterLab in two windows of one would share its workspace."""
+        made = self.chromium.new_context(viewport={"width": 1280, "height": 1000})
+        made.route(lambda url: not url.startswith((self.server.address, "data:", "blob:")), self._refuse)
+        return made
 
     def _refuse(self, route: Any) -> None:
         self.outside.append(route.request.url)
         route.abort()
 
-    def page(self, path: str) -> Any:
-        """A new page with this address of the site."""
-        page = self.context.new_page()
-        page.set_default_timeout(120_000)
+    def page(self, path: str, context: Any = None) -> Any:
+        """A new page with this address of the site, in a storage of its own or in the one of `context`."""
+        page = (context or self.context()).new_page()
+        page.set_default_timeout(240_000)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.goto(self.server.address + path)
         return page
 
-    def notebook(self, path: str) -> Any:
+    def notebook(self, path: str, context: Any = None) -> Any:
         """A page of JupyterLab with a notebook whose kernel answers."""
-        page = self.page(f"lab/index.html?path={path}")
+        page = self.page(f"lab/index.html?path={path}", context)
         page.wait_for_function(READY)
         return page
 
@@ -86,7 +91,7 @@ def opened(folder: Path) -> Iterator[Pages]:
         arguments = [*browser.ARGUMENTS, "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"]
         chromium = playwright.chromium.launch(executable_path=browser.CHROMIUM, args=arguments)
         try:
-            yield Pages(chromium.new_context(viewport={"width": 1280, "height": 1000}), server)
+            yield Pages(chromium, server)
         finally:
             chromium.close()
 
