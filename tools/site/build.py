@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -160,9 +161,9 @@ def rows(found: Sequence[Lesson]) -> str:
         cells = [
             lesson.path.name[:2],
             _link(starters[lesson.path.name], lesson.title),
-            html.escape(about.get("question", "")),
+            re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(about.get("question", ""))),
             state,
-            _link(lesson, "with answers"),
+            _link(lesson, "answers"),
         ]
         made.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     return "\n".join(made)
