@@ -39,7 +39,7 @@ print(round(best))
 
 
 def cpu() -> float:
-    """Processor seconds of the browser so far: of this process's descendants with that name, from /proc."""
+    """Processor seconds of the browser so far: this process's descendants with that name, and theirs that ended."""
     parents, seconds = {}, {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -47,7 +47,7 @@ def cpu() -> float:
             fields = rest.split()
             process = int(path.parent.name)
             parents[process] = int(fields[1])
-            seconds[process] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") * ("chrom" in name)
+            seconds[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") * ("chrom" in name)
     return sum(spent for process, spent in seconds.items() if _descends(process, parents))
 
 

@@ -14,7 +14,7 @@ OUT = ROOT / "build" / "site" / "public"
 
 @click.command()
 @click.option("--out", default=OUT, type=click.Path(file_okay=False, path_type=Path), help="Write it into this folder.")
-@click.option("--serve", is_flag=True, help="Serve it on 127.0.0.1 until Ctrl-C; builds it first where it is missing.")
+@click.option("--serve", is_flag=True, help="Then serve it on 127.0.0.1 until Ctrl-C.")
 @click.option("--port", type=click.IntRange(1, 65535), help="With --serve: listen here (default: a free one).")
 def site(out: Path, serve: bool, port: int | None) -> None:
     """Build the course as a static site: JupyterLab, Python and every lesson that can run in a browser.
@@ -28,7 +28,6 @@ def site(out: Path, serve: bool, port: int | None) -> None:
     """
     if port is not None and not serve:
         raise click.UsageError("--port goes with --serve")
-    if not serve or not (out / "index.html").exists():
-        import_from_checkout("tools.site.build").build(out, echo)
+    import_from_checkout("tools.site.build").build(out, echo)
     if serve:
         import_from_checkout("tools.site.serve").forever(out, port, echo)
