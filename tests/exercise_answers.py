@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from answers import lesson_01
+
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import controlled_shutdown_leader, offline_leader
 
@@ -610,3 +612,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
     ],
 }
 """By exercise: wrong answers, and a part of what is said to each."""
+
+for lesson in (lesson_01,):
+    RIGHT |= lesson.RIGHT
+    WRONG |= lesson.WRONG

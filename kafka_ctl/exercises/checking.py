@@ -9,6 +9,7 @@ from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.exercises import (
+    lesson_01,
     lesson_02,
     lesson_03,
     lesson_04,
@@ -23,6 +24,7 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 
 LESSONS = {
+    "01": lesson_01,
     "02": lesson_02,
     "03": lesson_03,
     "04": lesson_04,
