@@ -17,6 +17,7 @@ from kafka_ctl.exercises import (
     lesson_06,
     lesson_07,
     lesson_08,
+    lesson_17,
     progress_file,
 )
 from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
@@ -32,6 +33,7 @@ LESSONS = {
     "06": lesson_06,
     "07": lesson_07,
     "08": lesson_08,
+    "17": lesson_17,
 }
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}

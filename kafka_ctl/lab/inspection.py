@@ -91,6 +91,13 @@ class Inspection:
             lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
         )
 
+    def identity(self, broker: int) -> view.IdentityView:
+        """What says which id a broker has, and whether these agree; UnknownName for a broker that is not there."""
+        process = self._world.brokers.get(validate.integer("a broker id", broker))
+        if process is None:
+            raise UnknownName("broker", broker, sorted(self._world.brokers))
+        return self._look(lambda znodes: view.identity_of(process, znodes))
+
     def partitions(self) -> list[view.PartitionView]:
         """Every partition, by topic and number."""
         return self._look(lambda znodes: [p for _, p in sorted(view.partitions(znodes, self._world.acting()).items())])
