@@ -417,7 +417,7 @@ def test_operations_sent_again_while_the_connection_breaks_do_not_block(server: 
     a.session._connection._notify_pending = fail_all_again_and_again
     sender = asyncio.run_coroutine_threadsafe(insist(), world.clock.loop)
     server.kill()
-    assert eventually(lambda: turns == 2000 and a.states == ["Disconnected"]), f"after {turns} turns the loop stood still"
+    assert eventually(lambda: turns == 2000 and a.states == ["Disconnected"]), f"blocked after {turns} turns"
     sender.cancel()
     world.close()
 
