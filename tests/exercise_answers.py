@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from answers import lesson_01, lesson_17
+from answers import lesson_01, lesson_17, lesson_21
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import controlled_shutdown_leader, offline_leader
@@ -613,6 +613,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
 }
 """By exercise: wrong answers, and a part of what is said to each."""
 
-for lesson in (lesson_01, lesson_17):
+for lesson in (lesson_01, lesson_17, lesson_21):
     RIGHT |= lesson.RIGHT
     WRONG |= lesson.WRONG

@@ -18,6 +18,7 @@ from kafka_ctl.exercises import (
     lesson_07,
     lesson_08,
     lesson_17,
+    lesson_21,
     progress_file,
 )
 from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
@@ -34,6 +35,7 @@ LESSONS = {
     "07": lesson_07,
     "08": lesson_08,
     "17": lesson_17,
+    "21": lesson_21,
 }
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import validate, view
@@ -109,6 +110,11 @@ class Inspection:
         if asked not in found:
             raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
         return found[asked]
+
+    def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
+        """What the acting controller holds of a partition's leader and ISR; None without one, or without that."""
+        tp, acting = TopicPartition(topic, partition), self._world.acting()
+        return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""

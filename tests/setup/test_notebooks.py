@@ -17,7 +17,9 @@ from tools import notebooks
 PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
 DRAWN = re.compile(
-    r"\.player\(|plots\.|^(walk|logs|beliefs|CurveWidget|MessageWidget|message_bytes|broker_identity)\(", re.MULTILINE
+    r"\.player\(|plots\.|^(walk|logs|beliefs|CurveWidget|MessageWidget|message_bytes|broker_identity|copies_over_time"
+    r"|as_one_log)\(",
+    re.MULTILINE,
 )
 """What draws a picture."""
 SILENT = {"settle", "step", "start", "stop", "close", "kill", "run_for", "create_topic", "check"}
