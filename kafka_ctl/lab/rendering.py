@@ -79,7 +79,7 @@ class Rendering:
     def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
         """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
 
-        It begins where the first command was given, when the cluster had started; with `start=0`, with the first record.
+        It begins where the first command was given, when the cluster had started; with `start=0` at the first record.
         Raises BadInput for another ending, Unavailable when a tool is missing.
         """
         from kafka_ctl.views.executed_lines import lines_of
