@@ -33,6 +33,7 @@ RULES = {
     "batch": "changes",
     "deletion": "states, alive, halted",
     "fence": "request_epoch, newest_seen",
+    "reassignment": "old, new",
     "shrink": "leader, isr, gone",
 }
 """What the other functions are given.
@@ -40,7 +41,9 @@ RULES = {
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
 returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
 replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `fence` returns whether a broker obeys
-a request with this controller epoch. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
+a request with this controller epoch. `reassignment`, asked by 0.10 and 2.0 (in 2.4 another rule moves partitions),
+returns four collections of broker ids: AR while it lasts, who gets a replica, who loses one, and who has to be in the
+ISR before. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
 which is in the ISR, goes Offline.
 """
 
@@ -107,6 +110,17 @@ class Plugins:
         if not isinstance(answer, str) or answer not in MOVES:
             self._fail("rules", "deletion", values, f"returned {short(answer)}; one of {', '.join(MOVES)} is expected")
         return answer
+
+    def move(self, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Of a reassignment: AR while it lasts, who gets a replica, who loses one, who has to be in sync before."""
+        values = tuple(old), tuple(new)
+        answer = self._call("rules", "reassignment", values)
+        try:
+            during, create, remove, in_sync = (tuple(map(_whole, part)) for part in answer)
+        except (TypeError, ValueError):
+            wanted = "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
+            self._fail("rules", "reassignment", values, f"returned {short(answer)}; {wanted}")
+        return during, create, remove, in_sync
 
     def obeys(self, request_epoch: int, newest_seen: int) -> bool:
         """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""

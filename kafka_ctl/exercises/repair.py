@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kafka_ctl.errors import BadInput, short
@@ -17,12 +17,14 @@ from kafka_ctl.museum import find
 class Repair(Exercise):
     """The exhibit `ticket`: its story is played with the field that the answer names set the other way round.
 
-    An answer is a field's name, several names, or a whole `Generation`. `why` explains a right answer.
+    An answer is a field's name, several names, or a whole `Generation`. `why` explains a right one. `evades` says, by
+    field, why the violation is not seen with it, though what is wrong still is.
     """
 
     kind: ClassVar[str] = "repair"
     ticket: str
     why: str
+    evades: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, answer: Any) -> Verdict:
         """Play the story with the repair, and look for the violation."""
@@ -34,6 +36,10 @@ class Repair(Exercise):
         with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
             left = [v for v in lab.violations if v.invariant == exhibit.caught_by]
             text = lab.story
+        if not left and len(names) == 1 and names[0] in self.evades:
+            return Verdict(
+                False, f"With `{names[0]}` changed, the story does not show it. {self.evades[names[0]]}", text
+            )
         if not left:
             return Verdict(True, self.why, text)
         first = left[0]
