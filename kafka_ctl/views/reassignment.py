@@ -92,7 +92,7 @@ def _asked(lab: Any, topic: str, partition: int, start: int) -> Record:
     tp = TopicPartition(topic, partition)
     for record in lab.trace.slice(start=start, kind="controller", action="handling_reassignment"):
         if _about(record, tp):
-            return record  # type: ignore[no-any-return]
+            return record
     raise BadInput(f"no reassignment of {tp} has begun after record {start}")
 
 
