@@ -35,6 +35,7 @@ RULES = {
     "fence": "request_epoch, newest_seen",
     "reassignment": "old, new",
     "shrink": "leader, isr, gone",
+    "target": "replicas, adding, removing, target",
 }
 """What the other functions are given.
 
@@ -44,7 +45,8 @@ replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`.
 a request with this controller epoch. `reassignment`, asked by 0.10 and 2.0 (in 2.4 another rule moves partitions),
 returns four collections of broker ids: AR while it lasts, who gets a replica, who loses one, and who has to be in the
 ISR before. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
-which is in the ISR, goes Offline.
+which is in the ISR, goes Offline. `target`, asked by 2.4 for a reassignment that begins, changes or is cancelled, gets
+the three lists of the topic's znode and the new replicas, and returns the three lists as they are to be.
 """
 
 MOVES = ("complete", "wait", "start")
@@ -121,6 +123,19 @@ class Plugins:
             wanted = "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
             self._fail("rules", "reassignment", values, f"returned {short(answer)}; {wanted}")
         return during, create, remove, in_sync
+
+    def head_for(
+        self, replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], target: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], ...]:
+        """The three lists of a partition on its way to other replicas: all of them, those added, those removed."""
+        values = tuple(replicas), tuple(adding), tuple(removing), tuple(target)
+        answer = self._call("rules", "target", values)
+        try:
+            full, more, less = (tuple(map(_whole, part)) for part in answer)
+        except (TypeError, ValueError):
+            wanted = "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"
+            self._fail("rules", "target", values, f"returned {short(answer)}; {wanted}")
+        return full, more, less
 
     def obeys(self, request_epoch: int, newest_seen: int) -> bool:
         """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""

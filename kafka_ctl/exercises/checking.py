@@ -19,6 +19,7 @@ from kafka_ctl.exercises import (
     lesson_09,
     lesson_10,
     lesson_11,
+    lesson_12,
     progress_file,
 )
 from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
@@ -36,6 +37,7 @@ LESSONS = {
     "09": lesson_09,
     "10": lesson_10,
     "11": lesson_11,
+    "12": lesson_12,
 }
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}

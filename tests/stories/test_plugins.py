@@ -161,6 +161,29 @@ def test_the_moves_of_a_reassignment_of_ones_own() -> None:
     assert left["hasty"][0] == (1,)
 
 
+def origin_first(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+    """Another order than Kafka's."""
+    origin = [r for r in replicas if r not in adding]
+    full = list(dict.fromkeys([*origin, *target]))
+    return full, [r for r in full if r not in origin], [r for r in full if r not in target]
+
+
+def test_the_three_lists_of_ones_own() -> None:
+    """Who puts the origin first loses the order of the target; what cannot be used is said."""
+    end = {}
+    for name, rules in (("usual", {}), ("origin first", {"target": origin_first})):
+        with orders(generation="2.4", rules=rules) as lab:
+            lab.reassign({("orders", 0): [3, 4, 2]})
+            lab.settle()
+            end[name] = lab.partition("orders", 0).replicas
+    assert end == {"usual": (3, 4, 2), "origin first": (2, 3, 4)}
+    with (
+        orders(generation="2.4", rules={"target": lambda *_: (1, 2)}) as lab,
+        pytest.raises(PluginFailed, match="three lists of broker ids"),
+    ):
+        lab.reassign({("orders", 0): [3, 4, 2]})
+
+
 def test_a_story_names_them_and_replay_wants_them_again() -> None:
     with orders(elections={"offline": last_of_isr}) as lab:
         lab.kill(1)
@@ -246,4 +269,4 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {"assignment", "batch", "deletion", "fence", "reassignment", "shrink"}
+    assert set(RULES) == {"assignment", "batch", "deletion", "fence", "reassignment", "shrink", "target"}
