@@ -9,9 +9,11 @@ story: the story names it, and `Lab.replay` wants it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NoReturn
 
+from kafka_ctl.balance import Candidate
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, short
@@ -33,7 +35,9 @@ RULES = {
     "batch": "changes",
     "deletion": "states, alive, halted",
     "fence": "request_epoch, newest_seen",
+    "pipeline": "operations, window",
     "reassignment": "old, new",
+    "rebalance": "partitions, live, moving, percentage",
     "shrink": "leader, isr, gone",
     "target": "replicas, adding, removing, target",
 }
@@ -42,11 +46,13 @@ RULES = {
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
 returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
 replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `fence` returns whether a broker obeys
-a request with this controller epoch. `reassignment`, asked by 0.10 and 2.0 (in 2.4 another rule moves partitions),
-returns four collections of broker ids: AR while it lasts, who gets a replica, who loses one, and who has to be in the
-ISR before. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
-which is in the ISR, goes Offline. `target`, asked by 2.4 for a reassignment that begins, changes or is cancelled, gets
-the three lists of the topic's znode and the new replicas, and returns the three lists as they are to be.
+a request with this controller epoch. `pipeline` cuts a list of names of ZooKeeper operations into lists, each sent when
+the one before is answered; `window` is how many may be in flight. `reassignment`, asked by 0.10 and 2.0, returns four
+collections of broker ids: AR while it lasts, who gets a replica, who loses one, and who has to be in the ISR before.
+`rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of partitions under reassignment, and
+returns those whose preferred replicas an automatic check elects. `shrink` returns leader and ISR of a partition once
+the replica on broker `gone`, which is in the ISR, goes Offline. `target`, asked by 2.4 for a reassignment that begins,
+changes or is cancelled, gets the three lists of the topic's znode and the new replicas, and returns the three lists.
 """
 
 MOVES = ("complete", "wait", "start")
@@ -145,6 +151,33 @@ class Plugins:
             self._fail("rules", "fence", values, f"returned {short(answer)}; True or False is expected")
         return answer
 
+    def trips(self, operations: Sequence[Any], window: int) -> list[Sequence[Any]]:
+        """The operations by the round trip that they are sent in; the function is given, and returns, their names."""
+        names = list(map(_operation, operations))
+        answer = self._call("rules", "pipeline", (names, window))
+        try:
+            trips = [list(each) for each in answer]
+        except TypeError:
+            trips = []
+        if [each for trip in trips for each in trip] != names or not all(trips):
+            wanted = "a list of lists is expected, with every operation once and in order: so are the answers paired"
+            self._fail("rules", "pipeline", (names, window), f"returned {short(answer)}; {wanted}")
+        ends = list(accumulate(map(len, trips)))
+        return [operations[end - len(trip) : end] for end, trip in zip(ends, trips, strict=True)]
+
+    def rebalance(
+        self, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+    ) -> list[TopicPartition]:
+        """The partitions whose preferred replicas are elected, in the order of a check."""
+        values = list(partitions), live, moving, percentage
+        answer = self._call("rules", "rebalance", values)
+        try:
+            chosen = {TopicPartition(each.topic, each.partition) for each in answer}
+        except (AttributeError, TypeError):
+            wanted = "a list of some of the partitions that were given is expected"
+            self._fail("rules", "rebalance", values, f"returned {short(answer)}; {wanted}")
+        return [tp for each in partitions if (tp := TopicPartition(each.topic, each.partition)) in chosen]
+
     def shrink(self, leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
         """Leader and ISR once the replica on broker `gone` is Offline."""
         values = leader, isr, gone
@@ -187,6 +220,12 @@ def plain(value: Any) -> str:
     if isinstance(value, frozenset | set):
         return "{" + ", ".join(map(plain, sorted(value))) + "}" if value else "set()"
     return short(value)
+
+
+def _operation(operation: Any) -> str:
+    """A ZooKeeper operation in two words, `set /controller`; of a transaction its last part."""
+    last = operation.ops[-1] if hasattr(operation, "ops") else operation
+    return f"{type(last).__name__.lower()} {last.path}" if hasattr(last, "path") else str(last)
 
 
 def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[str, str]) -> dict[str, Function]:

@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 from kafka_ctl.cluster import ReplicaAssignment
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -287,3 +287,43 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Verify is the second half of execute: it removes what execute wrote, at the brokers that it finds alive.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "12.a": Guess(
+        "Kafka 2.0. A plan for orders-0 is running. You execute a plan for orders-1. It ...",
+        (
+            ("waits until the first is done", "There is no queue: there is one znode."),
+            ("runs beside the first", "Both would have to be in the same znode."),
+            ("is not written at all", "The tool looks whether the znode is there, and gives up."),
+        ),
+        2,
+    ),
+    "12.b": Guess(
+        "Broker 5 is down. A move to 1, 2, 5 is asked for, first through ZooKeeper, then through the controller.",
+        (
+            ("both are refused", "Who checks a plan in ZooKeeper?"),
+            ("both wait", "The controller's API answers at once, so it can refuse."),
+            ("ZooKeeper: waits; controller: refused", "Only one of the two ways has somebody who answers."),
+        ),
+        2,
+    ),
+    "12.c": Guess(
+        "Kafka 2.4. 1, 2, 3 moves to 3, 4, 2, and is cancelled after a second. What is AR then?",
+        (
+            ("1, 2, 3", "The help says: original replicas. But was their order kept anywhere?"),
+            ("3, 2, 1", "The lists in the znode say who was added, and no order of before."),
+            ("3, 4, 2, 1", "That is AR while it moves."),
+        ),
+        1,
+    ),
+    "12.d": Guess(
+        "A throttled move is done; nobody ran verify. A week later broker 3 was down for an hour. Its fetches are ...",
+        (
+            ("unlimited, the move is over", "The settings say nothing of a move."),
+            ("throttled, where it is in a list", "Who is in a list and out of the ISR is throttled, whatever for."),
+            ("refused", "A throttle slows, it refuses nothing."),
+        ),
+        1,
+    ),
+}
+"""What is asked before a cell is run, by lesson and letter."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka_ctl import election
+from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.brokers.process import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
@@ -132,6 +133,32 @@ def _belief_cell(x: int, y: int, text: str, red: bool) -> list[str]:
         f'stroke-width="{width}"/>',
         _words(x + 8, y + 20, text, "bold" if red else "normal", c["bad"] if red else ""),
     ]
+
+
+def shares(found: Sequence[BrokerBalance]) -> Drawing:
+    """Of each broker, `lab.balance()`: how many leaderships it should have (outline) and has (filled), and the verdict.
+
+    The verdict is what an automatic rebalance does about it.
+    """
+    c, parts, lines = (
+        COLOURS,
+        [_words(20, 20, "outline: prefers this broker; filled: led by it", fill=COLOURS["dim"])],
+        [],
+    )
+    unit = 200 / max((max(each.prefers, each.leads) for each in found), default=1)
+    for row, each in enumerate(found):
+        y = 34 + (ROW + 12) * row
+        text = f"prefers {each.prefers}, leads {each.leads}, ratio {each.ratio:.3g}: {each.verdict}"
+        parts += [
+            _words(20, y + 20, f"broker {each.broker}", "bold"),
+            f'<rect x="90" y="{y + 6}" width="{unit * each.leads:.1f}" height="20" fill="{c["leader"]}"/>',
+            f'<rect x="90" y="{y}" width="{unit * each.prefers:.1f}" height="32" fill="none" stroke="{c["line"]}" '
+            'stroke-width="2"/>',
+            _words(305, y + 14, text.partition(": ")[0]),
+            _words(305, y + 32, each.verdict, "bold"),
+        ]
+        lines.append(f"broker {each.broker}: {text}")
+    return Drawing(_svg(760, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
 
 
 LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4 2 4"))

@@ -269,4 +269,19 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {"assignment", "batch", "deletion", "fence", "reassignment", "shrink", "target"}
+    assert set(RULES) == {*"assignment batch deletion fence pipeline reassignment rebalance shrink target".split()}
+
+
+def test_a_pipeline_of_ones_own() -> None:
+    """One operation at a time gives the same cluster, later; what leaves one out or changes the order is refused."""
+    done = {}
+    for name, rules in (("usual", {}), ("one", {"pipeline": lambda operations, window: [[op] for op in operations]})):
+        with Lab(rules=rules) as lab:
+            lab.create_topic("orders", partitions=30, replication_factor=2)
+            lab.settle()
+            assert all(p.leader > 0 for p in lab.partitions())
+            done[name] = lab.now
+    assert done["one"] > done["usual"]
+    for wrong in (lambda operations, window: [operations[::-1]], lambda operations, window: [operations[1:]]):
+        with pytest.raises(PluginFailed, match="every operation once and in order"):
+            Lab(rules={"pipeline": wrong})
