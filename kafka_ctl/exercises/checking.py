@@ -18,6 +18,7 @@ from kafka_ctl.exercises import (
     lesson_08,
     lesson_13,
     lesson_14,
+    lesson_15,
     progress_file,
 )
 from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
@@ -34,6 +35,7 @@ LESSONS = {
     "08": lesson_08,
     "13": lesson_13,
     "14": lesson_14,
+    "15": lesson_15,
 }
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}

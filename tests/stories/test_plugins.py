@@ -211,7 +211,7 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {"assignment", "batch", "fence", "pipeline", "rebalance", "shrink"}
+    assert set(RULES) == {"assignment", "batch", "fence", "high_watermark", "pipeline", "rebalance", "shrink"}
 
 
 def test_a_pipeline_of_ones_own() -> None:
