@@ -33,6 +33,7 @@ Each returns an `Election` or a pair (leader, ISR); None when nobody may lead.
 RULES = {
     "assignment": "brokers, partitions, replication_factor",
     "batch": "changes",
+    "deletion": "states, alive, halted",
     "fence": "request_epoch, newest_seen",
     "high_watermark": "ends, isr, leader",
     "pipeline": "operations, window",
@@ -42,8 +43,9 @@ RULES = {
 """What the other functions are given.
 
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
-returns requests (kind, receiver, [partitions]) in the order of sending. `fence` returns whether a broker obeys a
-request with this controller epoch. `high_watermark` gets where the log of each assigned replica ends, as its leader
+returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
+replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `fence` returns whether a broker obeys
+a request with this controller epoch. `high_watermark` gets where the log of each assigned replica ends, as its leader
 knows (-1 for one that has not fetched yet), and returns the offset below which all records are committed. `pipeline`
 cuts a list of names of ZooKeeper operations into lists, each sent when the one before is answered; `window` is how
 many may be in flight. `rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of partitions
@@ -51,6 +53,8 @@ under reassignment, and returns those whose preferred replicas an automatic chec
 ISR of a partition once the replica on broker `gone`, which is in the ISR, goes Offline.
 """
 
+MOVES = ("complete", "wait", "start")
+"""What a controller may do next with a topic that is to be deleted."""
 KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """The requests of a batch."""
 STRATEGIES = {"reassign": "reassigned", "controlled-shutdown": "controlled_shutdown"}
@@ -104,6 +108,14 @@ class Plugins:
         except (AttributeError, TypeError, ValueError):
             wanted = "a dictionary such as {0: [1, 2]} is expected: by partition, the ids of its brokers"
             self._fail("rules", "assignment", values, f"returned {short(answer)}; {wanted}")
+
+    def next_deletion(self, states: Mapping[tuple[int, int], str], alive: Iterable[int], halted: bool) -> str:
+        """What is done next with a topic that is to be deleted: one of `MOVES`."""
+        values = dict(states), frozenset(alive), halted
+        answer = self._call("rules", "deletion", values)
+        if not isinstance(answer, str) or answer not in MOVES:
+            self._fail("rules", "deletion", values, f"returned {short(answer)}; one of {', '.join(MOVES)} is expected")
+        return answer
 
     def obeys(self, request_epoch: int, newest_seen: int) -> bool:
         """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""

@@ -77,6 +77,14 @@ class Inspection:
         """
         return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
 
+    def controller_memory(self) -> view.ControllerMemory | None:
+        """The requests that the acting controller knows of, which may differ from those in ZooKeeper; None without one.
+
+        Kafka 2.0.1: controller/ControllerContext.scala, partitionsBeingReassigned; TopicDeletionManager.scala,
+        topicsToBeDeleted
+        """
+        return self._world.clock.call(lambda: view.memory(self._world.acting()))
+
     def metrics(self, broker: int) -> dict[str, Shown]:
         """What JMX shows of a broker, by Kafka's names: gauges of its controller and its replicas, and meters.
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from kafka_ctl import election
@@ -13,26 +11,11 @@ from kafka_ctl.brokers.process import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.view import BrokerView, LogView
-from kafka_ctl.views.palette import THEMES
+from kafka_ctl.views.drawing import COLOURS, Drawing
+from kafka_ctl.views.drawing import svg as _svg
+from kafka_ctl.views.drawing import words as _words
 
-COLOURS = THEMES["light"]
 STEP, ROW, CELL = 150, 34, 100
-
-
-class Drawing:
-    """A picture as SVG with a text: shown in a notebook, trusted or not."""
-
-    def __init__(self, svg: str, text: str) -> None:
-        self.svg, self.text = svg, text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        coded = base64.b64encode(self.svg.encode()).decode()
-        alt = escape(self.text, quote=True)
-        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
-        return {"text/html": picture, "image/svg+xml": self.svg, "text/plain": self.text}
 
 
 def walk(assignment: Sequence[int], isr: Sequence[int], live: Iterable[int], unclean: bool = False) -> Drawing:
@@ -223,17 +206,3 @@ def _axes(
         _words(left, base + 36, across, fill=c["dim"]),
     ]
     return parts
-
-
-def _words(x: float, y: float, text: str, weight: str = "normal", fill: str = "") -> str:
-    colour = fill or COLOURS["ink"]
-    return f'<text x="{x:g}" y="{y:g}" font-weight="{weight}" fill="{colour}">{escape(text)}</text>'
-
-
-def _svg(width: int, height: int, parts: Iterable[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="sans-serif" font-size="13"><rect width="100%" height="100%" fill="{COLOURS["page"]}"/>'
-        + "".join(parts)
-        + "</svg>"
-    )
