@@ -247,15 +247,6 @@ GUESSES: dict[str, Guess] = {
         1,
     ),
     "15.c": Guess(
-        "Broker 1 leads and has lost ZooKeeper. A producer writes to it with acks=1. What happens?",
-        (
-            ("It is answered in 1 ms", "To answer a producer needs no session."),
-            ("It is refused", "A session makes a broker visible to the controller. Who tells it not to lead?"),
-            ("It hangs for 30 s", "So it is with acks=all: its follower fetches no more."),
-        ),
-        0,
-    ),
-    "15.d": Guess(
         "A follower stops fetching; replica.lag.time.max.ms is 30000 (2.5). How does a write with acks=all end?",
         (
             ("acknowledged after 15 s", "The limit is 30 s, and the leader looks every half of it."),
@@ -263,5 +254,14 @@ GUESSES: dict[str, Guess] = {
             ("with a timeout", "The producer gives up after 30 s, before the leader does."),
         ),
         2,
+    ),
+    "15.d": Guess(
+        "Broker 1 leads and has lost ZooKeeper. A producer writes to it with acks=1. What happens?",
+        (
+            ("It is answered in 1 ms", "To answer a producer needs no session."),
+            ("It is refused", "A session makes a broker visible to the controller. Who tells it not to lead?"),
+            ("It hangs for 30 s", "So it is with acks=all: its follower fetches no more."),
+        ),
+        0,
     ),
 }
