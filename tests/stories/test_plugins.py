@@ -269,7 +269,8 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {*"assignment batch deletion fence pipeline reassignment rebalance shrink target".split()}
+    names = "assignment batch deletion fence high_watermark pipeline reassignment rebalance shrink target"
+    assert set(RULES) == {*names.split()}
 
 
 def test_a_pipeline_of_ones_own() -> None:
