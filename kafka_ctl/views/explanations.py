@@ -12,7 +12,7 @@ from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.executed_lines import Lines
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.payload import payload
-from kafka_ctl.views.why import whys
+from kafka_ctl.views.why import is_offered, whys
 
 
 def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
@@ -24,7 +24,11 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str
         return payload(films)
     start = options.get("start") or 0
     lines = KafkaLines("state-change", options["generation"]).add(records)
-    return payload(films, [(seq, line) for seq, line in lines if seq >= start]) | {"asks": True}
+    data = payload(films, [(seq, line) for seq, line in lines if seq >= start])
+    generation = Generation(options["generation"])
+    for frame, made in zip(data["frames"], films[0].frames, strict=True):
+        frame["why"] = is_offered(records, made.seqs, generation)
+    return data | {"asks": True}
 
 
 def answered(
