@@ -59,8 +59,7 @@ class Logs:
         if record.action == "truncate":
             copy.high_watermark = min(copy.high_watermark, offset)
         else:
-            pairs = (pair.split("@") for pair in fields["records"].split(","))
-            copy.entries += [Entry(int(epoch), int(value)) for value, epoch in pairs]
+            copy.entries += [Entry(epoch, value) for value, epoch in details.records(fields["records"])]
 
     def deleted(self, record: Record, tp: TopicPartition) -> None:
         """A broker deleted its copy."""
@@ -70,8 +69,8 @@ class Logs:
         """A producer has an answer."""
         fields = details.named(record.detail)
         if "offset" in fields:
-            values = map(int, fields["records"].split(","))
-            promised = [Acknowledged(n, value, fields["acks"]) for n, value in enumerate(values, int(fields["offset"]))]
+            values, offset = details.records(fields["records"]), int(fields["offset"])
+            promised = [Acknowledged(n, value, fields["acks"]) for n, (value, _) in enumerate(values, offset)]
             self.acknowledged.setdefault(tp, []).extend(promised)
 
     def forget(self, tp: TopicPartition) -> None:
