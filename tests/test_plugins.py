@@ -132,6 +132,21 @@ def test_a_fence_of_ones_own() -> None:
         assert any(record.error == "STALE_CONTROLLER_EPOCH" for record in lab.trace)
 
 
+def test_a_fence_is_asked_once_for_each_request() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def fence(request_epoch: int, newest: int) -> bool:
+        asked.append((request_epoch, newest))
+        return request_epoch >= newest
+
+    with Lab(rules={"fence": fence}) as lab:
+        before, seen = len(asked), len(lab.trace)
+        lab.create_topic("orders", partitions=1, replication_factor=3)
+        lab.settle()
+        received = [r for r in lab.trace[seen:] if r.kind == "response" and r.actor.startswith("broker-")]
+        assert len(asked) - before == len(received) == 6  # LeaderAndIsr and UpdateMetadata, three brokers
+
+
 def test_a_story_names_them_and_replay_wants_them_again() -> None:
     with orders(elections={"offline": last_of_isr}) as lab:
         lab.kill(1)

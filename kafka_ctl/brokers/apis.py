@@ -69,9 +69,7 @@ class KafkaApis:
         match request:
             case LeaderAndIsrRequest():
                 await self.replicas.follower.idle_fetchers_ended()
-                await self.replicas.read_configs(request)
-                await self.replicas.leader.isr_written(request.partitions)
-                response = self.replicas.leader_and_isr(request)
+                response = await self.replicas.leader_and_isr(request)
                 self.replicas.follower.end_idle_fetchers(at_once=True)
                 return response
             case UpdateMetadataRequest():
