@@ -145,6 +145,8 @@ class World(Protocol):
     listeners: Listeners | None
     """Where brokers listen, if programs outside can reach them."""
     plugins: Plugins
+    watches_configs: bool
+    """Whether brokers watch for changes of configurations."""
     awaited: set[int]
     """Brokers that must have registered before any competes to be controller."""
 
@@ -254,6 +256,11 @@ class BrokerProcess:
         topic, number = partition or (None, None)
         known = self.id if self.id >= 0 else None
         return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
+
+    def record_topic(self, action: str, topic: str | None, detail: str | None) -> int:
+        """Record what concerns a whole topic, or with None the broker alone; returns the record's `seq`."""
+        known = self.id if self.id >= 0 else None
+        return self.trace.add(self.actor, "broker", action, topic, None, known, detail=detail)
 
     def record_offset(
         self, action: str, tp: TopicPartition, entries: Sequence[Entry], offset: int, by: str | None = None

@@ -59,7 +59,9 @@ class SimpleRate:
         for sample in self.samples:
             if now - sample.since >= SAMPLES * WINDOW:
                 sample.reset(now)
-        oldest = min((sample.since for sample in self.samples), default=now)
+        if not self.samples:
+            self.samples.append(Sample(now))
+        oldest = min(sample.since for sample in self.samples)
         return sum(sample.value for sample in self.samples) / (max(now - oldest, WINDOW) / 1000)
 
 

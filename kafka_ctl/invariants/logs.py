@@ -41,6 +41,8 @@ class Logs:
         self.copies: dict[TopicPartition, dict[int, Copy]] = {}
         """By partition and broker; a broker that has never written anything is not there."""
         self.acknowledged: dict[TopicPartition, list[Acknowledged]] = {}
+        self._known: dict[TopicPartition, dict[Entry, Entry]] = {}
+        """Every record once, for all copies: logs that are the same are compared quickly."""
 
     def of(self, tp: TopicPartition, broker: int) -> Copy:
         """The log of a replica; an empty one where nothing was ever written."""
@@ -59,7 +61,10 @@ class Logs:
         if record.action == "truncate":
             copy.high_watermark = min(copy.high_watermark, offset)
         else:
-            copy.entries += [Entry(epoch, value) for value, epoch in details.records(fields["records"])]
+            known = self._known.setdefault(tp, {})
+            for value, epoch in details.records(fields["records"]):
+                entry = Entry(epoch, value)
+                copy.entries.append(known.setdefault(entry, entry))
 
     def deleted(self, record: Record, tp: TopicPartition) -> None:
         """A broker deleted its copy."""
@@ -76,3 +81,4 @@ class Logs:
     def forget(self, tp: TopicPartition) -> None:
         """The partition is gone, and every promise about it."""
         self.acknowledged.pop(tp, None)
+        self._known.pop(tp, None)

@@ -20,6 +20,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
 
@@ -110,6 +111,20 @@ class Admin:
         """A topic's znode; 0.10's controller goes through the partitions as they stand there."""
         numbers = list(assignment) if self.generation.zookeeper.pipelined else tool_order(assignment)
         return znodes.TopicZNode.encode({n: assignment[n] for n in numbers}, self.topic_version)
+
+    async def alter_config(self, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+        """Change settings of `topics/orders` or `brokers/1`, None for one to be removed; every broker is notified."""
+        zk, wanted = await self.zk(), {key: value for key, value in changes.items() if value is not None}
+        if kind == "topics":
+            texts = topic_config.as_text(wanted)
+            if name not in await self.topics():
+                raise UnknownName("topic", name, await self.topics())
+        else:
+            texts = topic_config.as_text(wanted, topic_config.OF_BROKERS, "broker configuration key")
+        missing = [key for key in changes if key not in wanted and key not in await read_config(zk, kind, name)]
+        if missing:
+            raise BadInput(f"Invalid config(s): {','.join(missing)}")
+        await change_config(zk, kind, name, {key: texts.get(key) for key in changes})
 
     async def delete_topic(self, topic: str) -> None:
         """Ask for a topic's deletion."""

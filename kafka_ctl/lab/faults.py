@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
 from kafka_ctl.brokers.broker import ShutdownReport
+from kafka_ctl.brokers.dynamic_configs import CHANGES
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import validate
@@ -291,6 +292,8 @@ class Faults(Commands):
     def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
         async def write() -> None:
             zk = await self._admin.zk()
+            if op.path.startswith(CHANGES):
+                self._world.watch_configs()
             answer = await zk.write(op)
             if answer.error == "NONODE" and otherwise is not None:
                 answer = await zk.write(otherwise)

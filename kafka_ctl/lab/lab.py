@@ -23,6 +23,7 @@ from kafka_ctl.lab.broker_id_commands import BrokerIdCommands
 from kafka_ctl.lab.calls import calls
 from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.concurrent_commands import Together
+from kafka_ctl.lab.config_commands import ConfigCommands
 from kafka_ctl.lab.description import Description, check_description, parse_description
 from kafka_ctl.lab.election_commands import ElectionCommands
 from kafka_ctl.lab.event_order import Ordering
@@ -40,7 +41,18 @@ from kafka_ctl.trace import Trace
 
 
 @calls
-class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, Together, Ordering, Travel, Rendering):
+class Lab(
+    Topics,
+    ConfigCommands,
+    ElectionCommands,
+    ProducerCommands,
+    BrokerIdCommands,
+    Faults,
+    Together,
+    Ordering,
+    Travel,
+    Rendering,
+):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run

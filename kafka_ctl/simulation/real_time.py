@@ -21,7 +21,7 @@ from kafka_ctl.zookeeper.memory.session import MemorySession
 from kafka_ctl.zookeeper.store import Session
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
 
-COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, boot=0.0, catch_up=0.2)
+COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, byte=0.0, boot=0.0, catch_up=0.2)
 """On real time the machine itself takes its time."""
 LOOK = 0.01
 """Seconds between two looks at a condition."""
@@ -35,6 +35,7 @@ class RealTimeWorld(World):
     """A world whose clock is the wall's."""
 
     clock: RealClock
+    watches_configs = True
 
     def __init__(self, options: WorldOptions) -> None:
         super().__init__(options, RealClock(), COSTS)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.lab import topic_config
 from kafka_ctl.lab.story import Command
 
 Given = Mapping[str, str]
@@ -120,7 +121,17 @@ def _lose(thing: str, given: Given) -> Call:
 
 def _produce(thing: str, given: Given) -> Call:
     acks = _choice(given, ACKS)
-    return _partition(thing), {"records": _number(given, "records"), "acks": int(acks) if acks.isdecimal() else acks}
+    size = {"size": _number(given, "size")} if given.get("size", "0").strip() not in ("", "0") else {}
+    counted = {"records": _number(given, "records"), "acks": int(acks) if acks.isdecimal() else acks}
+    return _partition(thing), counted | size
+
+
+def _alter(thing: str, given: Given) -> Call:
+    """A setting of a broker, or of a partition's topic."""
+    value = given.get("value", "").strip() or None
+    if thing.isdecimal():
+        return ("brokers", int(thing), {_choice(given, RATE): value}), {}
+    return ("topics", _partition(thing)[0], {_choice(given, SETTING): value}), {}
 
 
 def _create(thing: str, given: Given) -> Call:
@@ -162,6 +173,8 @@ WAY = Field("way", "Lost is", "choice", "both ways|only what it sends|only what 
 WHEN = Field("when", "Breaks", "choice", "before it arrives|after it is applied")
 ACKS = Field("acks", "Acks", "choice", "all|1|0")
 DISK = Field("directory", "Log directory", "choice", "/d0|/d1")
+RATE = Field("key", "Rate", "choice", "leader.replication.throttled.rate|follower.replication.throttled.rate")
+SETTING = Field("key", "Setting", "choice", "|".join(topic_config.CHECKS))
 RACKS = Field("racks", "Spread", "choice", "over racks|without regard to racks")
 PLAN = Field("plan", "Plan", "plan")
 BROKER = (
@@ -185,6 +198,8 @@ BROKER = (
     Action("slow", "Slow fetches…", "its replicas fetch so much later, and leave the ISR when that is too late",
            lambda thing, given: ((int(thing), _seconds(given)), {}), (SECONDS,), "up"),
     Action("catch_up", "Catch up", "its replicas catch up with their leaders", _one, when="up"),
+    Action("alter_config", "Throttle…", "a rate in bytes a second for its throttled replicas; empty removes it", _alter,
+           (RATE, Field("value", "Bytes/s", "text", "10000000"))),
     Action("set_broker_id", "Change broker.id…", "another id in its configuration, or none",
            lambda thing, given: ((int(thing), _maybe(given, "broker_id")), {}),
            (Field("broker_id", "broker.id", "optional"),), "down"),
@@ -193,7 +208,7 @@ BROKER = (
 )  # fmt: skip
 PARTITION = (
     Action("produce", "Produce…", "a producer sends so many records to its leader", _produce,
-           (Field("records", "Records", "number", "1"), ACKS)),
+           (Field("records", "Records", "number", "1"), Field("size", "Bytes of each", "optional"), ACKS)),
     Action("reassign", "Reassign…", "give it other replicas; the first is preferred as leader",
            lambda thing, given: (({_partition(thing): _replicas(given)},), {}),
            (Field("replicas", "Replicas", "replicas"),)),
@@ -201,6 +216,8 @@ PARTITION = (
            (Field("replicas", "Replicas", "replicas"), Field("broker", "Copy on broker", "number", "1"), DISK)),
     Action("cancel_reassignment", "Cancel reassignment", "back to the replicas it had",
            lambda thing, given: (([_partition(thing)],), {})),
+    Action("alter_config", "Change setting…", "a setting of its topic, on every broker; empty removes it", _alter,
+           (SETTING, Field("value", "Value", "text", "true"))),
     Action("elect_preferred", "Elect preferred", "its first replica leads again",
            lambda thing, given: (([_partition(thing)],), {})),
     Action("elect_leaders", "Elect unclean", "where nobody leads, a replica outside the ISR may; records may be lost",

@@ -115,7 +115,7 @@ class Contents:
 
     def transactions(self, tp: TopicPartition, log: Log) -> Transactions:
         """What is decided of the transactions in a log of the partition."""
-        return transactions(log, self._of_transactions.get(tp, ()))
+        return transactions(log, {kept.first: kept.batch for kept in self._of_transactions.get(tp, ())})
 
     def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:
         """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""

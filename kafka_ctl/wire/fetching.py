@@ -96,7 +96,7 @@ class Reading:
         return found
 
     def _note(self, tp: TopicPartition, part: Message) -> None:
-        """Remember how far a follower's log reaches, and what it has been told.
+        """Remember how far a follower's log reaches, and what was sent to it.
 
         Kafka 2.0.1: server/ReplicaManager.scala, updateFollowerLogReadResults
         """

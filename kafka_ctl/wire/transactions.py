@@ -2,7 +2,7 @@
 
 Batches of a transaction are marked; a control batch of the same producer ends it, by commit or by abort. A reader with
 `isolation.level=read_committed` gets what lies below the *last stable offset*, before which everything is decided, and
-is told which transactions were aborted, so that it can leave their records out. Coordinators write the control batches
+learns which transactions were aborted, so that it can leave their records out. Coordinators write the control batches
 (WriteTxnMarkers); brokers of a lab have no coordinator.
 
 Kafka 2.0.1: log/ProducerStateManager.scala, firstUnstableOffset; log/Log.scala, collectAbortedTransactions;
@@ -12,14 +12,11 @@ cluster/Replica.scala, lastStableOffset (KIP-98)
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Log
-from kafka_ctl.wire.batches import CONTROL, TRANSACTIONAL, Record, read_records, write_batch
-
-if TYPE_CHECKING:
-    from kafka_ctl.wire.contents import Kept
+from kafka_ctl.wire.batches import CONTROL, TRANSACTIONAL, Batch, Record, read_records, write_batch
 
 ABORT, COMMIT = 0, 1
 """What the key of a control record says after its version."""
@@ -52,9 +49,8 @@ class Transactions(NamedTuple):
 NONE = Transactions(None, ())
 
 
-def transactions(log: Log, kept: Iterable[Kept]) -> Transactions:
-    """The transactions in a log, by the batches of transactions that its partition ever had."""
-    batches = {one.first: one for one in kept}
+def transactions(log: Log, batches: Mapping[int, Batch]) -> Transactions:
+    """The transactions in a log, by the batches of transactions that its partition ever had and their first records."""
     if not batches:
         return NONE
     going_on: dict[int, int] = {}
@@ -63,8 +59,8 @@ def transactions(log: Log, kept: Iterable[Kept]) -> Transactions:
         one = batches.get(entry.value)
         if one is None:
             continue
-        producer = one.batch.producer
-        if not one.batch.attributes & CONTROL:
+        producer = one.producer
+        if not one.attributes & CONTROL:
             going_on.setdefault(producer, offset)
         elif (first := going_on.pop(producer, None)) is not None:
             if _decision(one) == ABORT:
@@ -75,8 +71,8 @@ def transactions(log: Log, kept: Iterable[Kept]) -> Transactions:
     return Transactions(min(unstable, default=None), tuple(aborted))
 
 
-def _decision(marker: Kept) -> int:
-    key = read_records(marker.batch)[0].key or b""
+def _decision(marker: Batch) -> int:
+    key = read_records(marker)[0].key or b""
     return int.from_bytes(key[2:4], "big")
 
 
