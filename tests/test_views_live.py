@@ -21,7 +21,9 @@ from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import newsworthy
 
 PLAN = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[3,2],"log_dirs":["any","any"]}]}'
-GIVEN = {"topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
+GIVEN = {
+    "rate": "1000",
+    "value": "true","topic": "more", "partitions": "2", "replication_factor": "1", "seconds": "1.5", "partition": "orders-0",
          "replicas": "3, 2, 1", "total": "9", "other": "2", "path": "/x", "data": "y", "records": "2", "acks": "1",
          "broker": "9", "directory": "/d1", "broker_id": "", "topics": "orders", "brokers": "1, 2, 3",
          "commands": "delete_topic orders\nadd_partitions orders 9", "plan": PLAN, "throttle": "1000",

@@ -128,9 +128,9 @@ def _produce(thing: str, given: Given) -> Call:
 
 def _alter(thing: str, given: Given) -> Call:
     """A setting of a broker, or of a partition's topic."""
-    value = given.get("value", "").strip() or None
     if thing.isdecimal():
-        return ("brokers", int(thing), {_choice(given, RATE): value}), {}
+        return ("brokers", int(thing), {_choice(given, RATE): given.get("rate", "").strip() or None}), {}
+    value = given.get("value", "").strip() or None
     return ("topics", _partition(thing)[0], {_choice(given, SETTING): value}), {}
 
 
@@ -199,7 +199,7 @@ BROKER = (
            lambda thing, given: ((int(thing), _seconds(given)), {}), (SECONDS,), "up"),
     Action("catch_up", "Catch up", "its replicas catch up with their leaders", _one, when="up"),
     Action("alter_config", "Throttle…", "a rate in bytes a second for its throttled replicas; empty removes it", _alter,
-           (RATE, Field("value", "Bytes/s", "text", "10000000"))),
+           (RATE, Field("rate", "Bytes/s", "text", "10000000"))),
     Action("set_broker_id", "Change broker.id…", "another id in its configuration, or none",
            lambda thing, given: ((int(thing), _maybe(given, "broker_id")), {}),
            (Field("broker_id", "broker.id", "optional"),), "down"),
