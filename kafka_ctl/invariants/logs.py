@@ -70,6 +70,11 @@ class Logs:
         """A broker deleted its copy."""
         self.copies.get(tp, {}).pop(record.broker or 0, None)
 
+    def replaced(self, broker: int) -> None:
+        """A broker begins with empty disks."""
+        for copies in self.copies.values():
+            copies.pop(broker, None)
+
     def answered(self, record: Record, tp: TopicPartition) -> None:
         """A producer has an answer."""
         fields = details.named(record.detail)

@@ -179,8 +179,9 @@ GROUPS: tuple[Group, ...] = (
         )),
     Group("fault",
         "what was broken or healed, on which `broker`; `detail` has the seconds, or both ends of a connection", (
-            action("kill", "broker", "", "{0} is killed: its process is gone, but ZooKeeper does not know yet."),
-            action("start", "broker", "", "{0} is started again."),
+            action("kill", "broker detail", "grace",
+                   "{0} is killed: its process is gone, but ZooKeeper does not know yet."),
+            action("start", "broker detail", "empty", "{0} is started again."),
             action("bounce", "broker", "", "{0} is restarted faster than its session expires."),
             action("add_broker", "broker detail", "", "A broker joins the cluster ({2})."),
             action("set_broker_id", "broker detail", "", "The configuration of {0} is changed ({2})."),

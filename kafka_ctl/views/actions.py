@@ -41,6 +41,12 @@ class Action(NamedTuple):
     fields: tuple[Field, ...] = ()
     when: str = ""
     """The state that the broker must be in, `up` or `down`; empty when it does not matter."""
+    command: str = ""
+    """The method of the lab where it is not called like the button."""
+
+    @property
+    def method(self) -> str:
+        return self.command or self.do
 
 
 def _number(given: Given, name: str, kind: type = int) -> Any:
@@ -180,8 +186,12 @@ PLAN = Field("plan", "Plan", "plan")
 BROKER = (
     Action("kill", "Kill", "its process dies; ZooKeeper notices when the session times out", _one, when="up"),
     Action("start", "Start", "its process comes up and registers", _one, when="down"),
+    Action("start_empty", "Start, disks replaced", "it comes up without any record",
+           lambda thing, given: ((int(thing),), {"empty": True}), when="down", command="start"),
     Action("shutdown", "Controlled shutdown", "it asks the controller to take its leaderships, then stops", _one,
            when="up"),
+    Action("stop_within", "Stop within…", "the same, and SIGKILL after so many seconds",
+           lambda thing, given: ((int(thing),), {"grace": _seconds(given)}), (SECONDS,), "up", "shutdown"),
     Action("bounce", "Bounce", "it restarts faster than its session times out", _one, when="up"),
     Action("pause", "Pause…", "its process stops for some seconds, as in a long garbage collection",
            lambda thing, given: ((int(thing),), {"seconds": _seconds(given)}), (SECONDS,), "up"),
@@ -290,7 +300,7 @@ def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
         kind: [
             {"do": a.do, "label": a.label, "hint": a.hint, "when": a.when, "fields": [f._asdict() for f in a.fields]}
             for a in actions
-            if hasattr(lab, a.do)
+            if hasattr(lab, a.method)
             and a.do not in hidden
             and (a.call is not _lay or lab.generation.log_dirs.moves_between_log_dirs)
         ]
@@ -306,4 +316,4 @@ def command(thing: str, do: str, given: Given) -> Command:
         raise UnknownName(f"action on {thing or 'the cluster'}", do, known)
     if kind == "broker" and parse_int(name) is None:
         raise BadInput(f"{thing!r} is no broker")
-    return Command(do, *known[do].call(name, given))
+    return Command(known[do].method, *known[do].call(name, given))
