@@ -64,8 +64,12 @@ class Admin:
         assignment: Mapping[int, Sequence[int]] | None,
         config: Mapping[str, Any] | None,
         racks: Mapping[int, str | None],
+        validate_only: bool = False,
     ) -> None:
-        """Write the topic's configuration, then its assignment; the controller does the rest."""
+        """Write the topic's configuration, then its assignment; the controller does the rest.
+
+        With `validate_only`, only what is wrong with them is found.
+        """
         topic_names.check_name(topic, self.generation)
         values = topic_config.as_text(config or {})
         zk = await self.zk()
@@ -76,6 +80,8 @@ class Admin:
             chosen = self._assigned(registered, partitions, replication_factor, racks)
         else:
             chosen = check_assignment(assignment)
+        if validate_only:
+            return
         path = znodes.ConfigEntityZNode.path("topics", topic)
         await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
         data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
@@ -90,11 +96,19 @@ class Admin:
         known = {broker: racks.get(broker) for broker in brokers}
         return assign(brokers, partitions, replication_factor, racks=known, rng=self.random)
 
-    async def add_partitions(self, topic: str, total: int, racks: Mapping[int, str | None]) -> None:
+    async def add_partitions(
+        self,
+        topic: str,
+        total: int,
+        racks: Mapping[int, str | None],
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
         """Write the topic's assignment, as it has just been read, with more partitions, racks kept apart.
 
-        What the controller writes in between is lost. Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions,
-        getBrokerMetadatas
+        `assignment` has the replicas of the new ones, where they are not to be chosen. What the controller writes in
+        between is lost. With `validate_only`, only what is wrong is found.
+        Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions, getBrokerMetadatas
         """
         zk = await self.zk()
         known = (await zk.assignments([topic])).get(topic)
@@ -103,7 +117,10 @@ class Admin:
         topic_names.check_growth(topic, self.generation)
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
         there = {b: racks.get(b) for b in registered}
-        new = add_partitions({number: a.replicas for number, a in known.items()}, total, registered, there)
+        old = {number: a.replicas for number, a in known.items()}
+        new = add_partitions(old, total, registered, there) if assignment is None else assignment
+        if validate_only:
+            return
         data = self._encoded({**known, **{p: ReplicaAssignment(tuple(r)) for p, r in new.items()}})
         (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
 

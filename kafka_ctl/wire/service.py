@@ -41,11 +41,20 @@ class Administrator(Protocol):
     """What brokers do to topics when they are asked to."""
 
     async def create_topic(
-        self, topic: str, partitions: Any, replication_factor: Any, assignment: Any, config: Any, racks: Any
+        self,
+        topic: str,
+        partitions: Any,
+        replication_factor: Any,
+        assignment: Any,
+        config: Any,
+        racks: Any,
+        validate_only: bool = False,
     ) -> None:
         """Create a topic, by numbers or by an assignment."""
 
-    async def add_partitions(self, topic: str, total: int, racks: Any) -> None:
+    async def add_partitions(
+        self, topic: str, total: int, racks: Any, assignment: Any = None, validate_only: bool = False
+    ) -> None:
         """Give a topic more partitions."""
 
     async def delete_topic(self, topic: str) -> None:
