@@ -60,9 +60,10 @@ class Lab(
     keys. `costs`: seconds of virtual time, a table or the entries that differ, `{"boot": 0.1}`. With `settle=False` the
     brokers have only just been started when the lab is returned. `described`: what the cluster begins as, see
     `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made;
-    `join=True` lets it take part in what others have there, and change that. `elections` and `rules` are functions of
-    your own that take part, see `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1
-    (`bootstrap_servers`), on real time, also where ZooKeeper is in memory.
+    `join=True` lets it take part in what others have there, and change that; with `wire=True`, too, their brokers may
+    be alive. `elections` and `rules` are functions of your own that take part, see `kafka_ctl.plugins`. With
+    `wire=True` the brokers speak Kafka's protocol on 127.0.0.1 (`bootstrap_servers`), on real time, also where
+    ZooKeeper is in memory.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
@@ -299,4 +300,4 @@ def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld
 
-    return RealWorld(zookeeper, options, join)
+    return RealWorld(zookeeper, options, join, among=join and wire)

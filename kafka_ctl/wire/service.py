@@ -71,6 +71,8 @@ class Shared:
         self.world, self.admin, self.groups = world, admin, groups
         self.contents = Contents(world.last_value)
         self.ports: dict[int, int] = {}
+        self.endpoints: dict[int, tuple[str, int]] = {}
+        """Host and port of every broker that was announced last, others' too."""
         self.causes: dict[int, int | None] = {}
         """By correlation id: the record that caused a request of another broker of this lab."""
         self.answered: dict[int, int] = {}
