@@ -10,17 +10,36 @@ from collections.abc import Mapping
 from typing import Any
 
 from kafka_ctl.errors import UnknownName, short
-from kafka_ctl.lab import validate
+from kafka_ctl.lab import menu, validate
 from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.menu import BROKER, PARTITION, WHEN_UP, Button, Call, Field, Given
 from kafka_ctl.lab.settings import MAX_ID
+from kafka_ctl.lab.topic_config import CHECKS, OF_BROKERS
 
 TOPICS, BROKERS = "topics", "brokers"
+
+
+RATE = Field("key", "Rate", "choice", "|".join(OF_BROKERS))
+SETTING = Field("key", "Setting", "choice", "|".join(CHECKS))
+
+
+def _rate(name: str, given: Given) -> Call:
+    return (BROKERS, int(name), {RATE.choice(given): menu.text(given, "rate") or None}), {}
+
+
+def _setting(name: str, given: Given) -> Call:
+    return (TOPICS, menu.partition(name)[0], {SETTING.choice(given): menu.text(given, "value") or None}), {}
 
 
 class ConfigCommands(Commands):
     """The part of a lab that changes settings."""
 
-    @command
+    @command(
+        Button(BROKER, "Throttle…", "a rate in bytes a second for its throttled replicas; empty removes it",
+               (RATE, Field("rate", "Bytes/s", "text", "10000000")), WHEN_UP, _rate),
+        Button(PARTITION, "Change setting…", "a setting of its topic, on every broker; empty removes it",
+               (SETTING, Field("value", "Value", "text", "true")), call=_setting),
+    )  # fmt: skip
     def alter_config(self, entity_type: str, entity_name: str | int, config: Mapping[str, Any]) -> None:
         """Set some settings of a topic or a broker, and remove those whose value is None; every broker is notified.
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, needed_for, short
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, check_not_in_browser, needed_for, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import described_cluster, ending, story, validate, view
@@ -28,6 +28,8 @@ from kafka_ctl.lab.description import Description, check_description, parse_desc
 from kafka_ctl.lab.election_commands import ElectionCommands
 from kafka_ctl.lab.event_order import Ordering
 from kafka_ctl.lab.faults import Faults
+from kafka_ctl.lab.menu import MEMORY as VIRTUAL
+from kafka_ctl.lab.menu import SECONDS, TIME, Button
 from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.producer_commands import ProducerCommands
 from kafka_ctl.lab.rendering import Rendering
@@ -157,17 +159,17 @@ class Lab(
 
     # Time
 
-    @command
+    @command(Button(TIME, "Until quiet", "on until nothing is under way"))
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
-    @command
+    @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
         self._world.clock.run_for(validate.seconds("a time", seconds))
 
-    @command
+    @command(Button(TIME, "Step", "on to the next moment in which something happens", needs=VIRTUAL, rank=-1))
     def step(self, n: int = 1) -> None:
         """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet.
 
@@ -188,7 +190,9 @@ class Lab(
         """Whether there are more records than so many, or all is quiet."""
         return len(self.trace) > size or clock.loop.idle
 
-    @command
+    @command(
+        Button(TIME, "Until a violation", "on until an invariant is violated, or nothing is under way", needs=VIRTUAL)
+    )
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
         world = self._memory("run_until_violation")
@@ -292,11 +296,13 @@ def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -
     if join and zookeeper in (MEMORY, EMBEDDED):
         raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
     if zookeeper == MEMORY and wire:
+        check_not_in_browser("Lab(wire=True)")
         from kafka_ctl.simulation.real_time import MemoryInRealTime
 
         return MemoryInRealTime(options)
     if zookeeper == MEMORY:
         return MemoryWorld(options)
+    check_not_in_browser("a real ZooKeeper")
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld
 

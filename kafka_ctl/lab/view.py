@@ -10,16 +10,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.identity import Meta
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, IdentityError
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.simulation.world import named_controller
 from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
+from kafka_ctl.zookeeper.znodes import (
+    BrokerSequenceIdZNode,
+    ConfigEntityZNode,
+    ControllerZNode,
+    TopicPartitionStateZNode,
+    TopicZNode,
+)
 
 Znodes = dict[str, tuple[bytes, int, int]]
 
@@ -29,6 +37,14 @@ class ControllerView(NamedTuple):
 
     id: int
     epoch: int
+
+
+class ControllerMemory(NamedTuple):
+    """What the acting controller has in memory of requests: topics to be deleted, and partitions that it moves."""
+
+    deleting: tuple[str, ...]
+    reassigning: dict[str, tuple[int, ...]]
+    """By partition its target replicas."""
 
 
 class PartitionView(NamedTuple):
@@ -77,6 +93,20 @@ class LogView(NamedTuple):
         return f"{self.topic}-{self.partition}@{self.broker}  {self.content}"
 
 
+class IdentityView(NamedTuple):
+    """What says which id a broker has: its configuration (-1: nothing) and the file in each log directory.
+
+    `generated` is how many ids `/brokers/seqid` has given out; `problem` is why the broker would not start now, in
+    Kafka's words, None where it would.
+    """
+
+    broker: int
+    configured: int
+    files: dict[str, Meta | None]
+    generated: int
+    problem: str | None
+
+
 class BrokerView(NamedTuple):
     """One broker process: what it does, what it knows, what it leads and follows."""
 
@@ -96,6 +126,14 @@ def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | No
     if acting is None or stored is None or named_controller(stored[0]) != acting.id:
         return None
     return ControllerView(acting.id, acting.context.epoch)
+
+
+def memory(acting: Controller | None) -> ControllerMemory | None:
+    """The requests that a controller knows of; None while nobody acts as controller."""
+    if acting is None:
+        return None
+    moving = {str(tp): tuple(target) for tp, target in sorted(acting.context.reassigning.items())}
+    return ControllerMemory(tuple(sorted(acting.context.topics_to_be_deleted)), moving)
 
 
 def idle_controller(znodes: Znodes, acting: Controller | None) -> int | None:
@@ -165,6 +203,18 @@ def logs(brokers: Mapping[int, Broker]) -> list[LogView]:
         for id, process in brokers.items()
         for tp, log in process.disk.logs.items()
     )
+
+
+def identity_of(process: Broker, znodes: Znodes) -> IdentityView:
+    """What a broker would find out about itself if it started now."""
+    problem = None
+    try:
+        stored = identity.remembered(process.disk.meta, process.generation)
+        identity.decide(process.configured, stored, process.world.cluster_id, process.config)
+    except IdentityError as error:
+        problem = str(error)
+    generated = znodes.get(BrokerSequenceIdZNode.path(), (b"", 0, 0))[1]
+    return IdentityView(process.id, process.configured, dict(process.disk.meta), generated, problem)
 
 
 def broker(process: Broker) -> BrokerView:

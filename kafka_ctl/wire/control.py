@@ -22,8 +22,9 @@ from kafka_ctl.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.codec import Message, encode_message
 from kafka_ctl.wire.error_codes import name_of, number_of
+from kafka_ctl.wire.schema import REQUEST, api_key, message_type
 
 Sent = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest | ControlledShutdownRequest
 """What brokers send each other over the wire."""
@@ -86,6 +87,19 @@ def read_endpoints(message: Message) -> dict[int, tuple[str, int]]:
         )
         found[one["id"]] = there["host"], there["port"]
     return found
+
+
+def request_bytes(
+    request: Sent,
+    version: int,
+    endpoints: Mapping[int, tuple[str, int, str | None]],
+    correlation_id: int = 1,
+    client_id: str = "",
+) -> bytes:
+    """A request as it travels, its length in front."""
+    kind = message_type(api_key(request.name), version, REQUEST)
+    header = {"correlation_id": correlation_id, "client_id": client_id}
+    return encode_message(kind, header, write_request(request, version, endpoints))
 
 
 def _live(id: int, host: str, port: int, rack: str | None) -> Message:

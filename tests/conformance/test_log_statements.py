@@ -1,0 +1,327 @@
+"""Every log statement of Kafka's two loggers, 0.8.0 to 3.9: read to its record, and told apart by release."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+
+from kafka_ctl import Lab
+from kafka_ctl.history.log_files import read_texts
+from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, releases_with
+from kafka_ctl.kafka_log.templates import GENERATIONS
+from kafka_ctl.kafka_log.write import NAMES, KafkaLines
+from tests.conformance.statements import Statement, record, statements, version, words
+
+MINORS = [(0, minor) for minor in range(8, 12)] + [(1, 0), (1, 1)] + [(2, minor) for minor in range(9)]
+MINORS += [(3, minor) for minor in range(10)]
+FILES = {"state-change": ("state.change.logger",), "controller": ("kafka.controller",)}
+KRAFT = "org.apache.kafka.controller"
+
+
+def read(*texts: str) -> list[Line]:
+    """What lines say by themselves; none may be rejected."""
+    said = [list(read_texts([(1, text)])) for text in texts]
+    lines = [one.line for (one,) in said]
+    assert None not in lines, [one.rejected for (one,) in said if one.rejected]
+    return [line for line in lines if line is not None]
+
+
+def walk() -> Iterator[tuple[Statement, Line]]:
+    """Every statement and what its example says."""
+    for row in statements():
+        (line,) = read(row.line)
+        yield row, line
+
+
+def test_the_table_holds_every_release() -> None:
+    """Each minor release writes into both logs; KRaft's controllers since 2.8. No statement stands there twice."""
+    rows = statements()
+    assert len(rows) > 1_000
+    assert len({(row.level, row.logger, row.form) for row in rows}) == len(rows)
+    for minor in MINORS:
+        first = ".".join(map(str, (*minor, 0, 0) if minor < (1, 0) and minor != (0, 8) else (*minor, 0)))
+        written = [row for row in rows if row.written_by(first)]
+        for loggers in FILES.values():
+            assert sum(row.logger.startswith(loggers) for row in written) > 20, (first, loggers)
+        assert any(row.logger.startswith(KRAFT) for row in written) == (minor >= (2, 8)), first
+
+
+def test_every_example_is_read_to_its_record() -> None:
+    """None is rejected, each becomes what its row says."""
+    wrong = [(row.example, row.record, record(line)) for row, line in walk() if record(line) != row.record]
+    assert wrong == []
+
+
+def test_every_example_has_the_form_of_its_statement() -> None:
+    wrong = [(row.form, row.example) for row in statements() if words(row.form, row.example) is None]
+    assert wrong == []
+
+
+def numbers(text: str) -> tuple[int, ...]:
+    if "brokerId=" in text:
+        return tuple(int(id) for id in re.findall(r"brokerId=(\d+)", text))
+    return tuple(map(int, re.findall(r"-?\d+", text)))
+
+
+def test_what_a_form_names_is_in_the_records_column() -> None:
+    """Independent of the reader: the words of each state-change statement against the columns of its record."""
+    wrong = []
+    for row, line in walk():
+        if row.logger not in FILES["state-change"] or line.action in ("says", "skipped") or line.kind == "controller":
+            continue
+        said = words(row.form, row.example) or {}
+        columns: dict[str, object] = {}
+        if "tp" in said:
+            topic, _, number = said["tp"].strip("[]").replace(",", "-").rpartition("-")
+            columns |= {"topic": topic, "partition": int(number)}
+        columns |= {"topic": said["topic"]} if "topic" in said else {}
+        columns |= {name: said[name] for name in ("source", "target") if name in said}
+        columns |= {"broker": int(said["to"])} if "to" in said else {}
+        columns |= {"broker": int(said["replica"])} if "replica" in said else {}
+        for name in ("leader", "leader_epoch", "controller_epoch", "zk_version"):
+            columns |= {name: int(said[name])} if name in said and line.error is None else {}
+        for name in ("isr", "replicas"):
+            columns |= {name: numbers(said[name])} if name in said and line.error is None else {}
+        if "id" in said:
+            writer = "broker" if line.kind == "broker" else "controller"
+            columns |= {"actor": f"{writer}-{said['id']}"}
+        if "epoch" in said and line.kind != "broker" and "controller_epoch" not in said:
+            columns |= {"controller_epoch": int(said["epoch"])}
+        wrong += [(row.form, name, value) for name, value in columns.items() if getattr(line, name) != value]
+    assert wrong == []
+
+
+def test_controllers_words_are_those_of_the_form() -> None:
+    """The JSON of a controller's record holds what the form names."""
+    wrong = []
+    for row, line in walk():
+        if line.kind != "controller" or line.detail is None or line.action in ("says", "shrink-isr"):
+            continue
+        said, told = words(row.form, row.example) or {}, json.loads(line.detail)
+        for name in ("broker", "leader", "leader_epoch", "elected", "preferred", "caught_up", "wanted", "epoch"):
+            if name in said and name in told and told[name] != int(said[name]):
+                wrong.append((row.form, name))
+        if "tp" in said:
+            partition = "-".join(said["tp"].strip("[]").rsplit(",", 1))
+            wrong += [(row.form, "tp")] if partition not in (told.get("partition"), *told.get("partitions", ())) else []
+        for name in ("new", "dead", "bounced", "live", "replicas", "missing"):
+            if name in said and (name not in told or sorted(told[name]) != sorted(numbers(said[name]))):
+                wrong.append((row.form, name))
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [
+        "2020-01-02 03:04:05,678 {level} {message} ({logger}) [controller-event-thread]",
+        "2020-01-02 03:04:05,678 [main] {level} {logger} - {message}",
+        "kafka-1  | [2020-01-02 03:04:05,678] {level} {message} ({logger}:66)",
+        '{{"@timestamp": "2020-01-02T03:04:05.678Z", "level": "{level}", "logger": "{logger}", "message": {json}}}',
+        '{{"log": {line}, "stream": "stdout", "time": "2020-01-02T03:04:05.678Z"}}',
+    ],
+)
+def test_layouts_do_not_change_what_is_read(layout: str) -> None:
+    """Operators' and collectors', for every statement."""
+    for row in statements():
+        text = layout.format(
+            level=row.level, logger=row.logger, message=row.example,
+            json=json.dumps(row.example), line=json.dumps(row.line + "\n"),
+        )  # fmt: skip
+        (line,) = read(text)
+        assert record(line) == row.record, text
+
+
+def test_damaged_lines_are_rejected_or_read_but_never_raise() -> None:
+    """Characters lost, doubled or replaced, numbers that are none of Kafka's, halves of two lines."""
+    random = Random(7)
+    lines = [row.line for row in statements()]
+    for text in lines:
+        at = random.randrange(len(text))
+        number = random.choice(("9" * 12, "9" * 5_000, "-", "", "1,,2", "NaN", "x" * 50_000))
+        for damaged in (
+            text[:at] + text[at + random.randrange(9) :],
+            text[:at] + text[max(0, at - 5) :],
+            text[:at] + random.choice("(){}[],=-\x00\u0663 ") + text[at + 1 :],
+            re.sub(r"(?<![-:\d])\d+(?![-:\d])", lambda found, n=number: n if random.random() < 0.3 else found[0], text),
+            text[:at] + random.choice(lines)[at:],
+            text.replace("01-02 03", random.choice(("13-02 03", "02-30 03", "01-02 25", "00-00 00"))),
+        ):
+            for said in read_texts([(1, damaged)]):
+                assert said.line or said.rejected or not damaged.strip() or damaged[0].isspace(), damaged
+                line = said.line or Line(0, "", "")
+                ids = [
+                    line.partition,
+                    line.broker,
+                    line.leader,
+                    line.leader_epoch,
+                    line.zk_version,
+                    line.controller_epoch,
+                ]
+                ids += [*(line.isr or ()), *(line.replicas or ())]
+                assert all(id is None or abs(id) < 1 << 31 for id in ids), damaged
+
+
+SHAPES = {
+    "DEBUG [Controller id=1] Topics not in preferred replica for broker 1 HashMap() (kafka.controller.KafkaController)":
+        ("controller-1", "says", None),
+    "INFO [Controller id=1] New topics: [HashSet(a.b-c)], deleted topics: [HashSet()], new partition replica "
+    "assignment [Set(TopicIdReplicaAssignment(a.b-c,Some(O7AfmUxOSC),Map(a.b-c-0 -> ReplicaAssignment(replicas=1, "
+    "addingReplicas=, removingReplicas=), a.b-c-1 -> ReplicaAssignment(replicas=2,3, addingReplicas=, "
+    "removingReplicas=))))] (kafka.controller.KafkaController)":
+        ("controller-1", "topics_changed",
+         '{"new": ["a.b-c"], "deleted": [], "assignment": {"a.b-c-0": [1], "a.b-c-1": [2, 3]}}'),
+    "TRACE Controller 1001 epoch 1 received response {error_code=0} for a request sent to broker localhost:29092 (id: "
+    "1001 rack: null) (state.change.logger)": ("controller-1001", "other", None),
+    "TRACE [Controller id=1 epoch=1] Received response {error_code=0,_tagged_fields={}} for request UPDATE_METADATA "
+    "with correlation id 2 sent to broker kafka:9092 (id: 1 rack: null) (state.change.logger)":
+        ("controller-1", "UpdateMetadata", "correlation_id=2"),
+    "INFO [Controller id=1001 epoch=1] Sending UpdateMetadata request to brokers HashSet(1001) for 0 partitions "
+    "(state.change.logger)": ("controller-1001", "UpdateMetadata", "partitions=0 brokers=1001"),
+    "INFO [Topic Deletion Manager 1001] Initializing manager with initial deletions: Set(), initial ineligible "
+    "deletions: HashSet() (kafka.controller.TopicDeletionManager)":
+        ("controller-1001", "initializing_deletion", '{"topics": [], "ineligible": []}'),
+    "INFO [controller-event-thread]: Shutting down (kafka.controller.ControllerEventManager$ControllerEventThread)":
+        (None, "says", "Shutting down"),
+}  # fmt: skip
+"""Shapes found in public reports, and how they are read: speaker, action, detail (None: whatever it is)."""
+
+
+@pytest.mark.parametrize("text", SHAPES)
+def test_shapes_of_public_reports(text: str) -> None:
+    (line,) = read(f"[2020-01-02 03:04:05,678] {text}")
+    actor, action, detail = SHAPES[text]
+    assert (line.actor, line.action) == (actor, action)
+    assert detail in (None, line.detail)
+
+
+# Releases
+
+
+@pytest.mark.parametrize("bit", range(len(FORMATS)), ids=[sign for sign, _, _ in FORMATS])
+def test_a_format_is_written_by_its_releases_only(bit: int) -> None:
+    """From the table: the oldest and newest minor release with a statement that prints it."""
+    sign, oldest, newest = FORMATS[bit]
+    texts = [(f"{row.example} {row.logger}", row.spans) for row in statements()]
+    spans = [
+        span for text, some in texts if (text.startswith(sign) if bit < AT_START else sign in text) for span in some
+    ]
+    assert min(first for first, _ in spans)[:2] == oldest
+    assert max(last for _, last in spans)[:2] == newest
+
+
+def test_a_line_suggests_no_release_that_does_not_write_it() -> None:
+    """For each statement, all its releases are among those that its line suggests."""
+    for row in statements():
+        bits = releases_with(f"{row.example} {row.logger}")
+        spans = [(old, new) for n, (_, old, new) in enumerate(FORMATS) if bits >> n & 1]
+        for first, last in row.spans:
+            assert all(old <= first[:2] and last[:2] <= new for old, new in spans), (row.example, release(bits))
+
+
+RELEASES = {
+    "0.8.0": "0.8", "0.8.1.1": "0.8", "0.8.2.2": "0.8", "0.9.0.1": "0.9", "0.10.0.1": "0.10", "0.10.1.1": "0.10",
+    "0.10.2.2": "0.10", "0.11.0.3": "0.11", "1.0.2": "1.0", "1.1.1": "1.1 to 2.0", "2.0.1": "2.0",
+    "2.1.1": "2.1 to 2.2", "2.2.2": "2.2", "2.3.0": "2.3", "2.3.1": "2.3", "2.4.1": "2.4", "2.5.1": "2.4 to 3.1",
+    "2.6.3": "2.6 to 3.1", "2.7.2": "2.7 to 3.1", "2.8.2": "2.8 to 3.1", "3.0.2": "3.0 to 3.1", "3.1.2": "3.0 to 3.1",
+    "3.2.3": "3.2", "3.3.2": "3.3", "3.4.1": "3.3 or newer", "3.5.2": "3.5 or newer", "3.6.2": "3.6 or newer",
+    "3.7.1": "3.6 or newer", "3.8.0": "3.6 or newer", "3.9.0": "3.6 or newer",
+}  # fmt: skip
+"""What all lines of a release suggest together: the release itself is always in it."""
+
+
+@pytest.mark.parametrize("written", RELEASES)
+def test_the_release_that_wrote_a_log(written: str) -> None:
+    seen = 0
+    for row in statements():
+        if row.written_by(written):
+            seen |= releases_with(f"{row.example} {row.logger}", seen)
+    assert release(seen) == RELEASES[written]
+
+
+# The lines of labs
+
+KAFKA = {"0.10": "0.10.2.2", "2.0": "2.0.1", "2.4": "2.4.1"}
+
+
+@pytest.fixture(scope="module", params=GENERATIONS)
+def lived(request: pytest.FixtureRequest) -> Lab:
+    """A lab in which much has happened."""
+    with Lab(brokers=4, seed=3, generation=request.param) as lab:
+        lab.create_topic("eu.orders-v1", partitions=3, replication_factor=2)
+        lab.create_topic("clicks", partitions=2, replication_factor=1)
+        lab.settle()
+        lab.kill(2)
+        lab.settle()
+        lab.start(2)
+        lab.settle()
+        lab.execute_reassignment({("eu.orders-v1", 0): [3, 4]})
+        lab.settle()
+        lab.delete_topic("clicks")
+        lab.settle()
+        lab.shutdown(1)
+        lab.settle()
+        lab.start(1)
+        lab.settle()
+        lab.run_for(400)
+    return lab
+
+
+def written(lab: Lab, name: str) -> Iterator[tuple[int, str]]:
+    """The lines of a log, each with the `seq` of its record."""
+    for seq, line in KafkaLines(name, lab.trace.generation).add(lab.trace):
+        yield seq, str(line)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_labs_write_kafkas_statements(lived: Lab, name: str) -> None:
+    """Each line is a statement of the release that the generation stands for."""
+    forms = defaultdict(list)
+    for row in statements():
+        if row.written_by(KAFKA[lived.trace.generation]):
+            forms[row.level, row.logger].append(row.form)
+    said = {}
+    for _, text in written(lived, name):
+        if found := re.match(r"\[[^]]*\] (\w+) (.*) \(([\w.$]+)\)$", text):  # else an exception
+            level, message, logger = found.groups()
+            said[level, logger, re.sub(r"\d+", "0", message)] = message
+    wrong = {
+        (level, logger, message)
+        for (level, logger, _), message in said.items()
+        if not any(words(form, message) is not None for form in forms[level, logger])
+    }
+    assert wrong == set()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_labs_lines_are_read_back(lived: Lab, name: str) -> None:
+    """What a controller said has the same name and words again; moves and elections are the same."""
+    records = {record.seq: record for record in lived.trace}
+    wrong = []
+    for seq, text in written(lived, name):
+        known = records[seq]
+        if known.kind not in ("controller", "partition", "replica") or not text.startswith("["):
+            continue
+        (line,) = read(text)
+        if line.action in ("says", "partition_states"):  # no record of the kit says this: it follows from others
+            continue
+        if (line.kind, line.action) != (known.kind, known.action):
+            wrong.append((known.kind, known.action, line.kind, line.action, text))
+        elif known.kind == "controller":
+            told, said = json.loads(known.detail or "{}"), json.loads(line.detail or "{}")
+            wrong += [
+                (name, told[name], said[name], text) for name in said if name in told and told[name] != said[name]
+            ]
+        else:
+            columns = ("topic", "partition", "source", "target")
+            wrong += [(name, text) for name in columns if getattr(known, name) != getattr(line, name)]
+    assert wrong == []
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    assert version("0.10.2.2") > version("0.9.0.1")

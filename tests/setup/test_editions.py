@@ -1,0 +1,144 @@
+"""What is made of the notebooks: fresh, without answers, and running as far as there are answers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.exercises import EXERCISES
+from kafka_ctl.exercises.checking import GUESSES
+from kafka_ctl.paths import ROOT
+from tools import editions, notebooks
+
+LESSONS = notebooks.lessons()
+QUICK = [path for path in LESSONS if "kafka_ctl.history" not in path.read_text("utf-8")]
+"""Those that start no Spark."""
+
+every_lesson = pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+
+
+def test_what_is_made_is_fresh() -> None:
+    assert editions.stale() == [], "python -m tools.notebooks editions"
+
+
+def test_what_is_stale_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    (tmp_path / "starter").mkdir()
+    (tmp_path / "starter" / "99-gone.ipynb").write_text("{}")
+    monkeypatch.setattr(editions, "NOTEBOOKS", tmp_path)
+    monkeypatch.setattr(editions, "STARTER", tmp_path / "starter")
+    monkeypatch.setattr(editions, "TEACHING", tmp_path / "instructor")
+    monkeypatch.setattr(editions, "START", tmp_path / "00.ipynb")
+    assert notebooks.main(["editions", "--check"]) == 1
+    said = capsys.readouterr().err
+    assert "05-electing-leaders.ipynb is missing" in said and "99-gone.ipynb has no source any more" in said
+
+
+@pytest.mark.parametrize(
+    ("source", "made"),
+    [
+        ("prediction = (1, 3)  # id, epoch", "prediction = (..., ...)  # id, epoch"),
+        ("clean, unclean = None, 3", "clean, unclean = ..., ..."),
+        ('commands = """\nkill 1\n"""', "commands = ..."),
+        ('def f(lab):\n    """What."""\n    x = 1\n    return x', 'def f(lab):\n    """What."""\n    return ...'),
+        ("# first\nlab.kill(1)", "# first\n..."),
+        ("a = [\n    1,\n]  # é\nb = {'é': 2}  # later", "a = ...  # é\nb = ...  # later"),
+    ],
+)
+def test_dots_take_the_place_of_answers(source: str, made: str) -> None:
+    assert editions.dotted(source) == made
+
+
+def test_an_exercise_needs_something_to_answer() -> None:
+    with pytest.raises(BadInput, match="without an answer"):
+        editions.dotted("# nothing")
+
+
+@every_lesson
+def test_nothing_in_a_starter_gives_an_answer_away(path: Path) -> None:
+    """No output, no note for instructors, and nothing of an answer's cell but what stays."""
+    book, made = notebooks.read(path), notebooks.read(editions.STARTER / path.name)
+    cells = {cell.id: cell for cell in made.cells}
+    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in made.cells)
+    assert not notebooks.tagged(made, notebooks.INSTRUCTOR)
+    for name, cell in notebooks.tagged(book, notebooks.EXERCISE).items():
+        assert "..." in cells[name].source and cells[name].source != cell.source
+        assert cells[name].source == editions.dotted(cell.source)
+
+
+@pytest.mark.parametrize("path", QUICK, ids=lambda path: path.stem)
+def test_a_starter_runs_and_only_answers_are_missing(path: Path) -> None:
+    made = notebooks.execute(notebooks.read(editions.STARTER / path.name), editions.STARTER, seconds=60)
+    checked = [cell for cell in made.cells if "check(" in cell.source and cell.cell_type == "code"]
+    assert checked
+    for cell in checked:
+        printed = "".join(output.get("text", "") for output in cell.outputs).splitlines()
+        assert printed and all(line.startswith("No answer yet") for line in printed), cell.source
+
+
+@every_lesson
+def test_links_of_an_edition_lead_somewhere(path: Path) -> None:
+    for made in (editions.STARTER / path.name, editions.TEACHING / path.name, notebooks.START, path):
+        for cell in notebooks.read(made).cells:
+            for link in re.findall(r"\]\(([^)\s#]+)[^)]*\)", cell.source if cell.cell_type == "markdown" else ""):
+                assert link.startswith("https://") or (made.parent / link).exists(), f"{made}: {link}"
+
+
+@every_lesson
+def test_the_minutes_of_the_sections_are_those_of_the_lesson(path: Path) -> None:
+    book = notebooks.read(path)
+    found = [int(each[2]) for cell in book.cells for each in editions.MINUTES.finditer(cell.source)]
+    assert not found or sum(found) == book.metadata.lesson.minutes
+    assert 25 <= book.metadata.lesson.minutes <= 45
+
+
+def test_the_instructors_edition_has_a_plan_and_the_hints() -> None:
+    book = notebooks.read(editions.TEACHING / "05-electing-leaders.ipynb")
+    text = "\n".join(cell.source for cell in book.cells)
+    assert "| 0 to 6 | One rule, read aloud |" in text and "**For instructors.**" in text
+    assert all(hint in text for hint in EXERCISES["05.2"].hints)
+    assert {cell.metadata.slideshow.slide_type for cell in book.cells} == {"slide", "notes", "-"}
+
+
+def test_slides_and_summary_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made from what the source shows; a summary needs nothing from outside."""
+    monkeypatch.setattr(editions, "lessons", lambda: [ROOT / "notebooks" / "05-electing-leaders.ipynb"])
+    editions.write_slides(tmp_path)
+    slides = (tmp_path / "05-electing-leaders.slides.html").read_text("utf-8")
+    assert slides.count("<section") > 10 and "data:image/svg+xml" in slides
+    summary = (tmp_path / "05-electing-leaders.summary.html").read_text("utf-8")
+    assert "<h2>Summary</h2>" in summary and "<script" not in summary and len(summary) < 10_000
+
+
+def test_the_start_page_maps_every_lesson() -> None:
+    text = "\n".join(cell.source for cell in notebooks.read(notebooks.START).cells)
+    assert all(f"(starter/{path.name})" in text for path in LESSONS)
+    assert all(f"**{name}**" in text for name in editions.ROUTES)
+
+
+def test_a_lesson_says_its_question() -> None:
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell("# A title")])
+    with pytest.raises(BadInput, match="needs a title, and `lesson`"):
+        editions.lesson(Path("99-x.ipynb"), book)
+
+
+@every_lesson
+def test_guesses_and_exercises_of_a_notebook_are_its_own(path: Path) -> None:
+    """All of the lesson's, each once and in order."""
+    text = "\n".join(cell.source for cell in notebooks.read(path).cells if cell.cell_type == "code")
+    for found, known in (
+        (re.findall(r'GuessWidget\("([^"]+)"\)', text), GUESSES),
+        (re.findall(r'check\("([^"]+)"', text), EXERCISES),
+    ):
+        assert found == [name for name in known if name.startswith(path.name[:2])]
+
+
+@pytest.mark.parametrize("name", GUESSES)
+def test_a_guess_can_be_wrong(name: str) -> None:
+    guess = GUESSES[name]
+    assert 3 <= len(guess.options) <= 5 and 0 <= guess.right < len(guess.options)
+    assert all(said for _, said in guess.options)
+    assert len({option for option, _ in guess.options}) == len(guess.options)

@@ -1,0 +1,127 @@
+"""The mutation tool: what it makes of a file, that it tells killed from surviving, and that its table is not stale."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from kafka_ctl.paths import ROOT
+from tests.mutation.__main__ import TESTS, arguments, equivalents, every_mutant, main, summary
+from tests.mutation.operators import Mutant, mutants, mutated
+from tests.mutation.plugin import Result, forked
+
+SOURCE = '''
+LIMIT = 3
+
+def f(a, b, c=1):
+    """Text."""
+    x = a + 1
+    if a < b and not c:
+        x = max(a, b)
+        print("text", x)
+    for n in range(2):
+        if n:
+            continue
+    return x
+
+class C:
+    async def g(self, one, two):
+        async with self.lock:
+            self.h(one, two, True)
+            self.seen = [n for n in one if n is None]
+'''
+WANTED = """
+    f: arithmetic: a + 1 -> a - 1 | f: constant: 1 -> 2
+    f: negate: if a < b and (not c): -> if not (a < b and (not c)):
+    f: and/or: a < b and (not c) -> a < b or not c | f: operand: a < b and (not c) -> not c
+    f: operand: a < b and (not c) -> a < b | f: compare: a < b -> a <= b | f: drop: x = max(a, b) -> nothing
+    f: arguments: max(a, b) -> max(b, a) | f: opposite: max(a, b) -> min(a, b) | f: drop: print('text', x) -> nothing
+    f: constant: 2 -> 3 | f: negate: if n: -> if not n: | f: drop: continue -> nothing | f: leap: continue -> break
+    f: drop: return x -> nothing | C.g: drop with: async with self.lock: -> if True:
+    C.g: drop: self.h(one, two, True) -> nothing | C.g: arguments: self.h(one, two, True) -> self.h(two, one, True)
+    C.g: constant: True -> False | C.g: drop: self.seen = [n for n in one if n is None] -> nothing
+    C.g: compare: n is None -> n is not None
+    C.g: negate: for n in one if n is None -> for n in one if not n is None
+"""
+
+
+def test_what_is_mutated() -> None:
+    """Nothing outside of functions, no texts, no defaults; each mutant is code, and other code."""
+    made = mutants("x.py", SOURCE)
+    wanted = [key.strip() for line in WANTED.strip().splitlines() for key in line.split(" | ")]
+    assert sorted(mutant.key for mutant in made) == sorted(f"x.py {key}" for key in wanted)
+    plain = ast.dump(ast.parse(SOURCE))
+    for mutant in made:
+        tree = mutated(SOURCE, mutant)
+        compile(tree, "x.py", "exec")
+        assert ast.dump(tree) != plain
+
+
+def test_keys_tell_mutants_apart_and_do_not_name_lines() -> None:
+    keys = [mutant.key for mutant in every_mutant()]
+    assert len(keys) == len(set(keys)) > 3000
+    moved = mutants("x.py", "\n\n" + SOURCE)
+    assert [m.key for m in moved] == [m.key for m in mutants("x.py", SOURCE)]
+    twice = "def f(a):\n    g(a)\n    g(a)\n"
+    assert [m.key for m in mutants("x.py", twice)] == [
+        "x.py f: drop: g(a) -> nothing",
+        "x.py f: drop: g(a) -> nothing #2",
+    ]
+
+
+def test_the_table_of_equivalent_mutants_is_of_mutants_that_there_are() -> None:
+    """A key whose code has changed is stale: look at the mutant again."""
+    known = equivalents()
+    assert sorted(known.keys() - {mutant.key for mutant in every_mutant()}) == []
+    assert [key for key, why in known.items() if len(why) < 20] == []
+
+
+def test_the_killing_tests_are_there() -> None:
+    assert [name for name in TESTS if len(list(ROOT.glob(f"tests/*/test_{name}.py"))) != 1] == []
+
+
+KILLED = "kafka_ctl/brokers/log.py Log.truncate: drop: del self.entries[end:] -> nothing"
+ENDLESS = "kafka_ctl/brokers/log.py Log.common_end: compare: own == epoch -> own != epoch"
+SURVIVES = "kafka_ctl/brokers/log.py Log.common_end: arguments: min(end, own_end) -> min(own_end, end)"
+"""The smaller of two numbers is the same in either order."""
+
+
+def test_killed_endless_and_surviving_mutants_are_told_apart(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a process of its own, as the command runs; only the tests of logs."""
+    (tmp_path / "keys").write_text("\n".join((KILLED, ENDLESS, SURVIVES)), "utf-8")
+    words = ["--sample", "0", "--keys", str(tmp_path / "keys"), "--tests", "log"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.mutation", *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout.startswith(f"survived: {SURVIVES}\n"), done.stderr
+    assert "3 mutants: 2 killed" in done.stdout
+    assert done.returncode == (SURVIVES not in equivalents())
+    assert f"KILLED  {KILLED}  tests/unit/test_log.py::test_truncation" in done.stderr
+    assert f"TIME  {ENDLESS}" in done.stderr
+
+
+def test_a_sample_depends_on_its_seed_only(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = []
+    for seed in (1, 1, 2):
+        assert main(["--list", "--sample", "5", "--seed", str(seed)]) == 0
+        listed.append(capsys.readouterr().out)
+    assert listed[0] == listed[1] != listed[2]
+    assert len(listed[0].splitlines()) == 5 == len(set(listed[0].splitlines()))
+    assert arguments([]).sample >= 300
+
+
+def test_the_share_leaves_equivalent_mutants_out() -> None:
+    made: list[Mutant] = mutants("x.py", "def f(a):\n    g(a)\n    h(a)\n    i(a)\n    j(a)\n")
+    outcomes = ((("test",), "killed"), ((), "time"), ((), "survived"), ((), "not run"))
+    results = [Result(mutant, *outcome) for mutant, outcome in zip(made, outcomes, strict=True)]
+    text = summary(results, {made[2].key: "it is the same"})
+    assert text.startswith("4 mutants: 2 killed, 1 known to be equivalent, 1 more survived; killed 66.7% of those")
+
+
+def test_an_error_in_a_forked_process_is_an_error() -> None:
+    assert forked(lambda: 7) == 7
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        forked(lambda: 1 / 0)

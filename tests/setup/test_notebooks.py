@@ -1,0 +1,186 @@
+"""The notebooks as a reader finds them: their measure, what is saved in them, their pictures, their exercises."""
+
+from __future__ import annotations
+
+import ast
+import re
+import statistics
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from kafka_ctl.workshop.check import check
+from tools import notebooks
+
+PATHS = notebooks.lessons()
+PICTURES = {"image/svg+xml", "image/png"}
+DRAWN = re.compile(
+    r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget|MessageWidget|message_bytes|broker_identity"
+    r"|copies_over_time|as_one_log)\(",
+    re.MULTILINE,
+)
+"""What draws a picture."""
+SILENT = {"settle", "step", "start", "stop", "close", "kill", "run_for", "create_topic", "check"}
+"""What returns nothing, or prints only in the end."""
+
+every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+every_file = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
+
+
+def code(book: NotebookNode) -> list[NotebookNode]:
+    return [cell for cell in book.cells if cell.cell_type == "code"]
+
+
+def lengths(book: NotebookNode) -> list[int]:
+    return [len(cell.source.splitlines()) for cell in code(book)]
+
+
+def shows(cell: NotebookNode) -> bool:
+    """Whether a cell is meant to show something: it prints, or its last line is a value."""
+    body = ast.parse(cell.source).body
+    names = {node.id for node in ast.walk(ast.Module(body, [])) if isinstance(node, ast.Name)}
+    last = body[-1]
+    if not isinstance(last, ast.Expr):
+        return "print" in names
+    called = last.value.func if isinstance(last.value, ast.Call) else None
+    return "print" in names or getattr(called, "attr", getattr(called, "id", None)) not in SILENT
+
+
+def has_picture(cell: NotebookNode) -> bool:
+    return any(PICTURES & set(output.get("data", {})) for output in cell.outputs)
+
+
+def test_there_is_one() -> None:
+    assert PATHS and notebooks.START.exists()
+
+
+@every_notebook
+def test_a_notebook_keeps_its_measure(path: Path) -> None:
+    """40 to 60 cells, half of them prose; code in small portions, each with something to read."""
+    book = nbformat.read(path, as_version=4)
+    book.cells = [cell for cell in book.cells if notebooks.INSTRUCTOR not in notebooks.tags(cell)]
+    sizes, prose = lengths(book), [cell.source for cell in book.cells if cell.cell_type == "markdown"]
+    assert 40 <= len(book.cells) <= 60
+    assert 0.4 <= len(prose) / len(book.cells) <= 0.6
+    assert statistics.median(sizes) <= 3 and max(sizes) <= 15
+    assert sum(size <= 10 for size in sizes) >= 0.9 * len(sizes)
+    assert 12 <= sum(len(text.split()) for text in prose) / sum(sizes) <= 20
+
+
+@every_notebook
+def test_imports_are_in_one_cell_and_functions_in_the_package(path: Path) -> None:
+    """One cell imports, and it does nothing else; at most one function is defined outside the exercises."""
+    book = nbformat.read(path, as_version=4)
+    trees = {cell.id: ast.parse(cell.source) for cell in code(book)}
+    importing = [
+        name for name, tree in trees.items() if any(isinstance(n, ast.Import | ast.ImportFrom) for n in tree.body)
+    ]
+    assert len(importing) == 1
+    assert all(isinstance(node, ast.Import | ast.ImportFrom) for node in trees[importing[0]].body)
+    own = trees.keys() - notebooks.tagged(book, notebooks.EXERCISE).keys()
+    assert sum(isinstance(node, ast.FunctionDef) for name in own for node in ast.walk(trees[name])) <= 1
+
+
+@every_notebook
+def test_a_fact_is_asserted_now_and_then(path: Path) -> None:
+    """What the prose says is checked where it is said."""
+    cells = code(nbformat.read(path, as_version=4))
+    checked = [cell for cell in cells if "assert " in cell.source or "check(" in cell.source]
+    assert len(checked) >= len(cells) / 5
+
+
+@every_file
+def test_what_is_saved_is_a_run_from_top_to_bottom(path: Path) -> None:
+    """All cells have run in order, without an error; what shows something has shown it."""
+    cells = code(nbformat.read(path, as_version=4))
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    outputs = [output for cell in cells for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error" or output.get("name") == "stderr"]
+    assert [cell.source for cell in cells if shows(cell) and not cell.outputs] == []
+
+
+@every_file
+def test_what_is_saved_has_nothing_that_changes(path: Path) -> None:
+    """Cleaning it again changes nothing."""
+    book = nbformat.read(path, as_version=4)
+    assert nbformat.writes(notebooks.clean(book)) + "\n" == path.read_text("utf-8")
+
+
+@every_notebook
+def test_every_picture_is_there_without_javascript(path: Path) -> None:
+    """As an image in the file, and as an image in a page that is made from it without the widgets' state."""
+    from nbconvert import HTMLExporter
+
+    book = nbformat.read(path, as_version=4)
+    drawn = [cell for cell in code(book) if DRAWN.search(cell.source)]
+    assert len(drawn) >= 5
+    assert [cell.source for cell in drawn if not has_picture(cell)] == []
+    body, _ = HTMLExporter().from_notebook_node(book)
+    assert body.count('src="data:image/') >= len(drawn)
+    assert "widget-view+json" not in body
+
+
+@every_notebook
+def test_a_player_tells_its_steps_as_text_too(path: Path) -> None:
+    players = [cell for cell in code(nbformat.read(path, as_version=4)) if ".player(" in cell.source]
+    assert players
+    for cell in players:
+        (output,) = cell.outputs
+        assert len(output.data["text/plain"].splitlines()) > 2
+
+
+@every_notebook
+def test_every_exercise_is_answered_rightly(path: Path) -> None:
+    """Three to five of them; in the source nothing is left open or wrong."""
+    book = nbformat.read(path, as_version=4)
+    assert 3 <= len(notebooks.tagged(book, notebooks.EXERCISE)) <= 5
+    checked = [cell for cell in code(book) if "check(" in cell.source]
+    assert len(checked) >= 3
+    for cell in checked:
+        told = "".join(output.text for output in cell.outputs).splitlines()
+        assert told and all(line.startswith("Right.") for line in told)
+
+
+def test_an_unknown_notebook_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert notebooks.main([str(tmp_path / "none.ipynb")]) == 2
+    assert "cannot read the notebook" in capsys.readouterr().err
+
+
+def test_a_notebook_saved_twice_is_the_same_bytes(tmp_path: Path) -> None:
+    """Also with a widget in it, whose number is another one each time."""
+    cells = [
+        nbformat.v4.new_code_cell(source, id=f"cell-{n}")
+        for n, source in enumerate(("import ipywidgets", "ipywidgets.IntSlider(3)"))
+    ]
+    book = nbformat.v4.new_notebook(cells=cells)
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    path = tmp_path / "slider.ipynb"
+    nbformat.write(book, path)
+    saved = []
+    for _ in range(2):
+        notebooks.save(path)
+        saved.append(path.read_bytes())
+    assert saved[0] == saved[1]
+    assert b"IntSlider(value=3)" in saved[0] and b"widget-view" not in saved[0]
+
+
+@pytest.mark.parametrize(
+    ("answer", "truth", "told"),
+    [
+        (2, 2, "Right."),
+        (2, lambda given: given > 1, "Right."),
+        (1, 2, "Not yet: 1 is not what happens. Hint: count again"),
+        (1, lambda given: given > 1, "Not yet: 1 is not what happens. Hint: count again"),
+        (..., 2, "No answer yet"),
+        ((1, ...), (1, 2), "No answer yet"),
+        ((None, 3), (None, 3), "Right."),
+        (None, 3, "Not yet: None is not what happens."),
+    ],
+)
+def test_an_answer_is_judged_honestly(
+    answer: object, truth: object, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check(answer, truth, hint="count again")
+    assert capsys.readouterr().out.startswith(told)

@@ -1,0 +1,223 @@
+"""The exercises: what is right, what is wrong and what is said to it, hints, progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from answers import RIGHT, WRONG
+
+from kafka_ctl import BadInput, Lab, UnknownName
+from kafka_ctl.cli.commands import status
+from kafka_ctl.exercises import EXERCISES, check, counterexample, hint, progress, reset, trouble
+from kafka_ctl.exercises import progress_file as kept
+from kafka_ctl.exercises.shortest import shortest
+
+KINDS = {"predict", "implement", "repair", "operate"}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Progress in a folder of the test's own."""
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path))
+    return tmp_path
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_every_exercise_has_answers_that_are_tried(name: str) -> None:
+    """The solution and another right one, at least four wrong ones; three hints or two; a known kind."""
+    exercise = EXERCISES[name]
+    assert len(RIGHT[name]) >= 2 and len(WRONG[name]) >= 4
+    assert exercise.kind in KINDS and len(exercise.hints) >= 2
+
+
+@pytest.mark.parametrize(("name", "answer"), [(n, a) for n, answers in RIGHT.items() for a in answers])
+def test_right_answers(name: str, answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are explained, again and again."""
+    for _ in range(2):
+        check(name, answer)
+        said = printed(capsys)
+        assert said.startswith("Right. ") and len(said) > 40
+    assert progress()[name] == {"solved": True, "checks": 2, "hints": 0}
+
+
+@pytest.mark.parametrize(("name", "answer", "text"), [(n, a, t) for n, rows in WRONG.items() for a, t in rows])
+def test_wrong_answers(name: str, answer: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each has an answer of its own, and a story to play or a hint to ask for."""
+    check(name, answer)
+    said = printed(capsys)
+    assert said.startswith("Not yet. ") and text in said
+    assert "counterexample(" in said or "hint(" in said
+    assert not progress()[name]["solved"]
+    if "counterexample(" in said:
+        with counterexample(name) as lab:
+            assert _commands(said)[: len(lab.commands)] == [str(each).removeprefix("refused ") for each in lab.commands]
+
+
+def _commands(said: str) -> list[str]:
+    """The commands of the story that a check printed."""
+    return [line[4:] for line in said.split("opens it as a lab:\n")[1].splitlines() if line.startswith("    ")][1:]
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+def test_no_two_wrong_answers_are_told_the_same(name: str) -> None:
+    texts = [text for _, text in WRONG[name]]
+    assert len(set(texts)) == len(texts)
+
+
+@pytest.mark.parametrize("name", EXERCISES)
+@pytest.mark.parametrize(
+    "answer", [None, 3, "three", [], {}, object(), lambda: 1 // 0, (1, [2]), "(1, 2)", {1: 2}, -1.5]
+)
+def test_no_answer_at_all_raises(name: str, answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    check(name, answer)
+    assert printed(capsys).startswith("Not yet. ")
+
+
+@pytest.mark.parametrize("answer", [..., (1, ...), [..., 2], {1: ...}, lambda *_: ...])
+def test_dots_are_no_answer_yet(answer: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    check("05.1", answer)
+    assert printed(capsys).startswith("No answer yet") and progress() == {}
+
+
+def test_an_exercise_that_there_is_not_is_no_error(capsys: pytest.CaptureFixture[str]) -> None:
+    check("99.1", 1)
+    hint("99.1")
+    assert printed(capsys).count("There is no exercise '99.1'; there are ") == 2
+
+
+def test_hints_come_one_by_one_and_are_not_the_answer(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kafka_ctl.exercises.checking._asked", {})
+    for _ in range(4):
+        hint("05.1")
+    lines = printed(capsys).splitlines()
+    assert lines[0].startswith("Hint 1 of 3. ") and "It is the last." in lines[2] and lines[2] == lines[3]
+    assert progress()["05.1"] == {"solved": False, "checks": 0, "hints": 3}
+
+
+def test_trouble_is_a_lab_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """What was done in it, also by clicks, is what is judged."""
+    with trouble("05.4") as lab:
+        check("05.4", lab)
+        assert "No command was given" in printed(capsys)
+        lab.start(1)
+        check("05.4", lab)
+        assert printed(capsys).startswith("Right. 1 command.")
+    with Lab() as other:
+        check("05.4", other)
+    assert "did not begin with this trouble" in printed(capsys)
+    with pytest.raises(UnknownName, match="cluster in trouble"):
+        trouble("05.1")
+
+
+def test_a_counterexample_has_the_answer_in_it(capsys: pytest.CaptureFixture[str]) -> None:
+    def preferred(assignment: tuple, isr: tuple, live: frozenset, unclean: bool) -> tuple | None:
+        return (assignment[-1], isr) if assignment[-1] in live else None
+
+    check("05.2", preferred)
+    with counterexample("05.2") as lab:
+        assert lab.plugins.names == ["elections.offline"] and lab.partition("orders", 0).leader == 3
+    check("05.2", RIGHT["05.2"][0])
+    with pytest.raises(BadInput, match="no wrong answer"):
+        counterexample("05.2")
+
+
+def test_what_no_case_and_no_story_asks_is_found_by_walks(capsys: pytest.CaptureFixture[str]) -> None:
+    from kafka_ctl.election import offline_leader
+
+    def of_two_or_three(*case: Any) -> Any:
+        return offline_leader(*case) if len(case[0]) in (2, 3) else None
+
+    check("05.2", of_two_or_three)
+    assert "Not yet. In a random walk: asked with assignment=" in printed(capsys)
+
+
+def test_the_shortest_story_keeps_what_matters() -> None:
+    text = "lab brokers=3\ncreate_topic a partitions=1\nsettle\nkill 1\nrun_for 1\nkill 2\n"
+    assert shortest(text, lambda less: "kill 2" in less and "create" in less) == (
+        "lab brokers=3\ncreate_topic a partitions=1\nkill 2\n"
+    )
+
+
+def test_progress_is_kept_in_a_file_and_forgotten(folder: Path) -> None:
+    check("05.1", (1, 2))
+    check("05.1", (1, (2, 1)))
+    check("05.1", (1, 2))
+    stored = json.loads((folder / "progress.json").read_text())
+    assert stored == {"05.1": {"checks": 3, "hints": 0, "solved": True}}
+    reset()
+    assert progress() == {}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"05.1": 3}', '{"05.1": {"checks": "x"}}'])
+def test_a_file_that_cannot_be_read_is_no_error(folder: Path, text: str) -> None:
+    (folder / "progress.json").write_text(text)
+    assert not any(entry["solved"] for entry in progress().values())
+    check("05.1", (1, 2))
+    assert progress()["05.1"]["checks"] == 1
+
+
+def test_where_nothing_can_be_written_exercises_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file where the folder should be; or nothing is to be kept at all."""
+    (tmp_path / "file").write_text("")
+    for place in (str(tmp_path / "file" / "below"), ""):
+        monkeypatch.setenv(kept.FOLDER, place)
+        check("05.1", (1, (2, 1)))
+        assert printed(capsys).startswith("Right.") and progress() == {}
+
+
+@pytest.mark.parametrize(
+    ("system", "variable", "ending"),
+    [
+        ("linux", "XDG_DATA_HOME", "kafka_ctl/progress.json"),
+        ("win32", "APPDATA", "kafka_ctl/progress.json"),
+        ("darwin", None, "Library/Application Support/kafka_ctl/progress.json"),
+    ],
+)
+def test_the_place_is_the_one_of_the_system(
+    system: str, variable: str | None, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(kept.FOLDER)
+    monkeypatch.setattr("sys.platform", system)
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    if variable:
+        monkeypatch.setenv(variable, str(tmp_path))
+    assert kept.place() == tmp_path / ending
+
+
+def test_the_command_tells_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    check("05.1", (1, (2, 1)))
+    hint("05.2")
+    printed(capsys)
+    assert status(["exercises"]) == 0
+    said = printed(capsys)
+    assert f"1 of {len(EXERCISES)} exercises solved" in said
+    assert "solved (1 check)" in said and "open (0 checks, 1 hint)" in said and "not tried yet" in said
+    assert status(["exercises", "--reset"]) == 0
+    assert f"0 of {len(EXERCISES)} exercises solved" in printed(capsys)
+
+
+def test_the_widget_follows_and_resets(capsys: pytest.CaptureFixture[str]) -> None:
+    from kafka_ctl.jupyter.exercises import ProgressWidget
+
+    widget = ProgressWidget()
+    assert f"0 of {len(EXERCISES)}" in widget.table.value
+    check("05.1", (1, (2, 1)))
+    assert f"1 of {len(EXERCISES)}" in widget.table.value and "✓ solved (1 check)" in widget.table.value
+    widget.button.click()
+    widget.sure.click()
+    assert progress() == {} and f"0 of {len(EXERCISES)}" in repr(widget)
+    before: list[Callable[[], None]] = list(kept.listeners)
+    widget.close()
+    assert len(kept.listeners) == len(before) - 1

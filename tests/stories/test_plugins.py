@@ -1,0 +1,261 @@
+"""Functions of one's own in a running lab: what they decide, and what is said of those that cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from kafka_ctl import BadInput, Costs, Lab, UnknownName, election
+from kafka_ctl.assignment import assign
+from kafka_ctl.controller.deletion import next_move
+from kafka_ctl.errors import PluginFailed
+from kafka_ctl.plugins import ELECTIONS, KINDS, RULES
+
+REBALANCE = "auto.leader.rebalance.enable"
+
+
+def orders(**options: Any) -> Lab:
+    """A topic on 1, 2, 3 whose ISR is in another order, (1, 3, 2)."""
+    lab = Lab(brokers=4, seed=7, costs=Costs(boot=0.0005), config={REBALANCE: False}, **options)
+    lab.create_topic("orders", assignment={0: [1, 2, 3]})
+    lab.settle()
+    lab.lag(2, "orders", 0)
+    lab.settle()
+    lab.catch_up(2)
+    lab.settle()
+    return lab
+
+
+def last_of_isr(assignment: tuple, isr: tuple, live: frozenset, *_: object) -> tuple | None:
+    fit = tuple(replica for replica in isr if replica in live)
+    return (fit[-1], fit) if fit else None
+
+
+def by_kind(changes: list) -> list:
+    """Kafka's own way: by kind, then by broker."""
+    gathered: dict = {}
+    for kind, partition, receivers in changes:
+        for broker in receivers:
+            gathered.setdefault((kind, broker), []).append(partition)
+    return [(*key, gathered[key]) for key in sorted(gathered, key=lambda key: KINDS.index(key[0]))]
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_an_election_of_ones_own(generation: str) -> None:
+    """Without it the first of the assignment leads; it is asked whenever a leader is missing."""
+    with (
+        orders(generation=generation) as lab,
+        orders(generation=generation, elections={"offline": last_of_isr}) as mine,
+    ):
+        for each in (lab, mine):
+            each.reassign({("orders", 0): [1, 3, 2]})
+            each.settle()
+            each.kill(1)
+            each.settle()
+        assert (lab.partition("orders", 0).leader, mine.partition("orders", 0).leader) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        ("offline", ["kill 1"]),
+        ("preferred", ["kill 1", "settle", "start 1", "settle", "elect_preferred"]),
+        ("reassigned", ["reassign '{\"orders-0\":[4,3]}'"]),
+        ("controlled_shutdown", ["shutdown 1"]),
+        ("unclean", ["kill 1", "settle", "kill 2", "settle", "kill 3", "settle", "elect_leaders unclean"]),
+    ],
+)
+def test_each_occasion_asks_its_own_function(name: str, commands: list[str]) -> None:
+    """With the arguments that are promised, and no other is asked."""
+    given: list[tuple] = []
+
+    def listen(*values: Any) -> None:
+        given.append(values)
+
+    with orders(generation="2.4", elections={name: listen}) as lab:
+        for command in [*commands, "settle"]:
+            lab.do(command)
+    assert given
+    assert all(len(values) == len(ELECTIONS[name].split(", ")) for values in given)
+    assert all(isinstance(values[0], tuple) and isinstance(values[2], frozenset) for values in given)
+
+
+def test_kafkas_own_rules_given_as_plugins_change_nothing() -> None:
+    """Byte for byte, but for requests that are recorded one by one."""
+    elections: dict[str, Callable] = {
+        "offline": election.offline_leader,
+        "unclean": election.offline_leader,
+        "preferred": election.preferred_leader,
+        "reassigned": election.reassigned_leader,
+        "controlled_shutdown": election.controlled_shutdown_leader,
+    }
+    with orders() as usual, orders(elections=elections, rules={"fence": lambda asked, newest: asked >= newest}) as mine:
+        for lab in (usual, mine):
+            for command in ("kill 1", "settle", "start 1", "settle", "elect_preferred", "shutdown 2", "settle"):
+                lab.do(command)
+        assert mine.trace.text() == usual.trace.text()
+
+
+def test_an_assignment_of_ones_own() -> None:
+    with Lab(rules={"assignment": assign}) as lab:
+        lab.create_topic("orders", partitions=3, replication_factor=2)
+        assert [p.replicas for p in lab.partitions()] == [(1, 2), (2, 3), (3, 1)]
+    with Lab(rules={"assignment": lambda *_: {0: [1, 1]}}) as lab, pytest.raises(BadInput, match="Duplicate replica"):
+        lab.create_topic("orders", partitions=1, replication_factor=2)
+
+
+def test_a_request_batch_of_ones_own() -> None:
+    """Kafka's packing leads to the same cluster; leaving UpdateMetadata out leaves brokers that know nothing."""
+    told = {}
+    for name, rules in (
+        ("usual", {}),
+        ("packed", {"batch": by_kind}),
+        ("silent", {"batch": lambda changes: [r for r in by_kind(changes) if r[0] != "UpdateMetadata"]}),
+    ):
+        with Lab(brokers=4, rules=rules) as lab:
+            lab.create_topic("orders", partitions=3, replication_factor=2)
+            for command in ("settle", "kill 2", "settle", "start 2", "settle", "delete_topic orders", "settle"):
+                lab.do(command)
+            lab.create_topic("bills", partitions=1, replication_factor=1)
+            lab.settle()
+            told[name] = [len(broker.metadata) for broker in lab.brokers.values()], lab.partitions()
+    assert told["packed"] == told["usual"]
+    assert told["usual"][0] == [1, 1, 1, 1] and told["silent"][0] == [0, 0, 0, 0]
+
+
+def test_a_fence_of_ones_own() -> None:
+    """Who obeys only what is newer refuses the second request of the controller it has."""
+    with Lab(rules={"fence": lambda asked, newest: asked > newest}) as lab:
+        lab.create_topic("orders", partitions=1, replication_factor=3)
+        lab.settle()
+        assert any(record.error == "STALE_CONTROLLER_EPOCH" for record in lab.trace)
+
+
+def test_a_fence_is_asked_once_for_each_request() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def fence(request_epoch: int, newest: int) -> bool:
+        asked.append((request_epoch, newest))
+        return request_epoch >= newest
+
+    with Lab(rules={"fence": fence}) as lab:
+        before, seen = len(asked), len(lab.trace)
+        lab.create_topic("orders", partitions=1, replication_factor=3)
+        lab.settle()
+        received = [r for r in lab.trace[seen:] if r.kind == "response" and r.actor.startswith("broker-")]
+        assert len(asked) - before == len(received) == 6  # LeaderAndIsr and UpdateMetadata, three brokers
+
+
+def test_the_next_move_of_a_deletion_of_ones_own() -> None:
+    """Kafka's own changes nothing; who forgets a topic too early leaves a copy on a disk."""
+    early = lambda states, alive, halted: "complete" if "ReplicaDeletionSuccessful" in states.values() else "start"  # noqa: E731
+    left = {}
+    for name, rules in (("usual", {}), ("same", {"deletion": next_move}), ("early", {"deletion": early})):
+        with Lab(brokers=3, seed=7, rules=rules) as lab:
+            lab.create_topic("orders", assignment={0: [1, 2, 3]})
+            for command in ("settle", "kill 1", "settle", "delete_topic orders", "settle"):
+                lab.do(command)
+            left[name] = "/brokers/topics/orders" in lab.znodes(), [at.broker for at in lab.log_dirs()]
+    assert left == {"usual": (True, [1]), "same": (True, [1]), "early": (False, [1])}
+
+
+def test_a_story_names_them_and_replay_wants_them_again() -> None:
+    with orders(elections={"offline": last_of_isr}) as lab:
+        lab.kill(1)
+        lab.settle()
+        assert "elections.offline" in lab.story.splitlines()[0]
+        with pytest.raises(
+            BadInput, match=r"give them again, as in Lab.replay\(story, elections=\{'offline': mine\}\)"
+        ):
+            Lab.replay(lab.story)
+        with Lab.replay(lab.story, elections={"offline": last_of_isr}) as again:
+            assert again.trace.text() == lab.trace.text()
+        with lab.fork() as same, lab.fork(elections={}) as other:
+            assert same.trace.text() == lab.trace.text()
+            assert other.partition("orders", 0).leader == 2 and other.plugins.names == []
+        lab.back()
+        assert lab.plugins.names == ["elections.offline"]
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda *_: 1 // 0, "raised ZeroDivisionError"),
+        (lambda *_: 3, "returned 3; a leader and the ISR are expected"),
+        (lambda *_: ("2", (2, 3)), r"returned \('2', \(2, 3\)\); a leader"),
+        (lambda *_: (True, (2, 3)), "returned"),
+        (lambda assignment: None, "raised TypeError"),
+    ],
+)
+def test_an_error_in_one_is_told_with_what_it_was_given(function: Callable, text: str) -> None:
+    """It ends what the lab is doing, also where a controller goes on after its own errors."""
+    with orders(elections={"offline": function}) as lab:
+        lab.kill(1)
+        with pytest.raises(PluginFailed, match=text) as told:
+            lab.settle()
+        assert "assignment=(1, 2, 3), isr=(1, 3, 2), live={2, 3}, unclean=False" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "function", "text"),
+    [
+        ("assignment", lambda *_: [[1, 2]], "by partition"),
+        ("batch", lambda _: ["LeaderAndIsr"], "a list of requests"),
+        ("batch", lambda _: [("Leader", 1, [])], "a list of requests"),
+        ("fence", lambda *_: None, "True or False"),
+        ("deletion", lambda *_: "retry", "one of complete, wait, start"),
+        ("shrink", lambda *_: None, "a leader \\(-1 for none\\) and the ISR"),
+    ],
+)
+def test_a_rule_that_returns_what_cannot_be_used(rule: str, function: Callable, text: str) -> None:
+    with pytest.raises(PluginFailed, match=text):
+        _create_a_topic({rule: function})
+
+
+def _create_a_topic(rules: dict[str, Callable]) -> None:
+    with Lab(rules=rules) as lab:
+        lab.create_topic("orders", partitions=1, replication_factor=1)
+        lab.settle()
+        lab.kill(lab.partition("orders", 0).leader)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+
+
+def test_a_shrunk_isr_of_ones_own() -> None:
+    """Who takes the last member out of the ISR leaves a partition that nobody can lead again."""
+    told = {}
+    for name, rules in (("usual", {}), ("empty", {"shrink": lambda leader, isr, gone: (-1, set(isr) - {gone})})):
+        with Lab(rules=rules) as lab:
+            lab.create_topic("orders", assignment={0: [1]})
+            for command in ("settle", "kill 1", "settle", "start 1", "settle"):
+                lab.do(command)
+            told[name] = lab.partition("orders", 0).leader, lab.partition("orders", 0).isr
+    assert told == {"usual": (1, (1,)), "empty": (-1, ())}
+
+
+def test_what_is_no_plugin_is_refused() -> None:
+    with pytest.raises(UnknownName, match=r"unknown name in elections 'ofline'; known: offline"):
+        Lab(elections={"ofline": last_of_isr})
+    with pytest.raises(BadInput, match="it is a function of"):
+        Lab(rules={"fence": 3})  # type: ignore[dict-item]
+    with pytest.raises(BadInput, match="it is a dictionary of functions"):
+        Lab(elections=last_of_isr)  # type: ignore[arg-type]
+    assert set(RULES) == {"assignment", "batch", "deletion", "fence", "pipeline", "rebalance", "shrink"}
+
+
+def test_a_pipeline_of_ones_own() -> None:
+    """One operation at a time gives the same cluster, later; what leaves one out or changes the order is refused."""
+    done = {}
+    for name, rules in (("usual", {}), ("one", {"pipeline": lambda operations, window: [[op] for op in operations]})):
+        with Lab(rules=rules) as lab:
+            lab.create_topic("orders", partitions=30, replication_factor=2)
+            lab.settle()
+            assert all(p.leader > 0 for p in lab.partitions())
+            done[name] = lab.now
+    assert done["one"] > done["usual"]
+    for wrong in (lambda operations, window: [operations[::-1]], lambda operations, window: [operations[1:]]):
+        with pytest.raises(PluginFailed, match="every operation once and in order"):
+            Lab(rules={"pipeline": wrong})

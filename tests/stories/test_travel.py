@@ -1,0 +1,256 @@
+"""Any moment of a run can be reached again: replay up to a record, fork, go back, compare."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from kafka_ctl.errors import BadInput, NotReached, UnknownName
+from kafka_ctl.lab import progress
+from kafka_ctl.lab.comparison import compare
+from kafka_ctl.lab.lab import Lab
+
+STORY = """\
+lab brokers=[1,2,3] generation=2.0 seed=7
+create_topic orders partitions=4 replication_factor=3
+settle
+kill 1
+run_for 3
+shutdown 2
+start 1
+settle
+"""
+
+
+@pytest.fixture
+def lab() -> Iterator[Lab]:
+    with Lab.replay(STORY) as lab:
+        yield lab
+
+
+@pytest.mark.parametrize("share", [0, 0.03, 0.2, 0.4, 0.6, 0.8, 0.99])
+def test_a_replay_stops_just_after_a_record_and_goes_on_as_if_it_had_not(lab: Lab, share: float) -> None:
+    """Wherever it stops, inside the opening, a settle or a shutdown; and its own story leads to the same point."""
+    until = int(share * len(lab.trace))
+    with Lab.replay(STORY, until=until) as cut, Lab.replay(cut.story) as again:
+        assert until < len(cut.trace) < until + 60
+        assert cut.trace.records == lab.trace.records[: len(cut.trace)]
+        assert cut.story.endswith(f"\nuntil {len(cut.trace) - 1}\n")
+        for other in (cut, again):
+            other.settle()
+        assert again.trace.records == cut.trace.records
+        assert again.now == cut.now
+
+
+def test_what_was_stopped_goes_on(lab: Lab) -> None:
+    """A shutdown that was cut short still ends, though nobody waits for it any more."""
+    asked = next(r.seq for r in lab.trace if r.action == "shutdown")
+    with Lab.replay(STORY, until=asked) as cut:
+        assert cut.brokers[2].state != "down"
+        cut.settle()
+        assert cut.brokers[2].state == "down"
+
+
+def test_a_replay_cannot_stop_where_nothing_is(lab: Lab) -> None:
+    with pytest.raises(BadInput, match=f"until={len(lab.trace)}: this story ends with record {len(lab.trace) - 1}"):
+        Lab.replay(STORY, until=len(lab.trace))
+
+
+def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
+    with lab.fork(at=400) as cut:
+        cut.kill(3)
+        cut.settle()
+        with cut.fork(at=200) as earlier, cut.fork(at=len(cut.trace) - 5) as later:
+            assert "kill 3" not in earlier.story and "kill 3" in later.story
+            assert later.trace.records == cut.trace.records[: len(later.trace)]
+
+
+@pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2 3\n", "until 1 x\n"])
+def test_a_stop_names_a_record(story: str) -> None:
+    with pytest.raises(BadInput, match=r"line 2: .*'until' needs the number of a record"):
+        Lab.replay(f"lab\n{story}")
+
+
+def test_a_fork_without_changes_is_the_same_run(lab: Lab) -> None:
+    with lab.fork() as same:
+        assert same.trace.records == lab.trace.records
+        assert str(compare(lab, same)) == "the same facts from beginning to end"
+
+
+def test_a_fork_with_changes_gets_the_same_commands_for_as_long(lab: Lab) -> None:
+    at = next(r.seq for r in lab.trace if r.action == "broker_failure") + 1
+    with lab.fork(at=at, generation="2.4") as other:
+        assert other.generation.name == "2.4"
+        given = [str(c) for c in other.commands]
+        assert given[:-1] == [str(c) for c in lab.commands[: len(given) - 1]]
+        assert other.now * 1000 == pytest.approx(lab.trace[at].time_ms, abs=50)
+        with Lab.replay(other.story) as again:
+            assert again.trace.records == other.trace.records
+
+
+def test_a_fork_of_a_fork_keeps_its_stops(lab: Lab) -> None:
+    """Where the records are others, a stop is kept as a time."""
+    with lab.fork(at=402) as cut:
+        cut.settle()
+        with cut.fork(seed=8) as other:
+            assert [c.name for c in other.commands] == [c.name for c in cut.commands]
+
+
+def test_the_same_story_with_unclean_elections(lab: Lab) -> None:
+    """What a fork is for: where two runs part, and how they end."""
+    story = """lab brokers=[1,2]\ncreate_topic t assignment='{"0":[1,2]}'\nsettle
+kill 2\nsettle\nkill 1\nsettle\nstart 2\nsettle\n"""
+    with Lab.replay(story) as clean, clean.fork(config={"unclean.leader.election.enable": True}) as unclean:
+        difference = compare(clean, unclean)
+        assert difference.left is not None and difference.left.kind == "election" and difference.left.error
+        assert difference.right is not None and difference.right.target == "unclean"
+        rows = {d.what: (d.left, d.right) for d in difference.differences}
+        assert rows["t-0 state"] == ("OfflinePartition", "OnlinePartition")
+        assert rows["t-0 leader"] == (1, 2)
+        assert "t-0 replicas" not in rows
+        assert re.search(r"^  t-0 leader +1 +2$", str(difference), re.MULTILINE)
+        assert "<th>t-0 leader</th><td>1</td><td>2</td>" in difference._repr_html_()
+
+
+def test_runs_of_different_lengths_are_compared_at_the_same_time(lab: Lab) -> None:
+    """A fork that stands where it began differs in nothing, however far the first run has gone since."""
+    at = next(r.seq for r in lab.trace if r.action == "kill")
+    with lab.fork(at=at) as other:
+        same = compare(lab, other)
+        assert same.differences == () and same.time_ms == pytest.approx(other.now * 1000)
+        assert same.parted == len(other.trace) and same.right is None
+        other.settle()
+        later = compare(lab, other, seconds=other.now)
+        assert {d.what for d in compare(lab, other).differences} == {d.what for d in later.differences} != set()
+        assert compare(lab, other, seconds=0.0).differences == ()
+        with pytest.raises(BadInput, match="seconds cannot be 'soon'"):
+            compare(lab, other, "soon")  # type: ignore[arg-type]
+
+
+def test_steps_can_be_taken_back(lab: Lab) -> None:
+    """`back` undoes what `step` and other commands did, moment by moment."""
+    records, story = list(lab.trace.records), lab.story
+    lab.back(3)
+    assert lab.trace.records == records[: len(lab.trace)] and len(lab.trace) < len(records)
+    lab.step(3)
+    assert lab.trace.records == records
+    lab.back(100)
+    with Lab.replay(lab.story) as again:
+        assert again.trace.records == lab.trace.records
+    assert len(lab.story) < len(story) + 20
+
+
+def test_only_what_happened_can_be_taken_back(lab: Lab) -> None:
+    with pytest.raises(BadInput, match=r"back\(n=100000\): only \d+ moments have left records so far"):
+        lab.back(100_000)
+    with pytest.raises(BadInput, match="a number of moments cannot be 0"):
+        lab.back(0)
+
+
+def test_what_was_not_reached_is_not_reached_again() -> None:
+    """A settle that gave up is part of its story; the story goes on after it."""
+    with Lab() as lab:
+        lab.create_topic("t", 3, 3)
+        with pytest.raises(NotReached):
+            lab.settle(limit=0.001)
+        with pytest.raises(NotReached):
+            Lab.replay(lab.story)
+        lab.settle()
+        with Lab.replay(lab.story) as again:
+            assert again.trace.records == lab.trace.records
+
+
+def test_a_long_run_is_rewound_by_one_command() -> None:
+    """How fast is measured in `benchmarks/`."""
+    with Lab(seed=1) as lab:
+        lab.create_topic("orders", 300, 3)
+        lab.settle()
+        before = len(lab.trace)
+        lab.kill(2)
+        assert len(lab.trace) > before > 5_000
+        lab.back()
+        assert len(lab.trace) <= before
+
+
+@pytest.mark.parametrize("odd", [-1, 1.5, "3", True, [1], {}, float("nan"), float("inf"), b"a"])
+def test_what_is_no_number_of_a_record_is_refused(lab: Lab, odd: Any) -> None:
+    """In one sentence that says what was given, whoever is asked."""
+    asked: list[Callable[[], object]] = [
+        lambda: Lab.replay(lab.story, until=odd), lambda: lab.fork(at=odd), lambda: lab.back(odd),
+        lambda: lab.fork(generation=odd), lambda: compare(lab, odd), lambda: Lab.replay(odd),
+    ]  # fmt: skip
+    for ask in asked:
+        with pytest.raises((BadInput, UnknownName)) as refused:
+            ask()
+        assert repr(odd) in str(refused.value) or str(odd) in str(refused.value)
+    if odd != {}:
+        with pytest.raises(BadInput, match="a config cannot be"):
+            lab.fork(config=odd)
+    assert not lab.closed
+
+
+@pytest.mark.parametrize(
+    ("story", "words"),
+    [
+        ("", "the story is empty; it begins with a line such as: lab"),
+        ("lab brokers=3 brokers=4\n", "line 1: brokers is given twice"),
+        ("lab\nuntil -5\n", "line 2: until -5: 'until' needs the number of a record"),
+        ("lab\nuntil true\n", "line 2: until true: 'until' needs the number of a record"),
+        ("lab\nlose 1 1\n", r"line 2: lose\(1, 1\): two different ends are needed"),
+        ("x" * 5000, r"cannot be read: File name too long$"),
+    ],
+)
+def test_a_story_that_is_none(story: str, words: str) -> None:
+    with pytest.raises(BadInput, match=words):
+        Lab.replay(story)
+
+
+def test_a_long_replay_says_how_far_it_is(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To whoever asks, or else on standard error; a short one says nothing."""
+    with lab.fork():
+        assert capsys.readouterr().err == ""
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(progress, "LOOK", 0xF)
+    with lab.fork(at=300, progress=lambda there, total: told.append((there, total))):
+        assert len(told) > 5 and told == sorted(told) and {total for _, total in told} == {301}
+    monkeypatch.setattr(progress, "LONG", 100)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    size = len(lab.trace)
+    lab.back(1)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and all(re.fullmatch(r"back: record \d+ of \d+ of the story replayed, \d+ s left", x) for x in lines)
+    assert len(lab.trace) < size and not any(isinstance(x, progress.Progress) for x in lab.trace.listeners)
+    with pytest.raises(BadInput, match="back: progress cannot be 3; it is a function of 2 arguments, or None"):
+        lab.back(1, progress=3)  # type: ignore[arg-type]
+
+
+def test_a_step_back_that_is_interrupted_undoes_nothing(lab: Lab) -> None:
+    """What is told again is another lab until the end."""
+
+    def stop(there: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    records, text = list(lab.trace.records), lab.story
+    with pytest.raises(KeyboardInterrupt):
+        lab.back(1, progress=stop)
+    assert lab.trace.records == records and lab.story == text and not lab.closed
+    lab.back(1)
+    assert len(lab.trace) < len(records)
+
+
+def test_moments_are_those_of_step(lab: Lab) -> None:
+    """So many steps forward, so many back, over commands and callbacks."""
+    with Lab.replay("lab brokers=2\nkill 1\n") as short:
+        sizes = [len(short.trace)]
+        for _ in range(9):
+            short.step()
+            sizes.append(len(short.trace))
+        for n in (1, 3, 5):
+            with short.fork() as one:
+                one.back(n)
+                assert len(one.trace) == sizes[-1 - n]

@@ -1,0 +1,281 @@
+"""Which lines ran? For a rule of each sort the marked lines are compared with what a reader of the source expects."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from labs import eventful_lab
+
+from kafka_ctl import Lab
+from kafka_ctl.trace import Record, Trace
+from kafka_ctl.views.executed_lines import again, lines_of, loops_in
+from kafka_ctl.views.source import Source
+from kafka_ctl.views.why import UNKNOWN, Why, answers, whys
+from kafka_ctl.views.why import why as explain
+
+
+def marked(source: Source) -> list[str]:
+    """The lines with a mark, without their indentation."""
+    return [line.text.strip() for line in source.lines if line.executed]
+
+
+def names(answer: Why) -> list[str]:
+    return [source.name.split(" in ")[0] for source in answer.sources]
+
+
+def first(trace: Trace, **columns: object) -> Record:
+    return next(iter(trace.slice(**columns)))
+
+
+@pytest.fixture(scope="module")
+def dying() -> Lab:
+    """A broker dies, a topic is deleted meanwhile; then nobody is left who may lead; then a partition is moved."""
+    lab = Lab(brokers=4, seed=3)
+    lab.create_topic("a", partitions=3, replication_factor=3)
+    lab.create_topic("b", assignment={0: [1, 2]})
+    lab.settle()
+    lab.kill(2)
+    lab.settle()
+    lab.delete_topic("a")
+    lab.settle()
+    lab.kill(1)
+    lab.settle()
+    lab.elect_preferred([("b", 0)])
+    lab.settle()
+    lab.start(1)
+    lab.settle()
+    lab.reassign({("b", 0): [3, 4]})
+    lab.settle()
+    return lab
+
+
+def test_a_legal_move(dying: Lab) -> None:
+    """Of both machines; below the method that made it stands who wanted it."""
+    answer = dying.why(first(dying.trace, kind="partition", action="assign").seq)
+    assert names(answer) == ["PartitionStateMachine._move", "on_new_partitions"]
+    assert marked(answer.sources[0]) == [
+        "states = self.context.partitions",
+        "by_action: dict[str, list[TopicPartition]] = {}",
+        "for tp in partitions:",
+        "source = states.setdefault(tp, NON_EXISTENT)",
+        "try:",
+        "by_action.setdefault(self.table.find(tp, source, target).action, []).append(tp)",
+        "for action, movable in by_action.items():",
+        'if action == "elect":',
+        'elif action == "initialize":',
+        "for tp in movable:",
+        "self._moved(tp, target, action)",
+    ]
+    assert marked(answer.sources[1]) == [
+        'env.log("partition_creation", partitions=[str(tp) for tp in partitions])',
+        "await env.partition_machine.handle(partitions, NEW)",
+    ]
+    answer = dying.why(first(dying.trace, kind="replica", action="join").seq)
+    assert marked(answer.sources[0]) == [
+        "tp = replica.topic_partition",
+        "assigned = self.context.assigned(tp)",
+        "if replica.broker not in assigned:",
+        'self._moved(replica, target, "join")',
+    ]
+
+
+def test_an_illegal_move(dying: Lab) -> None:
+    """KAFKA-8001 and its like: a replica that is offline already is asked to be ineligible."""
+    answer = dying.why(first(dying.trace, kind="replica", error="InvalidTransition").seq)
+    assert names(answer) == ["TransitionTable.find", "_begin"]
+    assert marked(answer.sources[0]) == [
+        "move = self._moves.get((source, target))",
+        "if move is None:",
+        "raise InvalidTransition(subject, source, target, self.previous(target))",
+    ]
+    assert marked(answer.sources[1])[-1] == "await env.replica_machine.handle(dead, INELIGIBLE)"
+    assert dict(answer.inputs)["Live"] == "[1, 3, 4]"
+
+
+def test_an_offline_election_that_fails(dying: Lab) -> None:
+    """The election of a partition whose only member of the ISR is dead, and the refusal that follows from it."""
+    for record in (
+        first(dying.trace, kind="election", action="offline", error="NoReplicaOnline"),
+        first(dying.trace, kind="partition", error="StateChangeFailed"),
+    ):
+        answer = dying.why(record.seq)
+        assert names(answer)[:2] == ["offline_leader", "_first"]
+        assert marked(answer.sources[0]) == [
+            "assigned, in_sync, alive = tuple(assignment), tuple(isr), frozenset(live)",
+            "leader = _first(assigned, in_sync, alive)",
+            "if leader is not None:",
+            "if unclean:",
+            "return None",
+        ]
+        assert marked(answer.sources[1]) == [
+            "alive = frozenset(live)",
+            "for replica in candidates:",
+            "if replica in alive and replica in isr:",
+            "return None",
+        ]
+
+
+def test_a_preferred_election_that_is_refused(dying: Lab) -> None:
+    answer = dying.why(first(dying.trace, kind="election", action="preferred", error="NoReplicaOnline").seq)
+    assert names(answer) == ["preferred_leader", "_first", "elect"]
+    assert marked(answer.sources[0]) == [
+        "in_sync = tuple(isr)",
+        "leader = _first(tuple(assignment)[:1], in_sync, live)",
+        "return None if leader is None else Election(leader, in_sync)",
+    ]
+    assert "return replica" not in marked(answer.sources[1])
+    assert "await env.partition_machine.handle(wanted, ONLINE, Strategy.PREFERRED)" in marked(answer.sources[2])
+
+
+def test_a_deletion_that_must_wait(dying: Lab) -> None:
+    """Only the pass through the loop that found it, up to the note."""
+    answer = dying.why(first(dying.trace, action="deletion_ineligible").seq)
+    assert names(answer) == ["look"]
+    assert marked(answer.sources[0])[-4:] == [
+        "if topic not in context.topics_to_be_deleted:",
+        "if topic in context.topics_ineligible:",
+        "if not env.generation.deletion.partitions_leave_first:",
+        'env.log("deletion_ineligible", topic=topic)',
+    ]
+    assert "await _begin(env, topic)" not in marked(answer.sources[0])
+    assert answer.rule.startswith("A deletion waits")
+    assert answer.otherwise
+    halted = dying.why(first(dying.trace, action="deletion_halted").seq)
+    assert "offline replicas" in halted.decided
+
+
+def test_a_step_of_a_reassignment(dying: Lab) -> None:
+    answer = dying.why(first(dying.trace, action="reassignment_progress").seq)
+    assert marked(answer.sources[0]) == [
+        "state = await env.zk.state(tp)",
+        "if state is None:",
+        "missing = [r for r in target if r not in state.isr]",
+        "env.log(",
+        '"reassignment_progress",',
+        "partition=str(tp),",
+        "caught_up=len(target) - len(missing),",
+        "wanted=len(target),",
+        "missing=missing,",
+    ]
+    assert answer.decided == "0 of 2 target replicas are in the ISR; missing: [3, 4]"
+    assert dict(answer.inputs)["ISR"] == "[1]"
+
+
+def test_a_controlled_shutdown() -> None:
+    with Lab(brokers=3, seed=1) as lab:
+        lab.create_topic("a", assignment={0: [1, 2], 1: [2, 1]})
+        lab.settle()
+        lab.shutdown(1)
+        begun = lab.why(first(lab.trace, action="shutting_down_broker").seq)
+        assert marked(begun.sources[0]) == [
+            "context = env.context",
+            "known = context.brokers.get(broker)",
+            "if broker_epoch != UNKNOWN_EPOCH and known is None:",
+            "if known is not None and UNKNOWN_EPOCH != broker_epoch < known.epoch:",
+            'env.log("shutting_down_broker", broker=broker)',
+        ]
+        stopped = lab.why(first(lab.trace, kind="replica", action="stop").seq)
+        assert dict(stopped.inputs)["Shutting down"] == "[1]"
+
+
+def test_a_write_that_is_fenced_off() -> None:
+    """Somebody deletes /controller while it creates partitions; another is elected before it has heard of that."""
+    with Lab(brokers=3, generation="2.4", seed=1, config={"zookeeper.max.in.flight.requests": 1}) as lab:
+        lab.create_topic("a", partitions=12, replication_factor=3)
+        lab.run_for(0.0035)
+        lab.delete_controller()
+        lab.settle()
+        fenced = first(lab.trace, kind="zk", action="multi", error="BADVERSION")
+        answer = lab.why(fenced.seq)
+        assert marked(answer.sources[0]) == [
+            "if isinstance(op, Create):",
+            "node = self.nodes.get(op.path)",
+            "if node is None:",
+            "if op.version not in (ANY_VERSION, node.version):",
+            'return "BADVERSION"',
+        ]
+        assert "KAFKA-6082" in answer.rule
+        assert dict(answer.otherwise) == {"were it still the controller": "the write would have succeeded"}
+
+
+@pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
+def test_an_election_decided_again_runs_the_same_lines(generation: str) -> None:
+    """What is marked without a story is what ran with one; and every function a rule names did run."""
+    with eventful_lab(generation) as lab:
+        kinds = ("election", "partition", "replica", "broker", "controller", "violation")
+        seqs = [r.seq for r in lab.trace if r.kind in kinds]
+        told, plain = (whys(lab.trace, [[s] for s in seqs], lab.generation, how) for how in (lines_of(lab), None))
+    for seq, executed, static in zip(seqs, told, plain, strict=True):
+        assert executed and static
+        if lab.trace[seq].kind == "election":
+            assert static["lines"] or executed["sources"][:2] == static["sources"]
+        if lab.trace[seq].kind != "violation":  # of an invariant's checks one has seen it
+            named = [source["name"] for source in static["sources"]]
+            assert named == [source["name"] for source in executed["sources"]][: len(named)], lab.trace[seq]
+        assert all(any(mark for _, _, mark in source["lines"]) for source in executed["sources"])
+
+
+def test_a_trace_without_a_story_says_so(dying: Lab) -> None:
+    """Its functions are shown, without a mark; an election's lines are known all the same."""
+    record = first(dying.trace, action="deletion_ineligible")
+    answer = explain(dying.trace, record.seq, "2.0")
+    assert names(answer) == ["look"]
+    assert [marked(source) for source in answer.sources] == [[]]
+    assert answer.lines == UNKNOWN
+    assert UNKNOWN in str(answer) and UNKNOWN in answer._repr_html_()
+    assert dying.why(record.seq).lines == ""
+    vote = explain(dying.trace, first(dying.trace, kind="election").seq, "2.0")
+    assert marked(vote.sources[0]) and not vote.lines
+
+
+def test_what_no_command_did_is_not_known() -> None:
+    """A record that does not come about again has no lines, and neither has one on real time."""
+    with Lab(brokers=1) as lab:
+        strange = lab.trace.add("somebody", "controller", "elected", broker=1)
+        assert again(lab, [strange]) == {}
+        assert lab.why(strange).lines == UNKNOWN
+        lab.zookeeper = "127.0.0.1:2181"
+        assert lines_of(lab) is None
+
+
+def test_the_answer_comes_at_once_and_then_with_the_lines(dying: Lab) -> None:
+    seq = first(dying.trace, action="deletion_ineligible").seq
+    soon, later = answers(dying.trace, [seq], dying.generation, lines_of(dying))
+    assert "Replaying" in soon["lines"] and later["lines"] == ""
+    assert not any(mark for _, _, mark in soon["sources"][0]["lines"])
+    assert any(mark for _, _, mark in later["sources"][0]["lines"])
+    assert len(list(answers(dying.trace, [seq], dying.generation, None))) == 1
+
+
+def test_watching_changes_nothing(dying: Lab) -> None:
+    """The same answer every time, and whoever else was tracing goes on doing so."""
+    before, story = sys.gettrace(), dying.story
+    seqs = range(0, len(dying.trace), 97)
+    runs = [again(dying, seqs) for _ in range(2)]
+    assert runs[0] == runs[1] and set(runs[0]) == set(seqs)
+    assert sys.gettrace() is before
+    assert dying.story == story
+
+
+def test_of_a_loop_under_way_the_present_pass_counts() -> None:
+    """The second partition's replica is refused; of the first one's nothing is marked that only it did."""
+    with Lab(brokers=3, seed=1) as lab:
+        lab.create_topic("a", assignment={0: [1, 2], 1: [3, 2]})
+        lab.settle()
+        lab.kill(2)
+        lab.kill(3)
+        lab.settle()
+        refused = first(lab.trace, kind="partition", error="StateChangeFailed")
+        run = again(lab, [refused.seq])[refused.seq]
+        once = next(call for call in run.stack if call.code.co_name == "_elect_once")
+        loop = next(one for one in loops_in(once.code.co_filename).values() if one.first in once.executed)
+    text = {n: line.strip() for n, line in enumerate(open_lines(once.code.co_filename), 1)}
+    executed = [text[n] for n in sorted(once.executed) if loop.body <= n <= loop.last]
+    assert executed[-1].startswith("self._failed(tp, ONLINE, failure_messages.no_leader(")
+    assert not any(line.startswith("updates[tp] =") for line in executed)
+
+
+def open_lines(file: str) -> list[str]:
+    return Path(file).read_text(encoding="utf-8").splitlines()

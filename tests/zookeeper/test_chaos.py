@@ -1,0 +1,24 @@
+"""ZooKeeper is killed and cut off in the middle of failovers and shutdowns: a few rounds of `chaos.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import chaos
+import pytest
+from zookeepers import missing
+
+
+@pytest.mark.parametrize(("generation", "seed"), [("0.10", 1), ("2.4", 0)])
+def test_nothing_acknowledged_is_lost(
+    generation: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One controller acts in the end, everything that can be led is, and nothing stays behind."""
+    if missing():
+        pytest.skip(missing())
+    for name in ("PROPAGATION_CHECK", "PROPAGATION_QUIET"):
+        monkeypatch.setattr(f"kafka_ctl.brokers.leader.{name}", 0.1)
+    monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)
+    told: list[str] = []
+    chaos.play(generation, 2, seed, told.append, tmp_path)
+    assert len(told) == 2
