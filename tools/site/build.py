@@ -46,7 +46,7 @@ LITE = {
             "disablePyPIFallback": True,
             "loadPyodideOptions": {
                 "packages": [*PRELOADED],
-                "env": {"HOME": "/home/pyodide", "KAFKA_CTL_DATA": PROGRESS},
+                "env": {"KAFKA_CTL_DATA": PROGRESS},
             },
         }
     },

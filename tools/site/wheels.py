@@ -79,8 +79,8 @@ def write_lock(folder: Path, lock: dict[str, Any], found: Iterable[Path]) -> dic
 
     `lock` is Pyodide's own, of which the interpreter's description is kept.
     """
-    told = {path: _metadata(path) for path in found}
-    there = {canonicalize_name(meta["Name"]) for meta in told.values()}
+    known = {path: _metadata(path) for path in found}
+    there = {canonicalize_name(meta["Name"]) for meta in known.values()}
     python = lock["info"]["python"]
     environment = {
         "python_version": ".".join(python.split(".")[:2]),
@@ -94,7 +94,7 @@ def write_lock(folder: Path, lock: dict[str, Any], found: Iterable[Path]) -> dic
         "extra": "",
     }
     packages = {}
-    for path, meta in sorted(told.items()):
+    for path, meta in sorted(known.items()):
         needs = [Requirement(text) for text in meta.get_all("Requires-Dist", [])]
         fitting = {
             canonicalize_name(each.name) for each in needs if not each.marker or each.marker.evaluate(environment)
