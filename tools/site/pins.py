@@ -28,7 +28,7 @@ PYTHON = "3.14"
 """Of Pyodide."""
 WANTED = {
     "build": (
-        *("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "doit", "pkginfo"),
+        *("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "doit", "pkginfo", "flit-core<5"),
         *("jupyterlab-widgets", "anywidget<1"),
     ),
     "browser": (

@@ -49,11 +49,11 @@ def unpack(tarball: Path, folder: Path) -> dict[str, Any]:
     return lock
 
 
-def kit(folder: Path) -> Path:
-    """The wheel of this checkout, built into `folder`; KafkaCtlError where that fails."""
+def kit(folder: Path, tools: Path) -> Path:
+    """The wheel of this checkout, built into `folder` with flit of `tools`; KafkaCtlError where that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     code = f"from flit_core.buildapi import build_wheel; print(build_wheel({str(folder)!r}))"
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
         raise KafkaCtlError(f"the kit's wheel could not be built: {done.stderr.strip().splitlines()[-1]}")
