@@ -11,7 +11,7 @@ _REPLICAS = (
     ("offline", "cross", "offline"),
     ("new", "plus", "new"),
 )
-_MARKS = (("preferred", "star", "preferred leader"), ("crown", "crown", "controller"))
+_MARKS = (("preferred", "star", "preferred"), ("crown", "crown", "controller"), ("otherwise", "differs", "differs"))
 
 
 def add_legend(scene: Scene, counted: bool = False) -> None:
@@ -32,7 +32,7 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
             )
         )
         left += width + 8
-    for style, glyph, text in () if counted else _MARKS:
+    for style, glyph, text in _MARKS[2:] if counted else _MARKS:
         scene.add(
             Part(
                 f"legend:{style}",

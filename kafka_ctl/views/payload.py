@@ -22,18 +22,26 @@ LINES = 60
 
 def payload(films: Sequence[Film], logs: Logs = ()) -> dict[str, Any]:
     """Films that keep step with one another, as JSON-able data for `player.js`; `logs` are Kafka's lines by seq."""
-    frames = [frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs) for f in films[0].frames]
+    frames = [
+        frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs, _differs(films, n))
+        for n, f in enumerate(films[0].frames)
+    ]
     for frame, lines in zip(frames, by_frame([f.seqs for f in films[0].frames], logs), strict=True):
         frame["log"] = lines
     return {"frames": frames, "glyphs": GLYPHS, "views": [view_data(film) for film in films]}
 
 
+def _differs(films: Sequence[Film], index: int) -> str:
+    """Who has something else than ZooKeeper, as the first film says that knows it."""
+    return next(filter(None, (film.frames[index].picture.differs for film in films)), "")
+
+
 def frame_data(
-    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int]
+    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int], differs: str = ""
 ) -> dict[str, Any]:
-    """What the browser knows of a frame apart from its pictures."""
+    """What the browser knows of a frame apart from its pictures; `differs` says who has otherwise than ZooKeeper."""
     data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
-    return {**data, "cause": cause, "seqs": list(seqs[:50]), "log": []}
+    return {**data, "differs": printable(differs), "cause": cause, "seqs": list(seqs[:50]), "log": []}
 
 
 def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:

@@ -167,6 +167,7 @@ class Player {
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
+    this.differs = html("div", { class: "differs" });   // who has something else than ZooKeeper
     this.summary = html("div", { class: "summary" });
     this.log = html("div", { class: "log", role: "log", tabindex: "0", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
@@ -178,8 +179,9 @@ class Player {
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
     this.scene = html("div", { class: "scene" }, this.stage, this.log);
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.summary, this.why);
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.differs, this.summary, this.why);
     this.open(this.film.views[0].view);
+    for (const name of (this.film.beside ?? []).slice(1)) this.open(name, true);   // two runs: both at once
     this.show(); this.beat(); this.chosen();
   }
   tabNames() { return this.film.views.map((view) => [view.view, view.title]); }
@@ -187,6 +189,10 @@ class Player {
   place(view) {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
     const box = html("div", { class: "view", "data-view": view.view });
+    if (this.film.beside) {   // named, and below one another where two have no room
+      box.append(html("h4", { class: "run" }, view.title));
+      box.style.flexBasis = stage.needs + "px";
+    }
     box.append(stage.svg);
     stage.box = box;
     const old = this.stages.get(view.view);
@@ -232,7 +238,7 @@ class Player {
     this.number = html("input", { type: "number", min: 0, max: this.last, "aria-label": "Jump to step", class: "number" });
     this.number.onchange = () => this.go(Math.round(+this.number.value) || 0);
     this.of = html("span", { class: "of" });
-    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump());
+    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump(), ...this.parting());
     this.measure();
     return bar;
   }
@@ -251,6 +257,7 @@ class Player {
     const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${Math.max(this.last, 1)} 10` });
     this.film.frames.forEach((frame, i) => {
       const kind = MARKED.indexOf(frame.kind);
+      if (i === this.film.parted) marks.append(svg("path", { class: "mark m-parted", d: `M${i} 0V10` }));
       if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${i} ${[0, 4, 2, 0][kind]}V10` }));
     });
     return marks;
@@ -271,6 +278,13 @@ class Player {
     const jump = button("jump", "Jump to the next step of this kind (j; J goes back)");
     jump.onclick = () => this.leap(1);
     return [this.kinds, jump];
+  }
+  // Leads to the first step in which two runs differ.
+  parting() {
+    if (this.film.parted == null) return [];
+    const first = html("button", { type: "button", class: "parted", "data-do": "parted" }, `First difference: step ${this.film.parted}`);
+    first.onclick = () => this.go(this.film.parted);
+    return [first];
   }
   leap(direction) {
     for (let i = this.index + direction; i >= 0 && i <= this.last; i += direction) {
@@ -313,6 +327,7 @@ class Player {
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
     }
+    this.differs.textContent = frame.differs ?? "";
     this.summary.textContent = frame.summary;
     this.showLog(index);
     this.explain(null);

@@ -11,8 +11,9 @@ from dataclasses import replace
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import ClusterModel, ZNode, controller_of, number_of
+from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import ZNode
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.frames import PartState, Picture, Token
 from kafka_ctl.views.scene import Box, Part, Scene, parse, shorten

@@ -22,8 +22,9 @@ from kafka_ctl.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.codec import Message, encode_message
 from kafka_ctl.wire.error_codes import name_of, number_of
+from kafka_ctl.wire.schema import REQUEST, api_key, message_type
 
 Sent = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest | ControlledShutdownRequest
 """What brokers send each other over the wire."""
@@ -71,6 +72,19 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, tuple[str
     if groups:
         return message | {"topic_states": grouped(states, "topic_name", "partition_states")}
     return message | {"ungrouped_partition_states": [sent for _, sent in states]}
+
+
+def request_bytes(
+    request: Sent,
+    version: int,
+    endpoints: Mapping[int, tuple[str, int, str | None]],
+    correlation_id: int = 1,
+    client_id: str = "",
+) -> bytes:
+    """A request as it travels, its length in front."""
+    kind = message_type(api_key(request.name), version, REQUEST)
+    header = {"correlation_id": correlation_id, "client_id": client_id}
+    return encode_message(kind, header, write_request(request, version, endpoints))
 
 
 def _live(id: int, host: str, port: int, rack: str | None) -> Message:

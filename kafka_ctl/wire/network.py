@@ -14,10 +14,10 @@ from typing import Any
 from kafka_ctl.requests import Request, Response
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.codec import decode_message, encode_message
-from kafka_ctl.wire.control import Sent, read_response, write_request
+from kafka_ctl.wire.codec import decode_message
+from kafka_ctl.wire.control import Sent, read_response, request_bytes
 from kafka_ctl.wire.listeners import HOST
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, message_type
+from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
 from kafka_ctl.wire.service import Shared
 from kafka_ctl.wire.versions import sent_version
 
@@ -71,9 +71,7 @@ class WireNetwork(Network):
             return await super()._deliver(source, target, request)
         key, version = api_key(request.name), sent_version(request.name, self.world.generation)
         number = next(self._numbers)
-        header = {"correlation_id": number, "client_id": str(source)}
-        body = write_request(request, version, self._endpoints())
-        frame = encode_message(message_type(key, version, REQUEST), header, body)
+        frame = request_bytes(request, version, self._endpoints(), number, str(source))
         self.shared.causes[number], self.shared.answered[number] = CAUSE.get(), -1
         try:
             connection = self._connections.setdefault((source, target), Connection())
