@@ -19,7 +19,8 @@ class Live extends Player {
   ask(message) { this.model.send(message); }
   act(thing, action, given = {}) { this.closeMenu(); this.ask({ do: "act", thing, action: action.do, given }); }
 
-  load() {
+  load() { this.keeping(() => this.loadNow()); }
+  loadNow() {
     this.offers = "";
     this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
     this.form = html("form", { class: "form", hidden: "" });
@@ -76,7 +77,8 @@ class Live extends Player {
     if (from < this.last && !this.calm.matches) this.set("playing", true);
   }
   // Script, rules, and what can be done, as they are now.
-  news() {
+  news() { this.keeping(() => this.newsNow()); }
+  newsNow() {
     const { script, said, title, violations, name } = this.now;
     this.head.textContent = title;
     this.said.textContent = said.text ?? "Click a broker, a partition or ZooKeeper: every click is a call of the lab.";
@@ -120,7 +122,8 @@ class Live extends Player {
     const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)];
     return (this.model.get("menu")[kind] ?? []).map((action) => ({ ...action, off: action.when && this.now.brokers[name] !== action.when }));
   }
-  toolbar() {
+  toolbar() { this.keeping(() => this.toolbarNow()); }
+  toolbarNow() {
     const { brokers, partitions, undo: undoable, travels } = this.now, thing = this.thing();
     const key = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, this.embedded]);
     if (key === this.offers) return;   // made anew only when something in it differs
@@ -175,14 +178,14 @@ class Live extends Player {
       return html("label", {}, field.label + " ", input);
     });
     const cancel = html("button", { type: "button" }, "Cancel");
-    cancel.onclick = () => { this.form.hidden = true; this.root.focus(); };
+    cancel.onclick = () => { this.form.hidden = true; this.root.focus({ preventScroll: true }); };
     const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
     this.form.replaceChildren(html("b", {}, what), ...fields, html("button", { type: "submit", class: "go" }, "Do it"), cancel);
     this.form.onsubmit = (event) => {
       event.preventDefault();
       this.form.hidden = true;
       this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
-      this.root.focus();
+      this.root.focus({ preventScroll: true });
     };
     this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
       if (event.key === "Escape") cancel.click();
@@ -223,7 +226,7 @@ class Live extends Player {
     if (this.popup.hidden) return;
     const inside = this.popup.contains(document.activeElement);
     this.popup.hidden = true;
-    if (inside) this.root.focus();
+    if (inside) this.root.focus({ preventScroll: true });
   }
 
   // Two futures side by side.

@@ -142,6 +142,7 @@ class Player {
       "data-lm-suppress-shortcuts": "true" });   // keys pressed in here are ours, not JupyterLab's
     el.append(this.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
+    for (const kind of ["keydown", "keyup", "keypress"]) this.root.addEventListener(kind, (event) => event.stopPropagation());
     this.watchTheme();
     this.sizes = new ResizeObserver(() => this.spread());
     this.load();
@@ -168,7 +169,8 @@ class Player {
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
     this.summary = html("div", { class: "summary" });
-    this.log = html("div", { class: "log", role: "log", tabindex: "0", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
+    this.log = html("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
+    this.log.addEventListener("keydown", (event) => this.browse(event));
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
     for (const [name, title] of this.tabNames()) {
       const tab = html("button", { type: "button", role: "tab", "data-tab": name, title: "Shift: beside the others" }, title);
@@ -229,8 +231,9 @@ class Player {
     this.slide = html("input", { type: "range", min: 0, max: this.last, "aria-label": "Step", class: "scrub" });
     this.slide.oninput = () => this.go(+this.slide.value);
     const track = html("div", { class: "track" }, this.marks(), this.slide);
-    this.number = html("input", { type: "number", min: 0, max: this.last, "aria-label": "Jump to step", class: "number" });
-    this.number.onchange = () => this.go(Math.round(+this.number.value) || 0);
+    this.number = html("input", { type: "text", inputmode: "numeric", "aria-label": "Step: a number and Enter jump there", class: "number" });
+    this.number.onkeydown = (event) => this.typed(event);
+    this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
     bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump());
     this.measure();
@@ -238,7 +241,7 @@ class Player {
   }
   // How many steps there are, and which: again whenever some are added.
   measure() {
-    this.slide.max = this.number.max = this.last;
+    this.slide.max = this.last;
     this.of.textContent = `of ${this.last}`;
     this.slide.parentElement.firstChild.replaceWith(this.marks());
     const known = [...this.kinds.options].map((option) => option.value);
@@ -282,6 +285,31 @@ class Player {
     if (playing && this.index >= this.last) this.go(0);
     this.set("playing", playing);
   }
+  typed(event) {
+    const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (event.key !== "Enter" && !by) return;
+    event.preventDefault();
+    const number = parseInt(this.number.value, 10);
+    this.go(by ? this.index + by : Number.isNaN(number) ? this.index : number);
+    this.number.value = this.index;
+    this.number.select();
+  }
+  // The lines of the log are one stop of the Tab key; arrows go from line to line.
+  browse(event) {
+    const lines = [...this.log.querySelectorAll(".line")], at = lines.indexOf(event.target);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault(); event.stopPropagation();
+    const next = lines[Math.max(0, Math.min(lines.length - 1, to))];
+    event.target.tabIndex = -1; next.tabIndex = 0;
+    next.focus();
+  }
+  // Does what may take away, replace or switch off what has the focus: then it stays in the player, or JupyterLab gets the next key.
+  keeping(change) {
+    const had = document.activeElement, inside = this.root.contains(had);
+    change();
+    if (inside && (document.activeElement.disabled || !this.root.contains(document.activeElement))) this.root.focus({ preventScroll: true });
+  }
   key(event) {
     if (event.target.matches("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
     const faster = (by) => this.set("speed", SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, SPEEDS.indexOf(this.model.get("speed")) + by))]);
@@ -293,7 +321,8 @@ class Player {
     event.preventDefault(); event.stopPropagation();
     keys[event.key]();
   }
-  show() {
+  show() { this.keeping(() => this.showStep()); }
+  showStep() {
     const index = this.index, frame = this.film.frames[index];
     const forward = this.shown !== null && index === this.shown + 1;
     const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
@@ -321,10 +350,11 @@ class Player {
   // The log lines up to this step; each leads to its step.
   showLog(index) {
     const logOf = (i) => (this.film.frames[i].log ?? []).map((text) => [i, text]);
+    const focused = this.log.contains(document.activeElement);
     let before = [];
     for (let i = index - 1; i >= 0 && before.length < 24; i--) before = [...logOf(i), ...before];
     const lines = [...before.slice(-36), ...logOf(index)].map(([i, text]) => {
-      const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
+      const line = html("button", { type: "button", tabindex: "-1", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
       if (i === index) line.setAttribute("aria-current", "step");
       line.onclick = () => this.choose("step:" + i);
       return line;
@@ -332,6 +362,9 @@ class Player {
     this.log.replaceChildren(...lines);
     this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
     this.here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
+    const stop = this.here ?? lines.at(-1);
+    if (stop) stop.tabIndex = 0;
+    if (focused) stop?.focus({ preventScroll: true });
     this.follow();
   }
   // Keeps the step's lines in sight; measured when the browser lays the page out anyway.
@@ -363,17 +396,19 @@ class Player {
       beside.push(html("div", { class: "code" }, ...codes, html("p", { class: "known" }, known)));
     }
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
-    shut.onclick = () => { this.shut = this.index; this.explain(null); this.root.focus(); };
+    shut.onclick = () => { this.shut = this.index; this.explain(null); this.root.focus({ preventScroll: true }); };
     this.why.replaceChildren(shut, html("h4", {}, why.title), html("div", { class: "answer" }, ...beside));
     this.why.scrollIntoView({ block: "nearest" });
   }
-  bar() {
+  bar() { this.keeping(() => this.buttonsNow()); }
+  buttonsNow() {
     const { first, back, play, next, last } = this.buttons, playing = this.model.get("playing");
     first.disabled = back.disabled = this.index <= 0;
     next.disabled = last.disabled = this.index >= this.last;
     play.replaceChildren(icon(playing ? "pause" : "play"));
     play.ariaLabel = play.title = playing ? "Pause (space)" : "Play (space)";
-    this.slide.value = this.number.value = this.index;
+    this.slide.value = this.index;
+    if (document.activeElement !== this.number) this.number.value = this.index;
     this.slide.setAttribute("aria-valuetext", `step ${this.index} of ${this.last}`);
     this.speeds.value = this.model.get("speed");
     this.looping.setAttribute("aria-pressed", String(this.model.get("loop")));
