@@ -15,7 +15,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
-from kafka_ctl.views.scene import Box, Part, Point, Scene, parse, shorten
+from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, parse, shorten
 from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
@@ -55,6 +55,15 @@ class ClusterView:
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, self.layout.counted)
+        scene.rows = [
+            Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
+            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), 58.0),
+            Row(tuple(name for name in scene.parts if name.startswith("legend:")), 6.0),
+        ]
+        if not self.layout.brokers:
+            scene.rows.pop(1)
+        held = {broker: f"session:{broker}" for broker in self.layout.brokers}
+        scene.wires = {name: ("zookeeper", f"broker:{b}") for b, name in held.items() if name in scene.parts}
         return scene
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:

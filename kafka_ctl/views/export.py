@@ -17,15 +17,14 @@ from typing import Any
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.animated import animated
+from kafka_ctl.views.assets import PLAYER, SHEET, read
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explanations import answered
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.options import views_of
-from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
 from kafka_ctl.writing import write_file
 
-HERE = Path(__file__).parent
 KINDS = (".svg", ".html", ".png", ".gif")
 
 
@@ -75,10 +74,10 @@ def page(films: Sequence[Film], data: dict[str, Any] | None = None) -> str:
     first = films[0]
     fill = {
         "title": escape(printable(f"{first.title}: {len(first)} steps")),
-        "sheet": (HERE / "player.css").read_text(encoding="utf-8") + css(),
+        "sheet": SHEET,
         "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
-        "player": (HERE / "player.js").read_text(encoding="utf-8"),
+        "player": PLAYER,
         "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
     }
-    form = (HERE / "page.html").read_text(encoding="utf-8")
+    form = read("page.html")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)

@@ -50,6 +50,11 @@ class Token(NamedTuple):
         return self.beside or point_at(self.line, self.rest)
 
 
+def pill_width(label: str) -> float:
+    """Pixels of the pill that bears a token's label."""
+    return 16 + 6.8 * len(label)
+
+
 class Picture(NamedTuple):
     """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words."""
 

@@ -36,7 +36,7 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
         scene.add(
             Part(
                 f"legend:{style}",
-                Box(left, top, 20, 18),
+                Box(left, top, 20 + len(text) * 6.3, 18),
                 (),
                 (Text(left + 20, top + 12.5, text, 11.5, "start"),),
                 f"{style} note",

@@ -17,16 +17,16 @@ from kafka_ctl.lab import story
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.views.actions import command, menu
+from kafka_ctl.views.assets import LIVE
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.live_film import LiveFilm
-from kafka_ctl.views.player import HERE, Widget
+from kafka_ctl.views.player import Widget
 from kafka_ctl.views.script import REFUSED, UNTIL, call, script
 from kafka_ctl.views.status import idle_controller
 
 PLANNED = 12
 """The most partitions in a plan that is offered for editing."""
-ESM = "".join((HERE / name).read_text(encoding="utf-8") for name in ("player.js", "live.js"))
 
 
 class Live(Widget):
@@ -36,7 +36,7 @@ class Live(Widget):
     brokers and partitions, what was said last. `beside` is the widget of another future, made by a fork.
     """
 
-    _esm: Any = ESM.replace("export default { render };\n", "", 1)
+    _esm: Any = LIVE
 
     shown = traitlets.List(traitlets.Unicode(), ["cluster"]).tag(sync=True)
     menu = traitlets.Dict().tag(sync=True)

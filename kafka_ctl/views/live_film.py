@@ -99,7 +99,7 @@ class LiveFilm:
         if view == "zookeeper":
             now: Any = view_class(view)(self.union.model(), self.trace.records, self.steps)
             before: Any = builder.drawing
-            return bool(now.digraph().source == before.digraph().source)
+            return bool(now.drawn == before.drawn)
         return view in MACHINES or (view == "cluster" and self.union.size[0] == size[0])
 
     @property

@@ -9,10 +9,9 @@ from itertools import accumulate
 from typing import Any
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, PartState, Token
+from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
 from kafka_ctl.views.palette import GLYPHS
-from kafka_ctl.views.scene import Part, glyph_svg, shape_svg, svg_head, text_svg
-from kafka_ctl.views.static_svg import pill_width
+from kafka_ctl.views.scene import Part, Scene, glyph_svg, shape_svg, svg_head, text_svg
 
 Logs = Iterable[tuple[int, object]]
 """Lines of Kafka's logs (what `str` makes of them), each with the `seq` of its record."""
@@ -51,7 +50,34 @@ def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:
 def view_data(film: Film, rows: Rows | None = None) -> dict[str, Any]:
     """One view: its drawing, and per part and frame only what changes."""
     rows = rows or Rows()
-    return {"view": film.view, "title": film.title, "svg": drawing(film), **rows.add(film.frames)}
+    data = {"view": film.view, "title": film.title, "svg": drawing(film), **rows.add(film.frames)}
+    return data | ({"flow": flow(film.scene)} if film.scene.rows else {})
+
+
+def flow(scene: Scene) -> dict[str, Any]:
+    """The rows of a drawing as `flow.js` wraps them: of each block its id, x, y, width and height."""
+
+    def place(name: str) -> list[Any]:
+        return [name, *(round(v, 1) for v in scene.parts[name].box)]
+
+    rows = [
+        {"apart": row.apart, "frame": place(row.frame) if row.frame else None, "blocks": [place(b) for b in row.blocks]}
+        for row in scene.rows
+    ]
+    return {"rows": rows, "wires": scene.wires, "offset": scene.offset}
+
+
+def blocks(scene: Scene) -> dict[str, str]:
+    """Part id -> the block that the part stands in, or is."""
+    found: dict[str, str] = {}
+    names = [name for row in scene.rows for name in row.blocks]
+    for part in scene.parts.values() if names else ():
+        (x, y), wide = part.box.middle, part.box.width
+        for name in names:
+            box = scene.parts[name].box
+            if wide and box.x <= x <= box.x + box.width and box.y <= y <= box.y + box.height:
+                found[part.id] = name
+    return found
 
 
 class Rows:
@@ -99,20 +125,22 @@ def _token(token: Token) -> list[Any]:
 def drawing(film: Film) -> str:
     """The scene with classes instead of colours; every part carries its id."""
     scene, (x, y) = film.scene, film.scene.offset
-    loose = "".join(part_svg(part) for part in scene.parts.values() if not part.pinned)
+    within = blocks(scene)
+    loose = "".join(part_svg(part, within.get(part.id, "")) for part in scene.parts.values() if not part.pinned)
     pinned = "".join(part_svg(part) for part in scene.parts.values() if part.pinned)
     inside = f'<g class="part" data-id="camera">{loose}<g class="travel"></g></g>{pinned}'
     head = svg_head(scene.width, scene.height, f' role="img" aria-label="{escape(film.title)}"')
     return f'{head}<g transform="translate({x:g} {y:g})">{inside}</g></svg>'
 
 
-def part_svg(part: Part) -> str:
-    """One part: its outline, its sign and its words, to be dressed by class."""
+def part_svg(part: Part, block: str = "") -> str:
+    """One part: its outline, its sign and its words, to be dressed by class; `block` is what it moves with."""
     pieces = [shape_svg(shape, f' class="{shape.slot}"') for shape in part.shapes]
     if part.glyph:
         pieces.append(glyph_svg(part.glyph, part.sign, ' class="glyph"'))
     pieces += [text_svg(text, text.text, ' class="label"') for text in part.texts]
     classes = " ".join(f"s-{style}" for style in part.styles.split())
     of = f' data-of="{escape(printable(part.of))}"' if part.of else ""
+    of += f' data-in="{escape(printable(block))}"' if block else ""
     title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
     return f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'

@@ -12,6 +12,7 @@ const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", cont
   wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
 const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
+const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -47,9 +48,10 @@ class Stage {
     this.svg.querySelectorAll("script").forEach((element) => element.remove());
     const [wide, high] = ["width", "height"].map((side) => +this.svg.getAttribute(side));
     const least = Math.min(11.5, ...[...this.svg.querySelectorAll("text")].map((text) => +text.getAttribute("font-size")));
-    this.needs = wide * LEGIBLE / least;   // pixels below which somebody could not read it
-    this.wide = wide > 2 * high;
-    for (const [name, value] of Object.entries({ wide: wide + "px", least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
+    this.scale = LEGIBLE / least;   // below this somebody could not read it
+    this.flow = view.flow && new Flow(this.svg, view.flow, view.flow.offset, wide, high);
+    this.least = least;
+    this.measure(wide, high);
     this.parts = new Map();
     this.svg.querySelectorAll("[data-id]").forEach((part) => this.parts.set(part.dataset.id, part));
     this.travel = this.svg.querySelector(".travel");
@@ -64,7 +66,25 @@ class Stage {
       if (event.defaultPrevented) event.stopPropagation();   // we have a menu: JupyterLab's is not wanted
     });
   }
+  measure(wide, high) {
+    this.needs = wide * this.scale;
+    this.wide = wide > 2 * high;
+    for (const [name, value] of Object.entries({ wide: wide + "px", least: this.least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
+  }
+  // Lays the picture out for so many pixels.
+  fit(pixels) {
+    if (!this.flow || !pixels || pixels === this.pixels) return;
+    this.pixels = pixels;
+    if (!this.flow.fit(pixels / this.scale)) return;
+    this.svg.classList.add("still");
+    this.flow.apply(this.parts);
+    this.measure(...this.flow.size);
+    this.shown = {};
+    if (this.index !== undefined) this.show(this.index, 0);
+    requestAnimationFrame(() => requestAnimationFrame(() => this.svg.classList.toggle("still", this.parts.size > STUTTER)));
+  }
   show(index, moving) {
+    this.index = index;
     for (const [name, track] of Object.entries(this.view.tracks)) {
       const look = lookAt(track, index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
@@ -83,7 +103,8 @@ class Stage {
         part.classList.add("placed");
         requestAnimationFrame(() => requestAnimationFrame(() => part.classList.remove("placed")));
       }
-      part.style.transform = `translate(${at[0]}px,${at[1]}px)`;
+      const [x, y] = this.flow ? this.flow.at(at) : at;
+      part.style.transform = `translate(${x}px,${y}px)`;
     }
     const sign = part.querySelector(":scope > .glyph");
     if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
@@ -91,7 +112,11 @@ class Stage {
   }
   send([line, label, styles, x, y, width], moving) {
     const group = svg("g", { class: "part " + classes(styles), "data-id": "token" });
-    const wire = svg("path", { class: "wire", d: line });
+    const wire = svg("path", { class: "wire", d: this.flow ? this.flow.line(line) : line });
+    if (this.flow?.moved.size) {
+      const rest = wire.getPointAtLength(wire.getTotalLength() * 0.75);
+      [x, y] = [this.flow.inside(rest.x, width), rest.y];
+    }
     const pill = svg("g", { class: "pill " + classes(styles) });
     const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.9, "font-size": 11.5 });
     text.textContent = label;
@@ -190,6 +215,7 @@ class Player {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
     const box = html("div", { class: "view", "data-view": view.view });
     box.append(stage.svg);
+    box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, COMPACT))}px)`;
     stage.box = box;
     const old = this.stages.get(view.view);
     if (old) { box.hidden = old.box.hidden; old.box.replaceWith(box); } else this.stage.append(box);
@@ -214,6 +240,7 @@ class Player {
   }
   // The log stands below where a picture is flat, or would be too small beside it.
   spread() {
+    for (const stage of this.stages.values()) if (!stage.box.hidden) stage.fit(stage.box.clientWidth);
     const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth * 0.7;
     this.scene.classList.toggle("wide", seen.some((stage) => stage.wide || stage.needs > room));
   }

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import anywidget
@@ -18,17 +17,15 @@ import traitlets
 from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.assets import PLAYER, SHEET
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.executed_lines import Lines
 from kafka_ctl.views.explanations import with_log
 from kafka_ctl.views.frames import Film, film, wants_of
 from kafka_ctl.views.options import check_player, views_of
-from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
 from kafka_ctl.views.static_svg import filmstrips
 from kafka_ctl.views.why import answers
-
-HERE = Path(__file__).parent
 
 
 class Widget(anywidget.AnyWidget):
@@ -37,8 +34,8 @@ class Widget(anywidget.AnyWidget):
     `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
     """
 
-    _esm: Any = HERE / "player.js"
-    _css = (HERE / "player.css").read_text(encoding="utf-8") + css()
+    _esm: Any = PLAYER
+    _css = SHEET
 
     film = traitlets.Dict().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)

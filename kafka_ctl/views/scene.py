@@ -79,14 +79,28 @@ class Part:
     """Stays when the camera moves."""
 
 
+class Row(NamedTuple):
+    """Parts side by side that wrap where there is less room, `apart` pixels between two lines; a `frame` around all."""
+
+    blocks: tuple[str, ...]
+    apart: float = 8.0
+    frame: str = ""
+
+
 @dataclass
 class Scene:
-    """All parts in drawing order; `width` and `height` are what is seen, `offset` where 0,0 is in it."""
+    """All parts in drawing order; `width` and `height` are what is seen, `offset` where 0,0 is in it.
+
+    A drawing with `rows` is laid out anew in the browser where it is wider than the room there is (`flow.js`); `wires`
+    are the lines that then run from a row's frame to a block: the id of each, and the ids of its two ends.
+    """
 
     width: float
     height: float
     offset: Point = (0.0, 0.0)
     parts: dict[str, Part] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    wires: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, *parts: Part) -> None:
         self.parts.update((part.id, part) for part in parts)
@@ -108,6 +122,15 @@ def shorten(text: str, longest: int) -> str:
         return text
     tail = (longest - 1) // 2
     return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def halves(text: str, room: int) -> list[str]:
+    """A text in one or two lines of at most `room` characters, broken at a space or a slash where there is one."""
+    if len(text) <= room:
+        return [text]
+    at = max(text.rfind(sign, 0, room) for sign in " /")
+    at = at if at > room // 2 else room - 1
+    return [text[:at].rstrip(), shorten(text[at:].lstrip(), room)]
 
 
 def text_svg(text: Text, shown: str, look: str = "") -> str:

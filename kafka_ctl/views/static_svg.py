@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, PartState, Token
+from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
 from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, shape_svg, svg_head, text_svg
 
@@ -112,10 +112,6 @@ def token_svg(token: Token, theme: str) -> str:
         f'{inline(token.styles, "body", theme)}/><text x="{x:.1f}" y="{y + 3.9:.1f}" text-anchor="middle" '
         f'font-size="11.5"{inline(token.styles, "label", theme)}>{escape(printable(token.label))}</text>'
     )
-
-
-def pill_width(label: str) -> float:
-    return 16 + 6.8 * len(label)
 
 
 def key_frames(film: Film, most: int = 6) -> list[Frame]:
