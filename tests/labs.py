@@ -1,4 +1,4 @@
-"""What tests of the controller begin with: a cluster at rest, whose controller is known."""
+"""Labs that several tests begin with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.trace import Trace
 
 
 def settled(
@@ -33,3 +34,30 @@ def acting(lab: Lab) -> Controller:
     controller = lab._world.acting()
     assert controller is not None
     return controller
+
+
+def eventful_lab(generation: str) -> Lab:
+    """Elections of all four kinds, clean, unclean and in vain."""
+    unclean = {"unclean.leader.election.enable": True}
+    lab = Lab(brokers=4, seed=3, generation=generation, config=unclean)
+    lab.create_topic("a", partitions=5, replication_factor=3)
+    lab.create_topic("b", assignment={0: [1, 2]}, config={"unclean.leader.election.enable": False})
+    lab.settle()
+    lab.shutdown(3)
+    for broker in (1, 2):
+        lab.kill(broker)
+        lab.settle()
+    lab.start(1)
+    lab.start(3)
+    lab.settle()
+    lab.start(2)
+    lab.settle()
+    lab.elect_preferred()
+    lab.reassign({("a", 0): [4, 3], ("a", 1): [4, 1, 2]})
+    lab.settle()
+    return lab
+
+
+def eventful(generation: str) -> Trace:
+    with eventful_lab(generation) as lab:
+        return lab.trace

@@ -96,8 +96,7 @@ def main(words: list[str]) -> int:
         print(took, result.outcome.upper(), result.mutant.key, *result.killers, sep="  ", file=sys.stderr, flush=True)
 
     run = Mutation(sources(), wanted, told, given.killers)
-    files = [str(ROOT / "tests" / f"test_{name}.py") for name in given.tests.split()]
-    there = [name for name in files if Path(name).exists()]
+    there = [str(path) for name in given.tests.split() for path in ROOT.glob(f"tests/*/test_{name}.py")]
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal", "-k", LEFT_OUT]
     if pytest.main([*options, *there], plugins=[run]) != 0:
         return 2

@@ -1,6 +1,6 @@
 """A ZooKeeper in this process: znodes, sessions, ephemerals, one-shot watches, multi and zxids.
 
-It answers as a ZooKeeper 3.9 server does (`tests/test_store.py` runs on both) but lives on the lab's clock:
+It answers as a ZooKeeper 3.9 server does (`tests/zookeeper/test_store.py` runs on both) but lives on the lab's clock:
 an operation reaches the server half a round trip after it was sent and its answer takes the other half.
 A fired watch travels with the answers, so a client always sees the event before the newer data.
 """

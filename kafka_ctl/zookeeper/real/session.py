@@ -244,7 +244,10 @@ class RemoteSession(Session):
         if call not in self._calls:
             return
         self._calls.remove(call)
-        lost = error is not None and protocol.code_name(error) in ("CONNECTIONLOSS", "SESSIONEXPIRED")
+        failed = protocol.code_name(error) if error is not None else ""
+        lost = failed in ("CONNECTIONLOSS", "SESSIONEXPIRED")
+        if failed == "CONNECTIONLOSS":
+            self._up.clear()  # kazoo reports the loss only when no operation is left; one more would delay that
         outside = str if self.private else self.store.outside
         result = None if lost else protocol.result(call.op, error, response, outside)
         self.store.answered(self, call.op, result, zxid, call.cause)

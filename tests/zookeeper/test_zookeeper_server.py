@@ -388,6 +388,40 @@ def test_what_is_under_way_fails_when_the_server_dies(server: EmbeddedServer) ->
     assert not closing.is_alive(), "closing waits for a dead server"
 
 
+def test_operations_sent_again_while_the_connection_breaks_do_not_block(server: EmbeddedServer) -> None:
+    """Kazoo fails what is under way before it reports the lost connection, and what is sent again meanwhile too.
+
+    Each operation wrote a byte to a socket that nobody read any more: the 279th blocked the lab's thread.
+    """
+    world = RealWorld(f"{server.address}/kit")
+    a = world.run(world.connect("a", timeout=15))
+    fail_all, turns = a.session._connection._notify_pending, 0
+
+    def fail_all_again_and_again(state: str) -> None:
+        nonlocal turns
+        while turns < 2000:
+            fail_all(state)
+            turned = threading.Event()
+            world.clock.loop.call_soon_threadsafe(turned.set)
+            if not turned.wait(10):
+                return
+            turns += 1
+
+    async def insist() -> None:
+        while True:
+            try:
+                await a.session.send([Get("/")])
+            except errors.ConnectionLoss:
+                await asyncio.sleep(0)
+
+    a.session._connection._notify_pending = fail_all_again_and_again
+    sender = asyncio.run_coroutine_threadsafe(insist(), world.clock.loop)
+    server.kill()
+    assert eventually(lambda: turns == 2000 and a.states == ["Disconnected"]), f"blocked after {turns} turns"
+    sender.cancel()
+    world.close()
+
+
 def test_a_dead_address_is_named_with_the_cure(monkeypatch: pytest.MonkeyPatch) -> None:
     """After as long as was asked for; the usual time would be over only after this test has given up."""
     monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 1000)

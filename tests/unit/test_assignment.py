@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kafka_ctl.assignment import add_partitions, assign
 from kafka_ctl.errors import BadInput
 
-RECORDED = (Path(__file__).parent / "data" / "assignments.txt").read_text().split("\n\n")[1].splitlines()[1:]
+RECORDED = (Path(__file__).parents[1] / "data" / "assignments.txt").read_text().split("\n\n")[1].splitlines()[1:]
 RACKS = {0: "rack1", 1: "rack3", 2: "rack3", 3: "rack2", 4: "rack2", 5: "rack1"}
 
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_views_why import eventful_lab
+from labs import eventful_lab
 
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record, Trace

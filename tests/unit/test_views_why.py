@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from filmed import NASTY, every_kind, failover
+from labs import eventful
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.errors import BadInput
@@ -13,33 +14,6 @@ from kafka_ctl.views.whyelection import Inputs
 
 STATE = '{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":1,"isr":[1,2]}'
 """What somebody wrote by hand: the leader is not in the ISR."""
-
-
-def eventful_lab(generation: str) -> Lab:
-    """Elections of all four kinds, clean, unclean and in vain."""
-    unclean = {"unclean.leader.election.enable": True}
-    lab = Lab(brokers=4, seed=3, generation=generation, config=unclean)
-    lab.create_topic("a", partitions=5, replication_factor=3)
-    lab.create_topic("b", assignment={0: [1, 2]}, config={"unclean.leader.election.enable": False})
-    lab.settle()
-    lab.shutdown(3)
-    for broker in (1, 2):
-        lab.kill(broker)
-        lab.settle()
-    lab.start(1)
-    lab.start(3)
-    lab.settle()
-    lab.start(2)
-    lab.settle()
-    lab.elect_preferred()
-    lab.reassign({("a", 0): [4, 3], ("a", 1): [4, 1, 2]})
-    lab.settle()
-    return lab
-
-
-def eventful(generation: str) -> Trace:
-    with eventful_lab(generation) as lab:
-        return lab.trace
 
 
 @pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])

@@ -16,7 +16,7 @@ from kafka_ctl.kafka_log.read import Line
 from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, releases_with
 from kafka_ctl.kafka_log.templates import GENERATIONS
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
-from tests.statements import Statement, record, statements, version, words
+from tests.conformance.statements import Statement, record, statements, version, words
 
 MINORS = [(0, minor) for minor in range(8, 12)] + [(1, 0), (1, 1)] + [(2, minor) for minor in range(9)]
 MINORS += [(3, minor) for minor in range(10)]

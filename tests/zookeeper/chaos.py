@@ -1,7 +1,7 @@
 """Chaos on a real ZooKeeper: it is killed, or its connections are cut, in the middle of failovers and shutdowns.
 
-    python tests/chaos.py [ROUNDS] [SEED]        50 rounds by default, over all generations; exit status 1 when
-                                                 something that was acknowledged is lost, or the like
+    python tests/zookeeper/chaos.py [ROUNDS] [SEED]   50 rounds by default, over all generations; exit status 1 when
+                                                      something that was acknowledged is lost, or the like
 
 One round: an upheaval (the controller dies, somebody leaves ...), a request of an administrator and a note written into
 ZooKeeper; after so many records of the trace ZooKeeper is struck. Then everything must come right again. What happens,

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from kafka_ctl.kafka_log.read import Line
 
-FOLDER = Path(__file__).parent / "data" / "statements"
+FOLDER = Path(__file__).parents[1] / "data" / "statements"
 COLUMNS = ("releases", "level", "logger", "source", "form", "example", "record")
 Release = tuple[int, ...]
 

@@ -1,4 +1,4 @@
-"""ZooKeeper is killed and cut off in the middle of failovers and shutdowns: `tests/chaos.py`, a few rounds of it."""
+"""ZooKeeper is killed and cut off in the middle of failovers and shutdowns: a few rounds of `chaos.py`."""
 
 from __future__ import annotations
 

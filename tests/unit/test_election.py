@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kafka_ctl import election
 from kafka_ctl.election import Election
 
-TABLES = Path(__file__).parent / "data" / "elections.txt"
+TABLES = Path(__file__).parents[1] / "data" / "elections.txt"
 FUNCTIONS = {
     "offline": election.offline_leader,
     "reassigned": election.reassigned_leader,

@@ -18,7 +18,7 @@ from kafka_ctl.museum.exhibit import STORIES
 from kafka_ctl.paths import ROOT
 from tools.museum import PAGE
 
-TALES = Path(__file__).parent / "tales"
+TALES = Path(__file__).parents[1] / "tales"
 TICKETS = {field.name: field.ticket for field in FIELDS}
 TOLD = ("KAFKA-7482", "KAFKA-7235a")
 """The tales that are recorded: one with a question, one with an invariant."""
