@@ -149,6 +149,12 @@ class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, 
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
+    @property
+    def quiet(self) -> bool | None:
+        """Whether nothing is under way; None on real time, where only `settle` finds out."""
+        clock = self._world.clock
+        return clock.loop.idle if isinstance(clock, VirtualClock) else None
+
     @command
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""

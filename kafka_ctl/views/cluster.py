@@ -187,7 +187,8 @@ def _work(model: ClusterModel, actor: str) -> str:
     doing = work.event if work is not None and work.started > since else ""
     if not doing:
         return f"{waiting} queued" if waiting else ""
-    return shorten(doing, 26) + (f" (+{waiting} queued)" if waiting else "")
+    more = f" +{waiting}" if waiting else ""
+    return shorten(doing, 24 - len(more)) + more
 
 
 def _last_state(record: Record) -> str:

@@ -201,6 +201,7 @@ class Live(Widget):
         idle = idle_controller(model)
         now: dict[str, Any] = {
             "said": said or {},
+            "waits": lab.quiet is False,
             "name": self.name,
             "title": f"Kafka {lab.generation}, {lab.now:.3f} s" + (f"; {idle}" if idle else ""),
             "script": [printable(line) for line in script(lab, self.name)],
