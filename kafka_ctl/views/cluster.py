@@ -188,7 +188,7 @@ def _work(model: ClusterModel, actor: str) -> str:
     if not doing:
         return f"{waiting} queued" if waiting else ""
     more = f" +{waiting}" if waiting else ""
-    return shorten(doing, 24 - len(more)) + more
+    return shorten(doing, 22 - len(more)) + more
 
 
 def _last_state(record: Record) -> str:

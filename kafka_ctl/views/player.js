@@ -13,6 +13,7 @@ const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", cont
 const MARKED = ["fault", "election", "controller", "violation"];
 const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
 const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
+const STEP = "#step-";   // how a link in the prose names a step
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -167,6 +168,8 @@ class Player {
       "data-lm-suppress-shortcuts": "true" });   // keys pressed in here are ours, not JupyterLab's
     el.append(this.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
+    this.leading = (event) => this.lead(event);
+    document.addEventListener("click", this.leading, true);
     for (const kind of ["keydown", "keyup", "keypress"]) this.root.addEventListener(kind, (event) => event.stopPropagation());
     this.watchTheme();
     this.sizes = new ResizeObserver(() => this.spread());
@@ -176,6 +179,7 @@ class Player {
       ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
       ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()],
       ["msg:custom", (message) => this.received(message)]]) model.on(event, action);
+    if (this.marked(location.hash) !== undefined) this.go(this.marked(location.hash));
   }
   get film() { return this.model.get("film"); }
   get index() { return Math.max(0, Math.min(this.last, this.model.get("index"))); }
@@ -276,6 +280,7 @@ class Player {
     const rank = (kind) => (MARKED.indexOf(kind) + 1 || 9);
     kinds.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     kinds.forEach((kind) => this.kinds.append(html("option", { value: kind }, KIND_NAMES[kind])));
+    if (!known.length) for (const mark of Object.keys(this.film.marks ?? {})) this.kinds.append(html("option", { value: "mark:" + mark }, "▸ " + mark));
   }
   marks() {
     const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${Math.max(this.last, 1)} 10` });
@@ -302,7 +307,30 @@ class Player {
     jump.onclick = () => this.leap(1);
     return [this.kinds, jump];
   }
+  marked(href) { return href?.startsWith(STEP) ? this.film.marks?.[href.slice(STEP.length)] : undefined; }
+  // The prose: a link leads to the step that it names, and is marked while that is shown.
+  links() {
+    if (!this.film.marks) return [];
+    const near = this.root.closest(".jp-NotebookPanel") ?? document;
+    return [...near.querySelectorAll(`a[href^="${STEP}"]`)].filter((link) => this.marked(link.getAttribute("href")) !== undefined);
+  }
+  lead(event) {
+    const link = event.target.closest?.("a");
+    if (!link || !this.links().includes(link)) return;
+    event.preventDefault();
+    this.set("playing", false);
+    this.go(this.marked(link.getAttribute("href")));
+    this.root.scrollIntoView({ block: "nearest" });
+  }
+  told() {
+    for (const link of this.links()) {
+      const here = this.marked(link.getAttribute("href")) === this.index;
+      link.classList.toggle("kc-here", here);
+      if (here) link.setAttribute("aria-current", "step"); else link.removeAttribute("aria-current");
+    }
+  }
   leap(direction) {
+    if (this.kinds.value.startsWith("mark:")) return this.go(this.film.marks[this.kinds.value.slice(5)]);
     for (let i = this.index + direction; i >= 0 && i <= this.last; i += direction) {
       if (this.film.frames[i].kind === this.kinds.value) return this.go(i);
     }
@@ -370,6 +398,7 @@ class Player {
       this.caption.append(" ", why);
     }
     this.summary.textContent = frame.summary;
+    this.told();
     this.showLog(index);
     this.explain(null);
     this.bar();
@@ -468,7 +497,7 @@ class Player {
     const asked = this.model.get("theme"), lab = document.body.dataset.jpThemeLight;
     this.root.dataset.theme = asked !== "auto" ? asked : lab ? (lab === "false" ? "dark" : "light") : this.dark.matches ? "dark" : "light";
   }
-  close() { clearTimeout(this.timer); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; }
+  close() { clearTimeout(this.timer); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
 }
 
 function render({ model, el }) {

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -125,12 +125,20 @@ def shorten(text: str, longest: int) -> str:
 
 
 def halves(text: str, room: int) -> list[str]:
-    """A text in one or two lines of at most `room` characters, broken at a space or a slash where there is one."""
-    if len(text) <= room:
+    """A text in one or two lines of at most `room` small letters, broken at a space, `/` or `_` where there is one."""
+    first = _prefix(text, room)
+    if first == len(text):
         return [text]
-    at = max(text.rfind(sign, 0, room) for sign in " /")
-    at = at if at > room // 2 else room - 1
-    return [text[:at].rstrip(), shorten(text[at:].lstrip(), room)]
+    at = max(text.rfind(sign, 0, first) for sign in " /_")
+    at = at if at > first // 2 else first
+    rest = text[at:].lstrip()
+    return [text[:at].rstrip(), shorten(rest, max(_prefix(rest, room), 2))]
+
+
+def _prefix(text: str, room: int) -> int:
+    """How many characters fit into the room of so many small letters; capitals take a third more."""
+    sizes = accumulate(4 / 3 if sign.isupper() or sign in "_@" else 1.0 for sign in text)
+    return sum(size <= room for size in sizes)
 
 
 def text_svg(text: Text, shown: str, look: str = "") -> str:

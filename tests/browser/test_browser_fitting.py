@@ -29,14 +29,15 @@ WRONG = """([view, whole]) => {
   const box = document.querySelector(`.kc [data-view='${view}']`), svg = box.querySelector("svg"), found = [];
   const frame = box.getBoundingClientRect(), ground = svg.getBoundingClientRect(), near = 1.5;
   const scale = ground.width / svg.viewBox.baseVal.width, step = document.querySelector(".kc").dataset.step;
+  const beside = (at) => at.left < frame.left - near || at.right > frame.right + near;
   const say = (what, text) => found.push(`step ${step}, ${view}: ${what} ${text}`);
   const seen = (part) => !part.closest(".s-gone") && getComputedStyle(part).opacity > 0;
-  if (whole && box.scrollWidth > box.clientWidth + near) say("needs", `${box.scrollWidth} of ${box.clientWidth} pixels`);
-  const text = svg.querySelector("text");
+  const [needs, has] = [box.scrollWidth, box.clientWidth];
+  if (whole && needs > has + near) say("needs", `${needs} of ${has} pixels`);
   for (const hot of svg.querySelectorAll(".s-hot, .s-taken, .s-now, .s-band, .travel .pill")) {
     if (!seen(hot)) continue;
     const at = hot.getBoundingClientRect();
-    const out = hot.matches(".s-band") ? at.bottom > ground.bottom + near : at.left < frame.left - near || at.right > frame.right + near;
+    const out = hot.matches(".s-band") ? at.bottom > ground.bottom + near : beside(at);
     if (out) say("cut off:", hot.dataset.id ?? hot.textContent);
   }
   for (const label of svg.querySelectorAll("text")) {
@@ -49,7 +50,8 @@ WRONG = """([view, whole]) => {
     const body = part.querySelector(":scope > rect.body, :scope > polygon.body");
     if (!body || part.matches(".s-band, .s-veil, .s-wire, .s-legal, .s-taken")) continue;
     const room = body.getBoundingClientRect();
-    if (at.left < room.left - near || at.right > room.right + near || at.top < room.top - near - 1 || at.bottom > room.bottom + near + 1)
+    const [left, right, high] = [at.left - room.left, room.right - at.right, at.top - room.top];
+    if (Math.min(left, right) < -near || Math.min(high, room.bottom - at.bottom) < -near - 1)
       say("leaves its box:", `${said} (${part.dataset.id ?? "pill"})`);
   }
   return found;
@@ -131,8 +133,12 @@ def test_what_leaves_its_box_is_found(tmp_path: Path) -> None:
         shown(opened, failing(3), tmp_path / "film.html")
         assert wrong(opened, whole=True, every=500, widths=[560]) == []
         opened.click(".kc [data-tab='cluster']")
-        opened.evaluate("() => { document.querySelector('[data-id=\"znode:/controller\"] text').textContent = 'x'.repeat(40); }")
+        opened.evaluate(
+            "() => { document.querySelector('[data-id=\"znode:/controller\"] text').textContent = 'x'.repeat(40); }"
+        )
         opened.evaluate("() => { document.querySelector('[data-id=\"head:2\"]').classList.add('s-hot'); }")
-        opened.evaluate("() => { document.querySelector('[data-id=\"head:2\"]').style.transform = 'translate(900px)'; }")
+        opened.evaluate(
+            "() => { document.querySelector('[data-id=\"head:2\"]').style.transform = 'translate(900px)'; }"
+        )
         found = "; ".join(opened.evaluate(WRONG, ["cluster", True]))
         assert "leaves its box: xxx" in found and "cut off: head:2" in found and "leaves the picture: Broker 2" in found

@@ -19,7 +19,8 @@ KEYS = (
 """What JupyterLab has commands for, among others."""
 STATE = """() => {
   const book = window.jupyterapp.shell.currentWidget.content;
-  return [book.activeCellIndex, book.mode, ...book.widgets.map((cell) => cell.model.type + ":" + cell.model.sharedModel.getSource())];
+  const cells = book.widgets.map((cell) => cell.model.type + ":" + cell.model.sharedModel.getSource());
+  return [book.activeCellIndex, book.mode, ...cells];
 }"""
 WATCH = """() => {
   window.ran = [];
@@ -31,7 +32,9 @@ WATCH = """() => {
 def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A notebook of three cells; the second shows a lab."""
     folder = tmp_path_factory.mktemp("keys")
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in ("one = 1", CELL, "two = 2")])
+    book = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in ("one = 1", CELL, "two = 2")]
+    )
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, folder / "keys.ipynb")
     with browser.lab(folder) as server, browser.page(viewport={"width": 1280, "height": 1000}) as page:

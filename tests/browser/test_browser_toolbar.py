@@ -1,4 +1,4 @@
-"""The toolbar of the live lab: it stands still, its menus are in sight, its forms push nothing, and it says that time stands still."""
+"""The toolbar of the live lab stands still, its menus are in sight, its forms push nothing; it says that time stops."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from test_browser_lab import CELL, halt, picture, says
 
 pytestmark = browser.needs_chromium
 
-TOP = "() => document.querySelector('.kc .stage').getBoundingClientRect().top - document.querySelector('.kc').getBoundingClientRect().top"
+TOP = """() => {
+  const top = (name) => document.querySelector(name).getBoundingClientRect().top;
+  return top('.kc .stage') - top('.kc');
+}"""
 MENU = """() => {
-  const menu = document.querySelector('.kc .menu').getBoundingClientRect(), last = document.querySelector('.kc .menu button:last-child');
+  const menu = document.querySelector('.kc .menu').getBoundingClientRect();
+  const last = document.querySelector('.kc .menu button:last-child'), end = last.getBoundingClientRect();
   const panel = document.querySelector('.jp-NotebookPanel-notebook, .jp-WindowedPanel-outer').getBoundingClientRect();
-  const end = last.getBoundingClientRect(), front = document.elementFromPoint((end.left + end.right) / 2, (end.top + end.bottom) / 2);
+  const front = document.elementFromPoint((end.left + end.right) / 2, (end.top + end.bottom) / 2);
   return [menu.top >= panel.top - 1, menu.bottom <= Math.min(panel.bottom, innerHeight) + 1, front === last];
 }"""
 
@@ -74,7 +78,11 @@ def test_time_that_stands_still_is_offered(opened: Any) -> None:
     says(opened, ".kc .said .waits", "time stands still")
     assert opened.locator(".kc [data-id='replica:late-0@1'] .s-leader").count() == 0
     opened.click(".kc .said .on")
-    says(opened, ".kc .script pre", "lab.settle()\nlab.create_topic(\"late\", partitions=4, replication_factor=3)\nlab.settle()")
+    says(
+        opened,
+        ".kc .script pre",
+        'lab.settle()\nlab.create_topic("late", partitions=4, replication_factor=3)\nlab.settle()',
+    )
     opened.wait_for_function("() => !document.querySelector('.kc .said .waits')")
     halt(opened)
-    opened.wait_for_selector(".kc [data-id='replica:late-0@1'].s-leader, .kc [data-id='replica:late-0@2'].s-leader, .kc [data-id='replica:late-0@3'].s-leader")
+    opened.wait_for_selector(".kc [data-id^='replica:late-0@'].s-leader")
