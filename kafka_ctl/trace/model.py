@@ -18,6 +18,7 @@ from kafka_ctl.trace.record import Record
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
 _BROKER = re.compile(r"/brokers/ids/(\d+)$")
+_TIMEOUT = re.compile(r"\btimeout=(\d+(?:\.\d+)?)s\b")
 _NUMBER = re.compile(r"(\d+)$")
 
 
@@ -39,13 +40,18 @@ class Work(NamedTuple):
 
 @dataclass
 class BrokerSeen:
-    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now."""
+    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now.
+
+    Milliseconds: `timeout` is that of its ZooKeeper session, `silent` the time since which that hears nothing of it.
+    """
 
     id: int
     alive: bool = False
     registered: bool = False
     rack: str | None = None
     note: str = ""
+    timeout: float | None = None
+    silent: float | None = None
 
 
 @dataclass
@@ -104,6 +110,8 @@ class ClusterModel:
 
     def _zk(self, record: Record) -> None:
         path = record.path
+        if record.action in ("connect", "reconnected", "expired", "closed"):
+            self._session(record)
         if record.error or not path or record.action not in ("create", "set", "delete"):
             return
         if record.action == "delete":
@@ -115,6 +123,17 @@ class ClusterModel:
             )
             self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
         self._meaning(path, record)
+
+    def _session(self, record: Record) -> None:
+        """A session begins, is heard of again, or ends."""
+        actor = record.actor if record.actor != "zookeeper" else (record.detail or "").rpartition(" ")[2]
+        number = number_of(actor)
+        if number is None or not actor.startswith("broker"):
+            return
+        broker = self.broker(number)
+        broker.silent = None
+        if record.action == "connect" and (said := _TIMEOUT.search(record.detail or "")):
+            broker.timeout = 1000 * float(said[1])
 
     def _meaning(self, path: str, record: Record) -> None:
         """What a write to one of Kafka's znodes says about the cluster."""
@@ -229,21 +248,25 @@ class ClusterModel:
             self.zookeeper_down = record.action == "stop_zookeeper"
         if record.action == "heal":
             self.cuts.clear()
+            for other in self.brokers.values():
+                other.silent = other.silent if not other.alive else None
         if record.broker is None:
             return
         broker = self.broker(record.broker)
         if record.action in ("kill", "bounce"):
-            broker.alive, broker.note = False, ""
+            broker.alive, broker.note, broker.silent = False, "", record.time_ms
         elif record.action in ("start", "restart"):
             broker.alive, broker.note = True, "starting"
         elif record.action == "pause":
-            broker.note = "paused"
+            broker.note, broker.silent = "paused", record.time_ms
         elif record.action == "disconnect":
             for end, far in details.ends(record.detail):
                 if end.isdecimal():
                     self.cuts.setdefault(int(end), []).append(far)
+                    if far == "zookeeper":
+                        self.broker(int(end)).silent = record.time_ms
         elif record.action in ("resume", "continue"):
-            broker.note = ""
+            broker.note, broker.silent = "", None
 
     def _violation(self, record: Record) -> None:
         self.violations.append(record.action)

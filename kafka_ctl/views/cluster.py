@@ -15,8 +15,8 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
-from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, parse, shorten
-from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, summary
+from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, parse, point_at, shorten
+from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
 
@@ -64,12 +64,14 @@ class ClusterView:
             scene.rows.pop(1)
         held = {broker: f"session:{broker}" for broker in self.layout.brokers}
         scene.wires = {name: ("zookeeper", f"broker:{b}") for b, name in held.items() if name in scene.parts}
+        for name, (above, below) in scene.wires.items():
+            _straighten(scene, name, above, below)
         return scene
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
         looks: dict[str, PartState] = {}
-        self._brokers(model, records, looks)
+        self._brokers(model, records, step.time_ms if step else 0.0, looks)
         self._zookeeper(model, records, looks)
         if self.layout.counted:
             self._counts(model, looks)
@@ -79,7 +81,9 @@ class ClusterView:
                 self._partition(model, key, key in touched, looks)
         return Picture(looks, tokens(self.drawn, records), summary(model))
 
-    def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+    def _brokers(
+        self, model: ClusterModel, records: Sequence[Record], time_ms: float, looks: dict[str, PartState]
+    ) -> None:
         busy = ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
@@ -90,11 +94,11 @@ class ClusterView:
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
             texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
-            line = "wire gone"
+            line, silent = "wire session gone", session_state(model, number, time_ms)
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
-                line = "wire" if whole and not model.zookeeper_down else "wire broken"
-            looks[f"session:{number}"] = PartState(line)
+                line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
+            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""), (silent or "session",))
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
@@ -178,6 +182,21 @@ def _dressed(part: Part) -> Part:
         name, data = one._replace(bold=True, y=box.y + 14), two._replace(y=box.y + 28)
         return replace(part, texts=(name, data), styles="zoo", title=rest)
     return part
+
+
+def _straighten(scene: Scene, name: str, above: str, below: str) -> None:
+    """Let a session run straight down to its broker: it belongs to no znode."""
+    frame, broker = scene.parts[above].box, scene.parts[below].box
+    x, top = broker.middle[0], frame.y + frame.height
+    start = max(frame.x + 8, min(x, frame.x + frame.width - 8))
+    line = f"M{start:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
+    where = Box(min(start, x), top, abs(x - start), broker.y - top)
+    middle = point_at(line, 0.5)
+    texts = (Text(*middle, "session", 11.5),)
+    shape = Shape("body", "path", (("d", line),))
+    scene.change(
+        name, box=where, shapes=(shape,), line=line, texts=texts, title=f"session of {below.replace(':', ' ')}"
+    )
 
 
 def _work(model: ClusterModel, actor: str) -> str:

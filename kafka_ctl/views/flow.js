@@ -22,14 +22,17 @@ class Flow {
     }
     return before !== JSON.stringify([...this.moved]);
   }
-  // As few lines as the room allows, and about as many blocks in each.
+  // As few lines as the room allows; of blocks that are all alike about as many in each.
   wrap({ blocks, frame }, room) {
     const rims = frame ? 20 : 0, gap = 8, widest = Math.max(...blocks.map(({ w }) => w));
-    const whole = blocks.reduce((sum, { w }) => sum + w + gap, -gap) + rims <= room;
-    const most = whole ? blocks.length : Math.max(1, Math.floor((room - rims + gap) / (widest + gap)));
-    const each = Math.ceil(blocks.length / Math.ceil(blocks.length / most)), lines = [];
-    for (let i = 0; i < blocks.length; i += each) lines.push(blocks.slice(i, i + each));
-    return { lines, rims, gap, width: Math.max(...lines.map((line) => line.reduce((sum, { w }) => sum + w + gap, -gap))) + rims };
+    const line = (some) => some.reduce((sum, { w }) => sum + w + gap, -gap), lines = [[]];
+    const fits = Math.max(1, Math.floor((room - rims + gap) / (widest + gap))), alike = blocks.every(({ w }) => Math.abs(w - widest) < 1);
+    const each = Math.ceil(blocks.length / Math.ceil(blocks.length / fits));
+    for (const block of blocks) {
+      const last = lines.at(-1), full = alike ? last.length === each : line([...last, block]) + rims > room;
+      if (last.length && full) lines.push([block]); else last.push(block);
+    }
+    return { lines, rims, gap, width: Math.max(...lines.map(line)) + rims };
   }
   place(row, { lines, rims, gap, width }, left, wide, above) {
     const top = Math.min(...row.blocks.map(({ y }) => y)), bottom = Math.max(...row.blocks.map(({ y, h }) => y + h));
@@ -41,8 +44,8 @@ class Flow {
     }
     const more = y - row.apart - above - bottom;
     if (row.frame) {
-      const [id, fx, fy, fw, fh] = row.frame, x = left + (wide - width) / 2;
-      this.moved.set(id, [x - fx, above, width / fw, (fh + more) / fh]);
+      const [id, fx, fy, fw, fh] = row.frame;
+      this.moved.set(id, [left - fx, above, wide / fw, (fh + more) / fh]);
     }
     return more;
   }
@@ -97,13 +100,16 @@ class Flow {
   // A wire from above runs straight to a block of the first line, and beside the blocks to one of the next.
   wire(part, from, to) {
     const path = part.querySelector(".body");
-    path.dataset.was ??= path.getAttribute("d");
-    if (!this.moved.size) return path.setAttribute("d", path.dataset.was);
+    const label = part.querySelector(".label"), put = (x, y) => { label?.setAttribute("x", x); label?.setAttribute("y", y); };
+    path.dataset.was ??= JSON.stringify([path.getAttribute("d"), label?.getAttribute("x"), label?.getAttribute("y")]);
+    const [was, ...place] = JSON.parse(path.dataset.was);
+    if (!this.moved.size) { put(...place); return path.setAttribute("d", was); }
     const row = this.rows.find(({ blocks }) => blocks.some(({ id }) => id === to)), block = row.blocks.find(({ id }) => id === to);
     const [dx, dy] = this.shift(to), x = block.x + dx, y = block.y + dy, middle = x + block.w / 2;
     const { frame } = this.rows.find((one) => one.frame?.[0] === from), [, fy, , fsy] = this.moved.get(from);
     const start = frame[2] + fy + frame[4] * fsy;
     const first = Math.min(...row.blocks.map((one) => one.y + this.shift(one.id)[1]));
+    put(middle, y <= first + 1 ? (start + y) / 2 : y - 22);
     path.setAttribute("d", y <= first + 1 ? `M${middle},${start}L${middle},${y}` : `M${x - 4},${start}V${y - 10}L${middle},${y}`);
   }
 }

@@ -14,6 +14,8 @@ const MARKED = ["fault", "election", "controller", "violation"];
 const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
 const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
 const STEP = "#step-";   // how a link in the prose names a step
+const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
+const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -34,6 +36,11 @@ function icon(name) {
 }
 function button(name, label) {
   return html("button", { type: "button", "data-do": name, "aria-label": label, title: label }, icon(name));
+}
+// A length of time with a unit that suits it; `duration` in wording.py says the same.
+function duration(ms) {
+  for (const [size, unit] of [[3600000, "h"], [60000, "min"], [1000, "s"]]) if (ms >= size) return `${+(ms / size).toPrecision(3)} ${unit}`;
+  return `${ms >= 10 ? ms.toFixed(0) : +ms.toPrecision(2)} ms`;
 }
 function classes(styles) {
   return styles.split(" ").map((style) => "s-" + style).join(" ");
@@ -206,6 +213,7 @@ class Player {
       tab.onclick = (event) => this.open(name, event.shiftKey || event.ctrlKey || event.metaKey);
       this.tabs.append(tab);
     }
+    clearInterval(this.clock);
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
     this.scene = html("div", { class: "scene" }, this.stage, this.log);
@@ -244,6 +252,7 @@ class Player {
   }
   // The log stands below where a picture is flat, or would be too small beside it.
   spread() {
+    for (const pause of this.pauses?.children ?? []) pause.classList.toggle("tight", pause.scrollWidth > pause.clientWidth);
     for (const stage of this.stages.values()) if (!stage.box.hidden) stage.fit(stage.box.clientWidth);
     const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth * 0.7;
     this.scene.classList.toggle("wide", seen.some((stage) => stage.wide || stage.needs > room));
@@ -259,9 +268,11 @@ class Player {
       this.buttons[name].onclick = action;
       bar.append(this.buttons[name]);
     }
-    this.slide = html("input", { type: "range", min: 0, max: this.last, "aria-label": "Step", class: "scrub" });
-    this.slide.oninput = () => this.go(+this.slide.value);
-    const track = html("div", { class: "track" }, this.marks(), this.slide);
+    this.slide = html("input", { type: "range", min: 0, step: "any", "aria-label": "Step", class: "scrub" });
+    this.slide.oninput = () => this.go(this.nearest(+this.slide.value));
+    this.slide.onkeydown = (event) => this.slid(event);
+    this.pauses = html("div", { class: "pauses", "aria-hidden": "true" });
+    const track = html("div", { class: "track", title: AXIS }, svg("svg"), this.pauses, this.slide);
     this.number = html("input", { type: "text", inputmode: "numeric", "aria-label": "Step: a number and Enter jump there", class: "number" });
     this.number.onkeydown = (event) => this.typed(event);
     this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
@@ -272,9 +283,12 @@ class Player {
   }
   // How many steps there are, and which: again whenever some are added.
   measure() {
-    this.slide.max = this.last;
+    this.axis = this.places();
+    this.root.dataset.last = this.last;
+    this.slide.max = this.axis.at(-1) || 1;
     this.of.textContent = `of ${this.last}`;
     this.slide.parentElement.firstChild.replaceWith(this.marks());
+    this.pause();
     const known = [...this.kinds.options].map((option) => option.value);
     const kinds = [...new Set(this.film.frames.map((frame) => frame.kind))].filter((kind) => kind in KIND_NAMES && !known.includes(kind));
     const rank = (kind) => (MARKED.indexOf(kind) + 1 || 9);
@@ -282,11 +296,39 @@ class Player {
     kinds.forEach((kind) => this.kinds.append(html("option", { value: kind }, KIND_NAMES[kind])));
     if (!known.length) for (const mark of Object.keys(this.film.marks ?? {})) this.kinds.append(html("option", { value: "mark:" + mark }, "▸ " + mark));
   }
+  // The scrubber is an axis of time: a step of its own width each, and the logarithm of the time that passes between two.
+  gap(i) { return i > 0 ? this.film.frames[i].time - this.film.frames[i - 1].time : 0; }
+  places() {
+    const long = Math.max(0.6, this.last * 0.03);
+    let at = 0;
+    return this.film.frames.map((_, i) => (at += i === 0 ? 0 : 1 + (this.gap(i) > SHORT ? long * Math.log10(this.gap(i) / SHORT) : 0)));
+  }
+  nearest(place) {
+    let found = 0;
+    this.axis.forEach((at, i) => { if (Math.abs(at - place) < Math.abs(this.axis[found] - place)) found = i; });
+    return found;
+  }
+  slid(event) {
+    const to = { ArrowLeft: this.index - 1, ArrowDown: this.index - 1, ArrowRight: this.index + 1, ArrowUp: this.index + 1, Home: 0, End: this.last,
+      PageUp: this.index + 10, PageDown: this.index - 10 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.go(to);
+  }
+  // Long times without a step, with their length, where there is room for it.
+  pause() {
+    const whole = this.axis.at(-1) || 1;
+    this.pauses.replaceChildren(...this.film.frames.flatMap((_, i) => {
+      if (this.gap(i) < PAUSE) return [];
+      const from = this.axis[i - 1], wide = this.axis[i] - from, text = duration(this.gap(i));
+      return [html("span", { style: `left:${100 * from / whole}%;width:${100 * wide / whole}%`, title: `${text} between steps ${i - 1} and ${i}` }, text)];
+    }));
+  }
   marks() {
-    const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${Math.max(this.last, 1)} 10` });
+    const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${this.axis.at(-1) || 1} 10` });
     this.film.frames.forEach((frame, i) => {
       const kind = MARKED.indexOf(frame.kind);
-      if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${i} ${[0, 4, 2, 0][kind]}V10` }));
+      if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${this.axis[i]} ${[0, 4, 2, 0][kind]}V10` }));
     });
     return marks;
   }
@@ -387,6 +429,8 @@ class Player {
     this.shown = index;
     this.root.dataset.step = index;
     this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
+    const later = index < this.last ? this.gap(index + 1) : 0;
+    if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     if (frame.cause != null) {
       const cause = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
       cause.onclick = () => this.go(frame.cause);
@@ -463,7 +507,7 @@ class Player {
     next.disabled = last.disabled = this.index >= this.last;
     play.replaceChildren(icon(playing ? "pause" : "play"));
     play.ariaLabel = play.title = playing ? "Pause (space)" : "Play (space)";
-    this.slide.value = this.index;
+    this.slide.value = this.axis[this.index];
     if (document.activeElement !== this.number) this.number.value = this.index;
     this.slide.setAttribute("aria-valuetext", `step ${this.index} of ${this.last}`);
     this.speeds.value = this.model.get("speed");
@@ -473,13 +517,31 @@ class Player {
     clearTimeout(this.timer);
     this.bar();
     if (!this.model.get("playing")) return;
-    const wait = (700 + Math.min(2600, this.film.frames[this.index].caption.length * 18)) / this.model.get("speed");
+    const pause = this.index < this.last ? this.gap(this.index + 1) : 0;
+    const read = 700 + Math.min(2600, this.film.frames[this.index].caption.length * 18) + (pause > PAUSE ? 900 * Math.log10(pause / PAUSE) : 0);
+    const wait = read / this.model.get("speed");
+    if (pause > PAUSE) this.run(this.index, wait, pause);
     this.timer = setTimeout(() => {
       if (this.index < this.last) this.go(this.index + 1);
       else if (this.model.get("loop")) this.go(0);
       else return this.set("playing", false);
       this.beat();
     }, wait);
+  }
+  // The clock runs from a step to a later one, and with it the time that a session has been silent.
+  run(index, wait, pause) {
+    clearInterval(this.clock);
+    const begin = performance.now(), time = this.film.frames[index].time, said = [];
+    for (const stage of this.stages.values()) for (const label of stage.svg.querySelectorAll(".s-expiring > .label")) {
+      const found = /^silent ([\d.]+) (of [\d.]+ s)$/.exec(label.textContent);
+      if (found) said.push([label, +found[1], found[2]]);
+    }
+    this.clock = setInterval(() => {
+      const passed = Math.min(1, (performance.now() - begin) / wait) * pause;
+      if (this.index !== index || !this.model.get("playing") || passed >= pause) return clearInterval(this.clock);
+      this.caption.firstChild.textContent = `${((time + passed) / 1000).toFixed(4)} s`;
+      for (const [label, since, of] of said) label.textContent = `silent ${(since + passed / 1000).toFixed(1)} ${of}`;
+    }, 100);
   }
   choose(name, event) {
     if (name.startsWith("step:")) this.go(+name.slice(5));
@@ -497,7 +559,7 @@ class Player {
     const asked = this.model.get("theme"), lab = document.body.dataset.jpThemeLight;
     this.root.dataset.theme = asked !== "auto" ? asked : lab ? (lab === "false" ? "dark" : "light") : this.dark.matches ? "dark" : "light";
   }
-  close() { clearTimeout(this.timer); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
+  close() { clearTimeout(this.timer); clearInterval(this.clock); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
 }
 
 function render({ model, el }) {

@@ -14,6 +14,7 @@ from kafka_ctl.trace.model import ClusterModel, ZNode, controller_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.status import session_state
 from kafka_ctl.views.steps import Step
 
 STATES = 12
@@ -152,7 +153,8 @@ class ZooKeeperView:
         for broker in self.brokers:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
-            text = "alive" if alive else "down"
+            silent = session_state(model, broker, step.time_ms if step else 0.0)
+            text = silent or ("alive" if alive else "down")
             looks[f"session:{broker}"] = PartState("plate up" if alive else "plate down", (f"Broker {broker}", text))
         touched = [
             f" {shorten(name, 60)}: {_said(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))

@@ -90,7 +90,7 @@ def told(name: str) -> Trace:
 def wrong(page: Any, whole: bool, every: int, widths: Sequence[int] = WIDTHS) -> list[str]:
     """What does not fit, over some steps of all views, at each of the widths."""
     found: dict[str, None] = {}
-    last = page.evaluate("() => +document.querySelector('.kc .scrub').max")
+    last = page.evaluate("() => +document.querySelector('.kc').dataset.last")
     for width in widths:
         page.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
         assert page.evaluate("() => document.querySelector('.kc').offsetWidth") == width
