@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from itertools import accumulate
 from typing import Any
@@ -15,15 +15,19 @@ from kafka_ctl.views.scene import Part, Scene, glyph_svg, shape_svg, svg_head, t
 
 Logs = Iterable[tuple[int, object]]
 """Lines of Kafka's logs (what `str` makes of them), each with the `seq` of its record."""
+LOGS = {"state-change": "log", "controller": "events"}
+"""Kafka's logs, and the names of a frame's lines of them."""
 LINES = 60
 """The most log lines that are shown beside one frame."""
 
 
-def payload(films: Sequence[Film], logs: Logs = ()) -> dict[str, Any]:
-    """Films that keep step with one another, as JSON-able data for `player.js`; `logs` are Kafka's lines by seq."""
+def payload(films: Sequence[Film], logs: Mapping[str, Logs] | None = None) -> dict[str, Any]:
+    """Films that keep step with one another, as JSON-able data for `player.js`.
+
+    `logs` are the lines of Kafka's logs by seq: those of `state-change` and of `controller`.
+    """
     frames = [frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs) for f in films[0].frames]
-    for frame, lines in zip(frames, by_frame([f.seqs for f in films[0].frames], logs), strict=True):
-        frame["log"] = lines
+    add_logs(frames, [f.seqs for f in films[0].frames], logs or {})
     return {"frames": frames, "glyphs": GLYPHS, "views": [view_data(film) for film in films]}
 
 
@@ -32,7 +36,14 @@ def frame_data(
 ) -> dict[str, Any]:
     """What the browser knows of a frame apart from its pictures."""
     data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
-    return {**data, "cause": cause, "seqs": list(seqs[:50]), "log": []}
+    return {**data, "cause": cause, "seqs": list(seqs[:50]), **{name: [] for name in LOGS.values()}}
+
+
+def add_logs(frames: Sequence[dict[str, Any]], seqs: Sequence[Sequence[int]], logs: Mapping[str, Logs]) -> None:
+    """Put the lines of each of Kafka's logs into the frames whose records they come from."""
+    for name, lines in logs.items():
+        for frame, own in zip(frames, by_frame(seqs, lines), strict=True):
+            frame[LOGS[name]] = own
 
 
 def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:

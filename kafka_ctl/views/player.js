@@ -16,6 +16,7 @@ const COMPACT = 540;   // a view beside another has at least so many pixels, if 
 const STEP = "#step-";   // how a link in the prose names a step
 const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
 const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
+const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -205,7 +206,12 @@ class Player {
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
     this.summary = html("div", { class: "summary" });
-    this.log = html("div", { class: "log", role: "log", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
+    this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
+    this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
+      const pick = html("button", { type: "button", "data-log": key, title: "Again: whichever has something to say" }, name + ".log");
+      pick.onclick = () => { this.pinned = this.pinned === key ? "" : key; this.showLog(this.index); };
+      return pick;
+    }));
     this.log.addEventListener("keydown", (event) => this.browse(event));
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
     for (const [name, title] of this.tabNames()) {
@@ -216,7 +222,8 @@ class Player {
     clearInterval(this.clock);
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
-    this.scene = html("div", { class: "scene" }, this.stage, this.log);
+    this.logs = html("div", { class: "logs" }, this.which, this.log);
+    this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.summary, this.why);
     this.open(this.film.views[0].view);
     this.show(); this.beat(); this.chosen();
@@ -447,9 +454,21 @@ class Player {
     this.explain(null);
     this.bar();
   }
+  // The log that has something to say of this step, or else had of the last one: answers to requests are no news.
+  telling(index) {
+    for (let i = index; i >= 0; i--) {
+      const { log = [], events = [] } = this.film.frames[i];
+      if (log.some((text) => !text.includes("Received response"))) return "log";
+      if (events.length) return "events";
+    }
+    return "events";
+  }
   // The log lines up to this step; each leads to its step.
   showLog(index) {
-    const logOf = (i) => (this.film.frames[i].log ?? []).map((text) => [i, text]);
+    const key = this.pinned || this.telling(index);
+    const logOf = (i) => (this.film.frames[i][key] ?? []).map((text) => [i, text]);
+    for (const pick of this.which.children) pick.setAttribute("aria-pressed", String(pick.dataset.log === key));
+    this.log.setAttribute("aria-label", `Kafka's ${LOGS[key]}.log`);
     const focused = this.log.contains(document.activeElement);
     let before = [];
     for (let i = index - 1; i >= 0 && before.length < 24; i--) before = [...logOf(i), ...before];
@@ -460,7 +479,7 @@ class Player {
       return line;
     });
     this.log.replaceChildren(...lines);
-    this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
+    this.logs.hidden = !(this.logged ??= this.film.frames.some((frame) => Object.keys(LOGS).some((name) => frame[name]?.length)));
     this.here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
     const stop = this.here ?? lines.at(-1);
     if (stop) stop.tabIndex = 0;
