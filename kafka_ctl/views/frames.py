@@ -20,7 +20,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
-from kafka_ctl.views.steps import Step, steps
+from kafka_ctl.views.steps import Step, lesson, steps
 from kafka_ctl.views.supergraph import union
 
 
@@ -74,6 +74,8 @@ class Frame:
     picture: Picture
     seqs: tuple[int, ...] = ()
     cause: int | None = None
+    lesson: str = ""
+    """What is to be learnt from it: see `LESSONS` in `views/steps.py`."""
 
     @property
     def alt(self) -> str:
@@ -195,7 +197,7 @@ class FilmBuilder:
             self.place = step.upto
             cause = None if step.cause is None else step.cause + 1
             picture, text = self._changed(step), caption(step.records)
-            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause))
+            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause, lesson(step)))
         vars(self.film).pop("tracks", None)
 
     def _changed(self, step: Step | None) -> Picture:

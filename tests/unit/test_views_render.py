@@ -21,6 +21,7 @@ from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
 from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, static_svg
+from kafka_ctl.views.steps import newsworthy
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -115,6 +116,23 @@ def test_a_filmstrip_has_the_frames_that_count() -> None:
     assert {"fault", "controller", "election"} <= {frame.kind for frame in shown}
     assert [frame.index for frame in shown] == sorted(frame.index for frame in shown)
     assert filmstrip(made, 6).count("<svg") == 1 + 2 * 6
+
+
+def test_a_filmstrip_of_a_failover_has_the_frames_of_the_lesson() -> None:
+    """Of the second election, not of the first: who creates /controller, who is elected, which epoch."""
+    made = film(failover())
+    kill = next(f.index for f in made.frames if f.kind == "fault")
+    shown = [frame for frame in key_frames(made, 6) if frame.index > kill]
+    assert {"won", "controller", "epoch", "election"} <= {frame.lesson for frame in shown}
+    assert all(frame.lesson for frame in key_frames(made, 6)[:-1]), "no bookkeeping"
+
+
+def test_a_filmstrip_of_the_first_election_has_its_frames() -> None:
+    """The znode is created, others find it there, the epoch is raised."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.settle()
+        made = film(lab.trace, wants=lambda r: newsworthy(r) or (r.path == "/controller" and r.action == "create"))
+    assert {"won", "lost", "controller", "epoch"} <= {frame.lesson for frame in key_frames(made, 6)}
 
 
 def test_several_films_are_strips_below_one_another() -> None:
