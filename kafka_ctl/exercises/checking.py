@@ -16,6 +16,10 @@ from kafka_ctl.exercises import (
     lesson_06,
     lesson_07,
     lesson_08,
+    lesson_09,
+    lesson_10,
+    lesson_13,
+    lesson_14,
     progress_file,
 )
 from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
@@ -30,6 +34,10 @@ LESSONS = {
     "06": lesson_06,
     "07": lesson_07,
     "08": lesson_08,
+    "09": lesson_09,
+    "10": lesson_10,
+    "13": lesson_13,
+    "14": lesson_14,
 }
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}

@@ -254,5 +254,156 @@ GUESSES: dict[str, Guess] = {
         ),
         1,
     ),
+    "09.a": Guess(
+        "30 partitions on 6 brokers, so each leads 5. Broker 1 dies. How many brokers take over its 5 partitions?",
+        (
+            (
+                "1",
+                "So it looks in the first rows of a topic's description: 1,2,3. Look at the rows of the second round.",
+            ),
+            ("2, as many as there are followers", "Each partition has two followers, but they are not the same two."),
+            ("5", "The distance of the followers grows with each round, so each list is another one."),
+        ),
+        2,
+    ),
+    "09.b": Guess(
+        "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
+        (
+            ("20", "So it would be if 120 replicas were shared by six. But racks come first."),
+            ("36", "Which partition may do without a copy in rack b?"),
+            ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
+        ),
+        2,
+    ),
+    "09.c": Guess(
+        "A fourth broker joins three. The topic has 12 replicas. How many has the new broker after ten minutes?",
+        (
+            ("3", "Databases that rebalance would do so. Who would start it here?"),
+            ("0", "Nobody has asked for it."),
+            ("some leaders, no followers", "A leader needs a copy, too."),
+        ),
+        1,
+    ),
+    "09.d": Guess(
+        "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
+        (
+            ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
+            ("half", "hash % 8 is hash % 4, or that and 4."),
+            ("a quarter", "That would be 16 partitions."),
+        ),
+        1,
+    ),
+    "10.a": Guess(
+        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
+        (
+            ("3: it waits until all can delete", "All or nothing would need somebody who asks all of them first."),
+            ("1", "Who can delete does so at once; who cannot is waited for."),
+            ("0", "Broker 1 is down. Who should have deleted its copy?"),
+        ),
+        1,
+    ),
+    "10.b": Guess(
+        "The deletion is stuck. Somebody removes the request's znode. Later broker 1 returns. The topic is ...",
+        (
+            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
+            ("deleted", "The controller has had it in memory all the time."),
+            ("stuck as before", "The one that was waited for is here now."),
+        ),
+        1,
+    ),
+    "10.c": Guess(
+        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
+        (
+            ("5: broker 1 has them", "It has them when it starts. Whom will it follow?"),
+            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
+            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
+        ),
+        2,
+    ),
+    "10.d": Guess(
+        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
+        (
+            ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
+            ("is refused", "The tool looks whether the topic exists, at nothing else."),
+            ("goes through at once", "The check comes before the topic is on the list that is checked."),
+        ),
+        2,
+    ),
+    "13.a": Guess(
+        "12 partitions, leaders 4 4 4. Brokers 1, 2, 3 are restarted in turn, rebalance off. Leaders then?",
+        (
+            ("4 4 4", "Each came back. But as what?"),
+            ("8 4 0", "Who was restarted last has had no occasion to get anything back."),
+            ("0 6 6", "So it is after the first restart. Then brokers 2 and 3 leave, too."),
+            ("6 6 0", "Nobody deals out what broker 3 leaves: the next of each assignment takes it."),
+        ),
+        1,
+    ),
+    "13.b": Guess(
+        "Kafka 2.0, all is balanced; a cron job asks for a preferred election every minute. What does that cost?",
+        (
+            ("nothing", "So it is in 0.10 and 2.4. Run on and count."),
+            ("an election of every partition", "2.0 elects those, too, that lead already."),
+            ("it is refused", "The znode is created, and the controller takes it."),
+        ),
+        1,
+    ),
+    "13.c": Guess(
+        "10 partitions prefer broker 1; it leads 9 of them. How many does it lead after the check, at 10 percent?",
+        (
+            ("9", "One of ten is ten percent, and only more than that is too much."),
+            ("10", "Is 10 percent more than 10 percent?"),
+            ("10, after two checks", "The second check finds what the first one found."),
+        ),
+        0,
+    ),
+    "13.d": Guess(
+        "A topic of one partition is stuck on its way to a dead broker. What does the rebalance of other topics do?",
+        (
+            ("It works as ever", "The move is about another topic. Which test does the check make?"),
+            ("It leaves out that broker", "The broker is not asked for; neither is any other."),
+            ("Nothing", "One unfinished move, of any partition, and nobody is elected."),
+            ("It fails with an error", "Nothing is logged but the ratio."),
+        ),
+        2,
+    ),
+    "14.a": Guess(
+        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
+        (
+            ("about half", "So the release notes of 0.11 sound. What has the controller to wait for?"),
+            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
+            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
+            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
+        ),
+        1,
+    ),
+    "14.b": Guess(
+        "How many operations of ZooKeeper does pipelining save?",
+        (
+            ("9 of 10", "Ten share a round trip. Are they fewer for that?"),
+            ("half", "Each state is still read once and written once."),
+            ("none", "The same operations, fewer waits."),
+        ),
+        2,
+    ),
+    "14.c": Guess(
+        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
+        (
+            ("all 30", "All are moved in ZooKeeper. Who has said so to the brokers?"),
+            ("all but a few", "One request at a time, there and back, for each partition and broker."),
+            ("about a third", "The others have their request in a queue."),
+            ("none", "The first requests left with the first election."),
+        ),
+        2,
+    ),
+    "14.d": Guess(
+        "A broker with 60 leaders leaves; meanwhile somebody creates a topic. In which is its leader known last?",
+        (
+            ("0.10, with the lock", "The lock is given back after each partition."),
+            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
+            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
+        ),
+        1,
+    ),
 }
 """By lesson and letter."""

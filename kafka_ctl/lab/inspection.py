@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafka_ctl.balance import BrokerBalance
+from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import validate, view
@@ -75,6 +77,14 @@ class Inspection:
         """
         return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
 
+    def controller_memory(self) -> view.ControllerMemory | None:
+        """The requests that the acting controller knows of, which may differ from those in ZooKeeper; None without one.
+
+        Kafka 2.0.1: controller/ControllerContext.scala, partitionsBeingReassigned; TopicDeletionManager.scala,
+        topicsToBeDeleted
+        """
+        return self._world.clock.call(lambda: view.memory(self._world.acting()))
+
     def metrics(self, broker: int) -> dict[str, Shown]:
         """What JMX shows of a broker, by Kafka's names: gauges of its controller and its replicas, and meters.
 
@@ -102,6 +112,15 @@ class Inspection:
         if asked not in found:
             raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
         return found[asked]
+
+    def balance(self) -> list[BrokerBalance]:
+        """What an automatic rebalance would find now about each broker, and what it would do.
+
+        It says why partitions are left out, which Kafka logs nowhere; also where the rebalance is switched off. An
+        empty list without a controller.
+        """
+        acting = self._world.acting()
+        return self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else []
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""

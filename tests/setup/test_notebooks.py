@@ -16,7 +16,7 @@ from tools import notebooks
 
 PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
-DRAWN = re.compile(r"\.player\(|plots\.|^(walk|logs|beliefs|CurveWidget)\(", re.MULTILINE)
+DRAWN = re.compile(r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget)\(", re.MULTILINE)
 """What draws a picture."""
 SILENT = {"settle", "step", "start", "stop", "close", "kill", "run_for", "create_topic", "check"}
 """What returns nothing, or prints only in the end."""
