@@ -73,13 +73,14 @@ class ClusterView:
         looks: dict[str, PartState] = {}
         self._brokers(model, records, step.time_ms if step else 0.0, looks)
         self._zookeeper(model, records, looks)
+        detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
-            self._counts(model, looks)
+            detail = self._counts(model, looks)
         else:
             touched = {(r.topic, r.partition) for r in records if r.topic is not None}
             for key in self.layout.partitions:
                 self._partition(model, key, key in touched, looks)
-        return Picture(looks, tokens(self.drawn, records), summary(model))
+        return Picture(looks, tokens(self.drawn, records), summary(model), detail)
 
     def _brokers(
         self, model: ClusterModel, records: Sequence[Record], time_ms: float, looks: dict[str, PartState]
@@ -146,11 +147,14 @@ class ClusterView:
             styles = kind + more if at else f"{kind} gone"
             looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
 
-    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
+    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> dict[tuple[int, str], str]:
+        """Count the replicas of each broker; how each of them stands is the answer."""
+        detail: dict[tuple[int, str], str] = {}
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
         for key in model.partitions:
             for broker in model.members(key):
                 style = replica_state(model, key, broker)
+                detail[broker, f"{key[0]}-{key[1]}"] = style
                 if style in COUNTS:
                     counts[broker][style] += 1
         for broker, found in counts.items():
@@ -159,6 +163,7 @@ class ClusterView:
                 sign = "star" if style == "leader" else GLYPHS[style]
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
+        return detail
 
 
 def _dressed(part: Part) -> Part:

@@ -8,10 +8,11 @@ whether it will be a widget, a script-free SVG or a page.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
@@ -56,11 +57,15 @@ def pill_width(label: str) -> float:
 
 
 class Picture(NamedTuple):
-    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words."""
+    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
+
+    `detail` is what a counted picture does not draw: (broker, partition) -> how the replica stands (in a film: the new).
+    """
 
     looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
     summary: str = ""
+    detail: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -184,6 +189,7 @@ class FilmBuilder:
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
         self.drawing, self.place = drawing, first
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
+        self.detail: Mapping[tuple[int, str], str] = {}
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "This is how things stood before." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
@@ -204,7 +210,10 @@ class FilmBuilder:
         picture = self.drawing.picture(self.model, step)
         new = {name: look for name, look in picture.looks.items() if self.shown.get(name) != look}
         self.shown.update(new)
-        return picture._replace(looks=new)
+        detail = {key: style for key, style in picture.detail.items() if self.detail.get(key) != style}
+        detail.update(dict.fromkeys(self.detail.keys() - picture.detail.keys(), ""))
+        self.detail = picture.detail
+        return picture._replace(looks=new, detail=detail)
 
 
 def interpolate_positions(made: Sequence[Frame]) -> None:

@@ -63,6 +63,7 @@ class Live extends Player {
         const more = views[view.view];
         if (!more) continue;
         for (const [name, rows] of Object.entries(more.tracks)) { (view.tracks[name] ??= []).push(...rows); fill(view.tracks[name]); }
+        for (const [broker, own] of Object.entries(more.details ?? {})) for (const [name, rows] of Object.entries(own)) ((view.details[broker] ??= {})[name] ??= []).push(...rows);
         view.tokens.push(...more.tokens);
         view.summary.push(...more.summary);
       }

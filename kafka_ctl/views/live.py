@@ -240,6 +240,9 @@ def _join(view: dict[str, Any], more: dict[str, Any]) -> None:
     """Add further rows to a view that is kept for a page that is loaded anew."""
     for name, rows in more["tracks"].items():
         view["tracks"].setdefault(name, []).extend(rows)
+    for broker, partitions in more.get("details", {}).items():
+        for name, rows in partitions.items():
+            view.setdefault("details", {}).setdefault(broker, {}).setdefault(name, []).extend(rows)
     view["tokens"] += more["tokens"]
     view["summary"] += more["summary"]
 

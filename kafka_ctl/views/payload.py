@@ -98,15 +98,23 @@ class Rows:
         self.before: dict[str, PartState] = {}
 
     def add(self, frames: Sequence[Frame]) -> dict[str, Any]:
-        """The tracks by part, and per frame what travels and what the picture says in words."""
+        """The tracks by part, per frame what travels and what the picture says in words, and what it only counts.
+
+        `details` are broker -> partition -> changes of how its replica stands; empty when there is none any more.
+        """
         tracks: dict[str, list[list[Any]]] = {}
         for frame in frames:
             for name, look in frame.picture.looks.items():
                 row = _row(frame.index, look, self.before.get(name, PartState("")))
                 tracks.setdefault(printable(name), []).append(row)
                 self.before[name] = look
+        details: dict[str, dict[str, list[list[Any]]]] = {}
+        for frame in frames:
+            for (broker, name), style in frame.picture.detail.items():
+                details.setdefault(str(broker), {}).setdefault(printable(name), []).append([frame.index, style])
         tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
-        return {"tracks": tracks, "tokens": tokens, "summary": [printable(frame.picture.summary) for frame in frames]}
+        data = {"tracks": tracks, "tokens": tokens, "summary": [printable(frame.picture.summary) for frame in frames]}
+        return data | ({"details": details} if details else {})
 
 
 def _row(index: int, look: PartState, before: PartState) -> list[Any]:

@@ -17,6 +17,7 @@ const STEP = "#step-";   // how a link in the prose names a step
 const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
 const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
 const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
+const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -224,7 +225,8 @@ class Player {
     this.film.views.forEach((view) => this.place(view));
     this.logs = html("div", { class: "logs" }, this.which, this.log);
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.summary, this.why);
+    this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.detail, this.caption, this.summary, this.why);
     this.open(this.film.views[0].view);
     this.show(); this.beat(); this.chosen();
   }
@@ -450,6 +452,7 @@ class Player {
     }
     this.summary.textContent = frame.summary;
     this.told();
+    this.open_up();
     this.showLog(index);
     this.explain(null);
     this.bar();
@@ -566,7 +569,25 @@ class Player {
     if (name.startsWith("step:")) this.go(+name.slice(5));
     this.set("selected", name);
   }
-  chosen() { for (const stage of this.stages.values()) stage.choose(this.model.get("selected")); }
+  chosen() { for (const stage of this.stages.values()) stage.choose(this.model.get("selected")); this.open_up(); }
+  // What a large cluster's picture only counts, replica by replica, of the broker that is chosen.
+  open_up() {
+    const [, broker, only] = /^(?:broker|head|session|count):(\d+)(?::(\w+))?$/.exec(this.model.get("selected")) ?? [];
+    const own = this.film.views.find((view) => view.details)?.details[broker];
+    this.detail.hidden = !own;
+    if (!own) return this.detail.replaceChildren();
+    const now = Object.entries(own).map(([name, track]) => [name, track[0][0] <= this.index ? lookAt(track, this.index)[1] : ""]);
+    const shown = now.filter(([, style]) => style && (!only || style === only)).sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+    const chips = shown.map(([name, style]) => {
+      const chip = html("button", { type: "button", tabindex: "-1", class: "chip " + style, title: `${name}: ${STANDS[style] ?? style}` }, name);
+      chip.onclick = (event) => this.choose("partition:" + name, event);
+      return chip;
+    });
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close" }, "✕");
+    shut.onclick = () => this.set("selected", "");
+    const what = only ? STANDS[only] ?? only : "replicas";
+    this.detail.replaceChildren(html("h4", {}, `Broker ${broker}: ${shown.length} ${what}`), shut, html("div", { class: "chips" }, ...chips));
+  }
   watchTheme() {
     this.watcher = new MutationObserver(() => this.paint());
     this.watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });

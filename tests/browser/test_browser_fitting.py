@@ -25,6 +25,8 @@ WIDTHS = (560, 811, 1280)
 """Pixels of the player: two labs side by side, JupyterLab at 1280 with its file browser, a wide window."""
 TOLD = ("controller_failure", "network_two_sites", "reassignment", "topic_deletion", "unclean_election")
 """The golden stories that are looked at, at the smallest width."""
+MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
+"""Lets a test set the step of a page."""
 WRONG = """([view, whole]) => {
   const box = document.querySelector(`.kc [data-view='${view}']`), svg = box.querySelector("svg"), found = [];
   const frame = box.getBoundingClientRect(), ground = svg.getBoundingClientRect(), near = 1.5;
@@ -87,15 +89,18 @@ def told(name: str) -> Trace:
     return trace
 
 
-def wrong(page: Any, whole: bool, every: int, widths: Sequence[int] = WIDTHS) -> list[str]:
+def wrong(
+    page: Any, whole: bool, every: int, widths: Sequence[int] = WIDTHS, views: Sequence[str] = tuple(VIEWS)
+) -> list[str]:
     """What does not fit, over some steps of all views, at each of the widths."""
     found: dict[str, None] = {}
     last = page.evaluate("() => +document.querySelector('.kc').dataset.last")
     for width in widths:
         page.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
         assert page.evaluate("() => document.querySelector('.kc').offsetWidth") == width
-        for view in VIEWS:
-            page.click(f".kc [data-tab='{view}']")
+        for view in views:
+            if len(views) > 1:
+                page.click(f".kc [data-tab='{view}']")
             for step in (*range(0, last, every), last):
                 page.evaluate("step => model.set('index', step)", step)
                 page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -106,8 +111,7 @@ def wrong(page: Any, whole: bool, every: int, widths: Sequence[int] = WIDTHS) ->
 def shown(page_: Any, trace: Trace, path: Path) -> None:
     """All views in one page, without motion."""
     films = [film(trace, view, wants=wants_of(list(VIEWS))) for view in VIEWS]
-    text = page(films).replace("render({ model, el: ", "window.model = model; render({ model, el: ")
-    path.write_text(text, encoding="utf-8")
+    path.write_text(page(films).replace(*MODEL), encoding="utf-8")
     page_.emulate_media(reduced_motion="reduce")
     page_.goto(path.as_uri())
     page_.wait_for_selector(".kc[data-step='0']")
@@ -142,3 +146,28 @@ def test_what_leaves_its_box_is_found(tmp_path: Path) -> None:
         )
         found = "; ".join(opened.evaluate(WRONG, ["cluster", True]))
         assert "leaves its box: xxx" in found and "cut off: head:2" in found and "leaves the picture: Broker 2" in found
+
+
+def test_a_large_cluster_is_an_overview_that_opens(tmp_path: Path) -> None:
+    """20 brokers and 500 partitions are whole at each width; a click on a broker shows its replicas one by one."""
+    with Lab(brokers=20, seed=7) as lab:
+        lab.create_topic("orders", partitions=500, replication_factor=3)
+        lab.settle()
+        lab.kill(5)
+        lab.run_for(20)
+        path = tmp_path / "film.html"
+        path.write_text(page([film(lab.trace, limit=60)]).replace(*MODEL), encoding="utf-8")
+        held = {f"{p.topic}-{p.partition}" for p in lab.partitions() if 3 in p.replicas}
+        led = {f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == 3}
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        opened.emulate_media(reduced_motion="reduce")
+        opened.goto(path.as_uri())
+        opened.wait_for_selector(".kc[data-step='0']")
+        assert wrong(opened, whole=True, every=30, views=["cluster"]) == []
+        opened.click(".kc [data-id='head:3']")
+        names = "() => [...document.querySelectorAll('.kc .detail .chip')].map((chip) => chip.textContent)"
+        assert set(opened.evaluate(names)) == held
+        opened.click(".kc [data-id='count:3:leader']")
+        assert set(opened.evaluate(names)) == led
+        opened.click(".kc .detail .shut")
+        opened.wait_for_selector(".kc .detail", state="hidden")

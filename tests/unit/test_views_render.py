@@ -21,7 +21,6 @@ from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
 from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, static_svg
-from kafka_ctl.views.steps import newsworthy
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -127,12 +126,18 @@ def test_a_filmstrip_of_a_failover_has_the_frames_of_the_lesson() -> None:
     assert all(frame.lesson for frame in key_frames(made, 6)[:-1]), "no bookkeeping"
 
 
-def test_a_filmstrip_of_the_first_election_has_its_frames() -> None:
-    """The znode is created, others find it there, the epoch is raised."""
+def test_a_filmstrip_of_an_election_has_its_frames() -> None:
+    """The znode is created, another finds it there (NODEEXISTS), the epoch is raised."""
     with Lab(brokers=3, seed=7) as lab:
         lab.settle()
-        made = film(lab.trace, wants=lambda r: newsworthy(r) or (r.path == "/controller" and r.action == "create"))
-    assert {"won", "lost", "controller", "epoch"} <= {frame.lesson for frame in key_frames(made, 6)}
+        first = lab.controller
+        assert first is not None
+        lab.kill(first.id)
+        lab.settle()
+        made = film(lab.trace)
+    shown = key_frames(made, 6)
+    assert {"fault", "won", "lost", "controller", "epoch"} <= {frame.lesson for frame in shown}
+    assert any("the race is lost" in frame.caption for frame in shown)
 
 
 def test_several_films_are_strips_below_one_another() -> None:
