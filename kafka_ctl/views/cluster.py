@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
+from kafka_ctl.views.clusterdot import COUNTS, ROW, ZNODES, Layout, replica_id
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, parse, point_at, shorten
@@ -21,6 +21,8 @@ from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
 
 Key = tuple[str, int]
+BETWEEN, CLOSE = 58.0, 26.0
+"""Pixels between two lines of brokers: room for what travels among them, or as little as an overview needs."""
 AWAY: Point = (-100.0, -100.0)
 
 
@@ -55,9 +57,10 @@ class ClusterView:
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, self.layout.counted)
+        few = len(self.layout.brokers) <= ROW
         scene.rows = [
             Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
-            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), 58.0),
+            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), BETWEEN if few else CLOSE),
             Row(tuple(name for name in scene.parts if name.startswith("legend:")), 6.0),
         ]
         if not self.layout.brokers:

@@ -43,7 +43,9 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
     """Put the legend of the cluster picture below it, in lines as wide as the picture."""
     left, top = 8.0 - scene.offset[0], scene.height - scene.offset[1] + 6
     right, x, y = scene.width - scene.offset[0] - 8, left, top
-    for number, entry in enumerate((*REPLICAS, *(mark for mark in MARKS if not counted or mark.kind == "chip"))):
+    for number, entry in enumerate(
+        (*REPLICAS, *(mark for mark in MARKS if not counted or "preferred" not in mark.styles))
+    ):
         wide = _width(entry)
         if x > left and x + wide > right:
             x, y = left, y + HIGH + 6
