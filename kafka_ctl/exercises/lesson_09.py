@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from kafka_ctl.assignment import alternating, assign
 from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable
 from kafka_ctl.exercises.implement import decoded
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -319,3 +319,45 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Somebody has to ask for every move; the controller then carries it out (lesson 11).",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "09.a": Guess(
+        "30 partitions on 6 brokers, so each leads 5. Broker 1 dies. How many brokers take over its 5 partitions?",
+        (
+            (
+                "1",
+                "So it looks in the first rows of a topic's description: 1,2,3. Look at the rows of the second round.",
+            ),
+            ("2, as many as there are followers", "Each partition has two followers, but they are not the same two."),
+            ("5", "The distance of the followers grows with each round, so each list is another one."),
+        ),
+        2,
+    ),
+    "09.b": Guess(
+        "Five brokers are in rack a, one is in rack b. 60 partitions, two replicas each. How many has the lone one?",
+        (
+            ("20", "So it would be if 120 replicas were shared by six. But racks come first."),
+            ("36", "Which partition may do without a copy in rack b?"),
+            ("60", "Each partition needs a copy in each rack, and rack b is one broker."),
+        ),
+        2,
+    ),
+    "09.c": Guess(
+        "A fourth broker joins three. The topic has 12 replicas. How many has the new broker after ten minutes?",
+        (
+            ("3", "Databases that rebalance would do so. Who would start it here?"),
+            ("0", "Nobody has asked for it."),
+            ("some leaders, no followers", "A leader needs a copy, too."),
+        ),
+        1,
+    ),
+    "09.d": Guess(
+        "A key's partition is its hash modulo the number of partitions. 4 become 8. Which share of the keys stays?",
+        (
+            ("all: only new keys go to new partitions", "The producer knows no old keys, it computes."),
+            ("half", "hash % 8 is hash % 4, or that and 4."),
+            ("a quarter", "That would be 16 partitions."),
+        ),
+        1,
+    ),
+}

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from kafka_ctl.controller.deletion import next_move
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -249,3 +249,42 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "10.a": Guess(
+        "Broker 1 is down, the topic on 1, 2, 3 is deleted. How many copies are on disks a second later?",
+        (
+            ("3: it waits until all can delete", "All or nothing would need somebody who asks all of them first."),
+            ("1", "Who can delete does so at once; who cannot is waited for."),
+            ("0", "Broker 1 is down. Who should have deleted its copy?"),
+        ),
+        1,
+    ),
+    "10.b": Guess(
+        "The deletion is stuck. Somebody removes the request's znode. Later broker 1 returns. The topic is ...",
+        (
+            ("there, as before", "The request is gone from ZooKeeper. Where else is it?"),
+            ("deleted", "The controller has had it in memory all the time."),
+            ("stuck as before", "The one that was waited for is here now."),
+        ),
+        1,
+    ),
+    "10.c": Guess(
+        "The same, but the controller changed before broker 1 returned. How many of five records are left?",
+        (
+            ("5: broker 1 has them", "It has them when it starts. Whom will it follow?"),
+            ("none, the topic is deleted", "The new controller finds no request, and so a topic like any other."),
+            ("none, the topic is empty", "Brokers 2 and 3 have deleted their copies, and one of them leads now."),
+        ),
+        2,
+    ),
+    "10.d": Guess(
+        "A topic is being moved, which takes 8 s. After 0.1 s it is deleted. The deletion ...",
+        (
+            ("waits until the move has ended", "So says a comment in the source. Look at the order of two calls."),
+            ("is refused", "The tool looks whether the topic exists, at nothing else."),
+            ("goes through at once", "The check comes before the topic is on the list that is checked."),
+        ),
+        2,
+    ),
+}

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from kafka_ctl.balance import Candidate, by_preferred, candidates
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -266,3 +266,44 @@ EXERCISES: tuple[Exercise, ...] = (
         why="An unfinished move of any partition switches the automatic rebalance off; so end it.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "13.a": Guess(
+        "12 partitions, leaders 4 4 4. Brokers 1, 2, 3 are restarted in turn, rebalance off. Leaders then?",
+        (
+            ("4 4 4", "Each came back. But as what?"),
+            ("8 4 0", "Who was restarted last has had no occasion to get anything back."),
+            ("0 6 6", "So it is after the first restart. Then brokers 2 and 3 leave, too."),
+            ("6 6 0", "Nobody deals out what broker 3 leaves: the next of each assignment takes it."),
+        ),
+        1,
+    ),
+    "13.b": Guess(
+        "Kafka 2.0, all is balanced; a cron job asks for a preferred election every minute. What does that cost?",
+        (
+            ("nothing", "So it is in 0.10 and 2.4. Run on and count."),
+            ("an election of every partition", "2.0 elects those, too, that lead already."),
+            ("it is refused", "The znode is created, and the controller takes it."),
+        ),
+        1,
+    ),
+    "13.c": Guess(
+        "10 partitions prefer broker 1; it leads 9 of them. How many does it lead after the check, at 10 percent?",
+        (
+            ("9", "One of ten is ten percent, and only more than that is too much."),
+            ("10", "Is 10 percent more than 10 percent?"),
+            ("10, after two checks", "The second check finds what the first one found."),
+        ),
+        0,
+    ),
+    "13.d": Guess(
+        "A topic of one partition is stuck on its way to a dead broker. What does the rebalance of other topics do?",
+        (
+            ("It works as ever", "The move is about another topic. Which test does the check make?"),
+            ("It leaves out that broker", "The broker is not asked for; neither is any other."),
+            ("Nothing", "One unfinished move, of any partition, and nobody is elected."),
+            ("It fails with an error", "Nothing is logged but the ratio."),
+        ),
+        2,
+    ),
+}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
-from kafka_ctl.exercises.exercise import Exercise, Verdict
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
@@ -255,3 +255,44 @@ EXERCISES: tuple[Exercise, ...] = (
         why="What has to be waited for is the number of operations one after the other, times the round trip.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "14.a": Guess(
+        "Kafka 0.10 needs 13.5 ms until the new leaders know. How long with the event queue, without pipelining?",
+        (
+            ("about half", "So the release notes of 0.11 sound. What has the controller to wait for?"),
+            ("13.5 ms", "One thread or several: each waits for one operation of ZooKeeper after the other."),
+            ("20 ms", "One thread instead of several sounds slower. Did the several work at the same time?"),
+            ("2.3 ms", "That is 2.0. Which of its two changes is this?"),
+        ),
+        1,
+    ),
+    "14.b": Guess(
+        "How many operations of ZooKeeper does pipelining save?",
+        (
+            ("9 of 10", "Ten share a round trip. Are they fewer for that?"),
+            ("half", "Each state is still read once and written once."),
+            ("none", "The same operations, fewer waits."),
+        ),
+        2,
+    ),
+    "14.c": Guess(
+        "0.10 answers the leaving broker after 37 ms: all moved. How many of 30 new leaders know that they lead?",
+        (
+            ("all 30", "All are moved in ZooKeeper. Who has said so to the brokers?"),
+            ("all but a few", "One request at a time, there and back, for each partition and broker."),
+            ("about a third", "The others have their request in a queue."),
+            ("none", "The first requests left with the first election."),
+        ),
+        2,
+    ),
+    "14.d": Guess(
+        "A broker with 60 leaders leaves; meanwhile somebody creates a topic. In which is its leader known last?",
+        (
+            ("0.10, with the lock", "The lock is given back after each partition."),
+            ("the queue without pipelining", "The new topic waits until the whole shutdown is done."),
+            ("2.0, queue and pipelining", "It waits for the whole shutdown, too. How long does that take?"),
+        ),
+        1,
+    ),
+}

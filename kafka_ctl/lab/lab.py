@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, needed_for, short
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, check_not_in_browser, needed_for, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import described_cluster, ending, story, validate, view
@@ -289,11 +289,13 @@ def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -
     if join and zookeeper in (MEMORY, EMBEDDED):
         raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
     if zookeeper == MEMORY and wire:
+        check_not_in_browser("Lab(wire=True)")
         from kafka_ctl.simulation.real_time import MemoryInRealTime
 
         return MemoryInRealTime(options)
     if zookeeper == MEMORY:
         return MemoryWorld(options)
+    check_not_in_browser("a real ZooKeeper")
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld
 

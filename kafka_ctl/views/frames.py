@@ -59,12 +59,14 @@ def pill_width(label: str) -> float:
 class Picture(NamedTuple):
     """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
 
-    `detail` is what a counted picture does not draw: (broker, partition) -> how the replica stands (in a film: the new).
+    `differs` says who has something else than ZooKeeper; `detail` is what a counted picture does not draw: (broker,
+    partition) -> how the replica stands (in a film: the new).
     """
 
     looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
     summary: str = ""
+    differs: str = ""
     detail: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 
@@ -85,11 +87,14 @@ class Frame:
     @property
     def alt(self) -> str:
         """The frame in words, for who cannot see it."""
-        return f"{self.caption} {self.picture.summary}".strip()
+        return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
 class View(Protocol):
-    """One way to draw a cluster, made from the union model of all records, the records and the steps."""
+    """One way to draw a cluster, made from the union model of all records, the records and the steps.
+
+    A picture may leave out looks that are as in the last picture of the same model.
+    """
 
     title: str
 
@@ -141,6 +146,17 @@ class Film:
             if track[0][0] <= at
         }
 
+    def described(self, index: int) -> str:
+        """One frame's picture as lines: parts in sight (id, styles, words), what travels, who has otherwise."""
+        picture = self.frames[index].picture
+        lines = [
+            f"{name} [{look.styles}] {' / '.join(filter(None, look.texts))}".rstrip()
+            for name, look in sorted(self.looks(index).items())
+            if "gone" not in look.styles.split()
+        ]
+        lines += [f"token [{token.styles}] {token.label}" for token in picture.tokens]
+        return "\n".join([*lines, f"disagree: {picture.differs}"] if picture.differs else lines)
+
     def text(self) -> str:
         """The steps as numbered lines: what a reader without pictures gets."""
         lines = [f"{frame.index:>3}  {frame.time_ms:>10.1f} ms  {frame.caption}" for frame in self.frames]
@@ -187,28 +203,39 @@ class FilmBuilder:
     """A film that can grow: the model it has reached, and how every part was shown last."""
 
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
-        self.drawing, self.place = drawing, first
+        self.drawing, self.place, self.records = drawing, first, records
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
         self.detail: Mapping[tuple[int, str], str] = {}
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "This is how things stood before." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
-        self.film.frames.append(Frame(0, "start", time, opening, self._changed(None)))
+        self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
 
     def add(self, records: Sequence[Record], found: Iterable[Step]) -> None:
         """Go on with these steps; each frame keeps the looks that are new in it."""
         frames = self.film.frames
+        self.records = records
         for step in found:
-            self.model.apply_all(records[self.place : step.upto])
-            self.place = step.upto
+            self.move(step)
             cause = None if step.cause is None else step.cause + 1
-            picture, text = self._changed(step), caption(step.records)
+            picture, text = self.changed(step), caption(step.records)
             frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause, lesson(step)))
         vars(self.film).pop("tracks", None)
 
-    def _changed(self, step: Step | None) -> Picture:
+    def move(self, step: Step) -> None:
+        """Take the model to the end of this step."""
+        self.model.apply_all(self.records[self.place : step.upto])
+        self.place = step.upto
+
+    def changed(self, step: Step | None) -> Picture:
+        """The picture of a step, or of how things stand without one: the looks that are new in it."""
         picture = self.drawing.picture(self.model, step)
-        new = {name: look for name, look in picture.looks.items() if self.shown.get(name) != look}
+        shown = self.shown
+        new = {
+            name: look
+            for name, look in picture.looks.items()
+            if (before := shown.get(name)) is not look and before != look
+        }
         self.shown.update(new)
         detail = {key: style for key, style in picture.detail.items() if self.detail.get(key) != style}
         detail.update(dict.fromkeys(self.detail.keys() - picture.detail.keys(), ""))

@@ -31,6 +31,7 @@ REPLICAS = (
 MARKS = (
     Entry("preferred note", "star", "preferred leader", "sign"),
     Entry("crown note", "crown", "controller", "sign"),
+    Entry("otherwise note", "differs", "otherwise than ZooKeeper", "sign"),
     Entry("zoo ephemeral", "none", "ephemeral znode"),
     Entry("plate doubtful", "none", "silent or cut off"),
     Entry("plate hot", "none", "in this step"),

@@ -12,6 +12,7 @@ from kafka_ctl.kafka_log.write import KafkaLines
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
+from kafka_ctl.views.differences import Differences
 from kafka_ctl.views.frames import MACHINES, VIEWS, FilmBuilder, interpolate_positions, view_class
 from kafka_ctl.views.palette import GLYPHS
 from kafka_ctl.views.payload import LOGS, Rows, add_logs, frame_data, view_data
@@ -31,7 +32,7 @@ class LiveFilm:
     def __init__(self, trace: Recorder, generation: str) -> None:
         self.trace, self.generation = trace, generation
         self.first = self.place = 0
-        self.union, self.model = Union(), ClusterModel()
+        self.union, self.model, self.differences = Union(), ClusterModel(), Differences()
         self.logs = {name: KafkaLines(name, generation) for name in LOGS}
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
@@ -69,7 +70,8 @@ class LiveFilm:
         self.frame_of.update(dict.fromkeys(step.seqs, len(self.frames)))
         self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
         text, said = caption(step.records), summary(self.model)
-        self.frames.append(frame_data(step.kind, step.time_ms, text, said, cause, step.seqs))
+        differs = self.differences.update(self.model).text()
+        self.frames.append(frame_data(step.kind, step.time_ms, text, said, cause, step.seqs, differs))
 
     def show(self, view: str) -> dict[str, Any]:
         """The view as a whole, with all frames so far."""

@@ -26,17 +26,26 @@ def payload(films: Sequence[Film], logs: Mapping[str, Logs] | None = None) -> di
 
     `logs` are the lines of Kafka's logs by seq: those of `state-change` and of `controller`.
     """
-    frames = [frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs) for f in films[0].frames]
+    frames = [
+        frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs, _differs(films, n))
+        for n, f in enumerate(films[0].frames)
+    ]
     add_logs(frames, [f.seqs for f in films[0].frames], logs or {})
     return {"frames": frames, "glyphs": GLYPHS, "views": [view_data(film) for film in films]}
 
 
+def _differs(films: Sequence[Film], index: int) -> str:
+    """Who has something else than ZooKeeper, as the first film says that knows it."""
+    return next(filter(None, (film.frames[index].picture.differs for film in films)), "")
+
+
 def frame_data(
-    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int]
+    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int], differs: str = ""
 ) -> dict[str, Any]:
-    """What the browser knows of a frame apart from its pictures."""
-    data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
-    return {**data, "cause": cause, "seqs": list(seqs[:50]), **{name: [] for name in LOGS.values()}}
+    """What the browser knows of a frame apart from its pictures; `differs` says who has otherwise than ZooKeeper."""
+    data: dict[str, Any] = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
+    data |= {"differs": printable(differs), "cause": cause, "seqs": list(seqs[:50])}
+    return data | {name: [] for name in LOGS.values()}
 
 
 def add_logs(frames: Sequence[dict[str, Any]], seqs: Sequence[Sequence[int]], logs: Mapping[str, Logs]) -> None:

@@ -206,6 +206,7 @@ class Player {
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
+    this.differs = html("div", { class: "differs" });   // who has something else than ZooKeeper
     this.summary = html("div", { class: "summary" });
     this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
     this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
@@ -226,8 +227,9 @@ class Player {
     this.logs = html("div", { class: "logs" }, this.which, this.log);
     this.scene = html("div", { class: "scene" }, this.stage, this.logs);
     this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.detail, this.caption, this.summary, this.why);
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.detail, this.caption, this.differs, this.summary, this.why);
     this.open(this.film.views[0].view);
+    for (const name of (this.film.beside ?? []).slice(1)) this.open(name, true);   // two runs: both at once
     this.show(); this.beat(); this.chosen();
   }
   tabNames() { return this.film.views.map((view) => [view.view, view.title]); }
@@ -235,6 +237,9 @@ class Player {
   place(view) {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
     const box = html("div", { class: "view", "data-view": view.view });
+    if (this.film.beside) {   // named, and below one another where two have no room
+      box.append(html("h4", { class: "run" }, view.title));
+    }
     box.append(stage.svg);
     box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, COMPACT))}px)`;
     stage.box = box;
@@ -286,7 +291,7 @@ class Player {
     this.number.onkeydown = (event) => this.typed(event);
     this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
-    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump());
+    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump(), ...this.parting());
     this.measure();
     return bar;
   }
@@ -337,6 +342,7 @@ class Player {
     const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${this.axis.at(-1) || 1} 10` });
     this.film.frames.forEach((frame, i) => {
       const kind = MARKED.indexOf(frame.kind);
+      if (i === this.film.parted) marks.append(svg("path", { class: "mark m-parted", d: `M${this.axis[i]} 0V10` }));
       if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${this.axis[i]} ${[0, 4, 2, 0][kind]}V10` }));
     });
     return marks;
@@ -379,6 +385,13 @@ class Player {
       link.classList.toggle("kc-here", here);
       if (here) link.setAttribute("aria-current", "step"); else link.removeAttribute("aria-current");
     }
+  }
+  // Leads to the first step in which two runs differ.
+  parting() {
+    if (this.film.parted == null) return [];
+    const first = html("button", { type: "button", class: "parted", "data-do": "parted" }, `First difference: step ${this.film.parted}`);
+    first.onclick = () => this.go(this.film.parted);
+    return [first];
   }
   leap(direction) {
     if (this.kinds.value.startsWith("mark:")) return this.go(this.film.marks[this.kinds.value.slice(5)]);
@@ -450,6 +463,7 @@ class Player {
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
     }
+    this.differs.textContent = frame.differs ?? "";
     this.summary.textContent = frame.summary;
     this.told();
     this.open_up();

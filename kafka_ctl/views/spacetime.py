@@ -77,7 +77,7 @@ class SpaceTimeView:
         wide = (STORE if lane == "zookeeper" else LANE) - 2
         where = Box(x - wide / 2, 4, wide, 34)
         number = number_of(lane)
-        texts = (Text(x, 25.5, "ZooKeeper" if lane == "zookeeper" else "admin", 11.5, bold=True),)
+        texts: tuple[Text, ...] = (Text(x, 25.5, "ZooKeeper" if lane == "zookeeper" else "admin", 11.5, bold=True),)
         if number is not None:
             texts = Text(x, 18, "Broker", 11.5), Text(x, 32, str(number), 12.5, bold=True)
         of = f"broker:{number}" if number is not None else ""

@@ -25,7 +25,7 @@ MARKS = ("fault", "election", "controller", "violation")
 
 
 class Step(NamedTuple):
-    """Some records seen as one; `upto` is the place in the record list just after them."""
+    """Some records seen as one; `upto` is the place in the record list just after them, the end for the last step."""
 
     kind: str
     records: tuple[Record, ...]
@@ -191,6 +191,6 @@ def _with_causes(records: Sequence[Record], runs: list[Run]) -> list[Step]:
         while seq is not None and (step_of.get(seq, index) >= index):
             seq = causes.get(seq)
         kind = min((_kind(r) for _, r in run), key=lambda k: MARKS.index(k) if k in MARKS else len(MARKS))
-        upto = max(upto, run[-1][0] + 1)
+        upto = len(records) if index == len(runs) - 1 else max(upto, run[-1][0] + 1)
         found.append(Step(kind, tuple(r for _, r in run), upto, step_of.get(seq) if seq is not None else None))
     return found

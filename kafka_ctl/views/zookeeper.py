@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import ClusterModel, ZNode, controller_of, number_of
+from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import ZNode
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.status import session_state

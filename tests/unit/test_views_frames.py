@@ -132,7 +132,7 @@ def test_a_dead_broker_that_zookeeper_still_believes_in() -> None:
 def test_requests_travel_from_the_controller() -> None:
     made = film(failover())
     sent = next(f for f in made.frames if "sends LeaderAndIsr to brokers 1, 2 and 3" in f.caption)
-    assert [token.label for token in sent.picture.tokens] == ["LeaderAndIsr"] * 3
+    assert [token.label for token in sent.picture.tokens] == ["LeaderAndIsr (4)"] * 3
 
 
 @pytest.mark.parametrize("view", ["partition", "replica"])

@@ -20,7 +20,7 @@ from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
-from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, static_svg
+from kafka_ctl.views.static_svg import caption_height, filmstrip, filmstrips, key_frames, static_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -188,7 +188,7 @@ def test_several_views_are_one_picture_in_step(tmp_path: Path) -> None:
     views = "cluster", "timeline"
     films = [film(failover(), view, limit=12, wants=wants_of(views)) for view in views]
     assert [svg.get("viewBox") for svg in inner] == [
-        f"0 0 {one.scene.width:g} {one.scene.height + CAPTION + 4:g}" for one in films
+        f"0 0 {one.scene.width:g} {one.scene.height + caption_height(one) + 4:g}" for one in films
     ]
     assert float(inner[1].get("y", 0)) > float(inner[0].get("height", 0))
     rules = re.findall(r"@keyframes (\S+?)\{", path.read_text(encoding="utf-8"))

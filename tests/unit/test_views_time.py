@@ -105,7 +105,23 @@ def test_the_countdown_stands_on_the_session_of_the_broker() -> None:
 def test_the_legend_explains_every_mark() -> None:
     """Every style that a replica, a session, a znode or a broker has in any frame."""
     explained = {style for entry in (*REPLICAS, *MARKS) for style in entry.styles.split()}
-    spoken = {"up", "down", "active", "lost", "bare", "frame", "gone", "broken", "zoo", "star", "on_leader", "faded"}
+    spoken = {
+        "up",
+        "down",
+        "active",
+        "lost",
+        "bare",
+        "frame",
+        "gone",
+        "broken",
+        "zoo",
+        "star",
+        "on_leader",
+        "faded",
+        "absent",
+        "told",
+    }
+    spoken |= {"badge", "differs"}  # both bear the sign of the legend
     for trace in (failover(), troubled()):
         made = film(trace)
         used = {style for track in made.tracks.values() for _, look in track for style in look.styles.split()}
