@@ -50,7 +50,7 @@ def assign(
             shift = rng.randrange(len(ids))
     if shift is None:
         shift = start
-    row = _alternating(ids, rack_of) if rack_of else ids
+    row = alternating(ids, rack_of) if rack_of else ids
     result = {}
     first_partition = max(0, first_partition)
     for partition in range(first_partition, first_partition + partitions):
@@ -105,7 +105,7 @@ def _racks(ids: list[int], racks: Mapping[int, str | None] | None) -> dict[int, 
     return known
 
 
-def _alternating(ids: list[int], rack_of: Mapping[int, str]) -> list[int]:
+def alternating(ids: list[int], rack_of: Mapping[int, str]) -> list[int]:
     """The brokers in a row that takes one from each rack in turn; racks by name, brokers by id.
 
     Kafka 0.10.2.2: admin/AdminUtils.scala, getRackAlternatedBrokerList

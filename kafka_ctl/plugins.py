@@ -9,9 +9,11 @@ story: the story names it, and `Lab.replay` wants it again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NoReturn
 
+from kafka_ctl.balance import Candidate
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import Election
 from kafka_ctl.errors import BadInput, PluginFailed, UnknownName, short
@@ -31,17 +33,26 @@ Each returns an `Election` or a pair (leader, ISR); None when nobody may lead.
 RULES = {
     "assignment": "brokers, partitions, replication_factor",
     "batch": "changes",
+    "deletion": "states, alive, halted",
     "fence": "request_epoch, newest_seen",
+    "pipeline": "operations, window",
+    "rebalance": "partitions, live, moving, percentage",
     "shrink": "leader, isr, gone",
 }
 """What the other functions are given.
 
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
-returns requests (kind, receiver, [partitions]) in the order of sending. `fence` returns whether a broker obeys a
-request with this controller epoch. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
+returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
+replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `fence` returns whether a broker obeys
+a request with this controller epoch. `pipeline` cuts a list of names of ZooKeeper operations into lists, each sent when
+the one before is answered; `window` is how many may be in flight. `rebalance` gets `Candidate`s of
+`kafka_ctl.balance`, sets of live brokers and of partitions under reassignment, and returns those whose preferred
+replicas an automatic check elects. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
 which is in the ISR, goes Offline.
 """
 
+MOVES = ("complete", "wait", "start")
+"""What a controller may do next with a topic that is to be deleted."""
 KINDS = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """The requests of a batch."""
 STRATEGIES = {"reassign": "reassigned", "controlled-shutdown": "controlled_shutdown"}
@@ -96,6 +107,14 @@ class Plugins:
             wanted = "a dictionary such as {0: [1, 2]} is expected: by partition, the ids of its brokers"
             self._fail("rules", "assignment", values, f"returned {short(answer)}; {wanted}")
 
+    def next_deletion(self, states: Mapping[tuple[int, int], str], alive: Iterable[int], halted: bool) -> str:
+        """What is done next with a topic that is to be deleted: one of `MOVES`."""
+        values = dict(states), frozenset(alive), halted
+        answer = self._call("rules", "deletion", values)
+        if not isinstance(answer, str) or answer not in MOVES:
+            self._fail("rules", "deletion", values, f"returned {short(answer)}; one of {', '.join(MOVES)} is expected")
+        return answer
+
     def obeys(self, request_epoch: int, newest_seen: int) -> bool:
         """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""
         values = request_epoch, newest_seen
@@ -103,6 +122,33 @@ class Plugins:
         if not isinstance(answer, bool):
             self._fail("rules", "fence", values, f"returned {short(answer)}; True or False is expected")
         return answer
+
+    def trips(self, operations: Sequence[Any], window: int) -> list[Sequence[Any]]:
+        """The operations by the round trip that they are sent in; the function is given, and returns, their names."""
+        names = list(map(_operation, operations))
+        answer = self._call("rules", "pipeline", (names, window))
+        try:
+            trips = [list(each) for each in answer]
+        except TypeError:
+            trips = []
+        if [each for trip in trips for each in trip] != names or not all(trips):
+            wanted = "a list of lists is expected, with every operation once and in order: so are the answers paired"
+            self._fail("rules", "pipeline", (names, window), f"returned {short(answer)}; {wanted}")
+        ends = list(accumulate(map(len, trips)))
+        return [operations[end - len(trip) : end] for end, trip in zip(ends, trips, strict=True)]
+
+    def rebalance(
+        self, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+    ) -> list[TopicPartition]:
+        """The partitions whose preferred replicas are elected, in the order of a check."""
+        values = list(partitions), live, moving, percentage
+        answer = self._call("rules", "rebalance", values)
+        try:
+            chosen = {TopicPartition(each.topic, each.partition) for each in answer}
+        except (AttributeError, TypeError):
+            wanted = "a list of some of the partitions that were given is expected"
+            self._fail("rules", "rebalance", values, f"returned {short(answer)}; {wanted}")
+        return [tp for each in partitions if (tp := TopicPartition(each.topic, each.partition)) in chosen]
 
     def shrink(self, leader: int, isr: tuple[int, ...], gone: int) -> tuple[int, tuple[int, ...]]:
         """Leader and ISR once the replica on broker `gone` is Offline."""
@@ -146,6 +192,12 @@ def plain(value: Any) -> str:
     if isinstance(value, frozenset | set):
         return "{" + ", ".join(map(plain, sorted(value))) + "}" if value else "set()"
     return short(value)
+
+
+def _operation(operation: Any) -> str:
+    """A ZooKeeper operation in two words, `set /controller`; of a transaction its last part."""
+    last = operation.ops[-1] if hasattr(operation, "ops") else operation
+    return f"{type(last).__name__.lower()} {last.path}" if hasattr(last, "path") else str(last)
 
 
 def _functions(what: str, given: Mapping[str, Function] | None, known: Mapping[str, str]) -> dict[str, Function]:

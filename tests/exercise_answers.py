@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
+from random import Random
 from typing import Any
 
-from answers import lesson_01, lesson_17, lesson_21
-
+from kafka_ctl.assignment import assign
+from kafka_ctl.balance import candidates
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.controller.deletion import next_move
 from kafka_ctl.election import controlled_shutdown_leader, offline_leader
 
+CANCEL_FIRST = "elect_preferred\nsettle\ncancel_reassignment"
 UNCLEAN = """write_znode /config/topics/orders '{"version":1,"config":{"unclean.leader.election.enable":"true"}}'"""
 
 
@@ -315,7 +320,180 @@ def unknown_too(lab: Any) -> set[int]:
     return {id for id, view in up(lab).items() if names(view) != stored}
 
 
+# Lesson 10
+
+SUCCESSFUL = "ReplicaDeletionSuccessful"
+WAITING = {1: "OfflineReplica", 2: SUCCESSFUL, 3: SUCCESSFUL}
+AUDIT = {("audit", 0): [1, 2, 4]}
+
+
+def by_count(states: dict, alive: frozenset, halted: bool) -> str:
+    found = [state.removeprefix("ReplicaDeletion") for state in states.values()]
+    if found.count("Successful") == len(found):
+        return "complete"
+    return "wait" if halted or found.count("Started") else "start"
+
+
+def forgets_the_dead(states: dict, alive: frozenset, halted: bool) -> str:
+    left = {replica: state for replica, state in states.items() if replica[1] in alive}
+    return next_move(left, alive, halted)
+
+
+def starts_twice(states: dict, alive: frozenset, halted: bool) -> str:
+    found = next_move(states, alive, halted)
+    return "start" if found == "wait" and not halted else found
+
+
+def never_completes(states: dict, alive: frozenset, halted: bool) -> str:
+    found = next_move(states, alive, halted)
+    return "wait" if found == "complete" else found
+
+
+# Lesson 09
+
+THREE_COPIES = {("orders", 0): [1, 4], ("orders", 1): [2, 4], ("orders", 2): [4, 1]}
+
+
+def kafkas_assignment(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return assign(brokers, partitions, replication_factor)
+
+
+def round_by_round(brokers: list, partitions: int, replication_factor: int) -> dict:
+    """Another one that is even."""
+    n = len(brokers)
+    return {
+        p: [brokers[p % n], *(brokers[(p + 1 + (p // n + d) % (n - 1)) % n] for d in range(replication_factor - 1))]
+        for p in range(partitions)
+    }
+
+
+def neighbours(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return {p: [brokers[(p + d) % len(brokers)] for d in range(replication_factor)] for p in range(partitions)}
+
+
+def drawn(brokers: list, partitions: int, replication_factor: int) -> dict:
+    rng = Random(1)
+    return {p: rng.sample(brokers, replication_factor) for p in range(partitions)}
+
+
+def shifted_leader(brokers: list, partitions: int, replication_factor: int) -> dict:
+    n = len(brokers)
+    return {p: [brokers[(p + p // n + d) % n] for d in range(replication_factor)] for p in range(partitions)}
+
+
+def wrong_modulus(brokers: list, partitions: int, replication_factor: int) -> dict:
+    n = len(brokers)
+    return {
+        p: [brokers[p % n], *(brokers[(p + 1 + (p // n + d) % n) % n] for d in range(replication_factor - 1))]
+        for p in range(partitions)
+    }
+
+
+def from_one(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return {p + 1: ids for p, ids in assign(brokers, partitions, replication_factor).items()}
+
+
+def one_broker_first(brokers: list, partitions: int, replication_factor: int) -> dict:
+    return dict.fromkeys(range(partitions), brokers[:replication_factor])
+
+
+def generated(lab: Any) -> None:
+    lab.execute_reassignment(lab.generate_reassignment(["orders"], [1, 2, 3, 4]))
+
+
+def by_racks(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    chosen: list = []
+    while len(chosen) < wanted:
+        used = {rack_of[id] for id in (leader, *chosen)}
+        left = [id for id in others if id not in chosen]
+        chosen.append(([id for id in left if rack_of[id] not in used] or left)[0])
+    return chosen
+
+
+def by_racks_sorted(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    """The same, by a count of the brokers of the same rack that come before."""
+    before = {id: sum(rack_of[o] == rack_of[id] for o in (leader, *others[: others.index(id)])) for id in others}
+    return sorted(others, key=lambda id: before[id])[:wanted]
+
+
+def never_twice(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    chosen: list = []
+    for id in others:
+        if rack_of[id] not in {rack_of[o] for o in (leader, *chosen)}:
+            chosen.append(id)
+    return chosen[:wanted]
+
+
+def stops(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    chosen: list = []
+    for id in others[:wanted]:
+        if rack_of[id] in {rack_of[o] for o in (leader, *chosen)}:
+            break
+        chosen.append(id)
+    return chosen
+
+
+def not_the_leaders(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    fit = [id for id in others if rack_of[id] != rack_of[leader]]
+    return (fit + [id for id in others if id not in fit])[:wanted]
+
+
+def smallest_of_each(leader: int, others: list, rack_of: dict, wanted: int) -> list:
+    return by_racks(leader, sorted(others), rack_of, wanted)
+
+
+def rebalanced(compare: Any = lambda ratio, limit: ratio > limit, fit: Any = None, share: Any = None) -> Any:
+    """What a rebalance elects, with a comparison, a test of a partition and a share of one's own."""
+
+    def chosen(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
+        found = []
+        for broker in {p.preferred for p in partitions}:
+            mine = [p for p in partitions if p.preferred == broker and not p.deleting]
+            away = [p for p in mine if p.leader != broker]
+            of = partitions if share == "all" else mine
+            if away and compare(len(away) / len(of), percentage / 100):
+                surplus = away[: max(1, round(len(away) - len(of) * percentage / 100))]
+                found += surplus if share == "surplus" else away
+        return [p for p in found if (fit or elected)(p, live, moving)]
+
+    return chosen
+
+
+def elected(p: Any, live: frozenset, moving: frozenset) -> bool:
+    return p.preferred in live and p.preferred in p.isr and not moving
+
+
+def by_leader_only(partitions: list, live: frozenset, moving: frozenset, percentage: int) -> list:
+    """Groups by who leads now."""
+    found = []
+    for broker in {p.leader for p in partitions}:
+        mine = [p for p in partitions if p.leader == broker and not p.deleting]
+        away = [p for p in mine if p.preferred != broker]
+        found += away if mine and len(away) / len(mine) > percentage / 100 else []
+    return [p for p in found if elected(p, live, moving)]
+
+
+def slices(operations: list, window: int) -> list:
+    """So many at a time, one list after the other."""
+    rest, found = list(operations), []
+    while rest:
+        found.append(rest[:window])
+        del rest[:window]
+    return found
+
+
 RIGHT: dict[str, list[Any]] = {
+    "14.1": [8, 8],
+    "14.2": [
+        slices,
+        lambda operations, window: [operations[n : n + window] for n in range(0, len(operations), window)],
+    ],
+    "14.3": ["fails_waiters_at_expiry", {"fails_waiters_at_expiry": True}],
+    "14.4": [{"generation": "2.0"}, {"pipelined": True}, {"partitions": 30}, {"zookeeper_round_trip": 0.001}],
+    "13.1": [{1: 9, 2: 3}, {1: 9, 2: 3, 3: 0}],
+    "13.2": [candidates, rebalanced(), rebalanced(fit=lambda p, live, moving: p.preferred in live and not moving)],
+    "13.3": ["rebalances_to_in_sync", {"rebalances_to_in_sync": True}],
+    "13.4": ["cancel_reassignment", "cancel_reassignment\nsettle\nelect_preferred", CANCEL_FIRST],
     "02.1": [(3, 6), [3, 6]],
     "02.2": [stale, stale_by_epoch],
     "02.3": ["""elect_preferred '["orders-0"]'""", "bounce 1", "kill 2"],
@@ -352,10 +530,164 @@ RIGHT: dict[str, list[Any]] = {
     "05.3": [controlled_shutdown_leader, filtered],
     "05.4": [lambda lab: lab.start(1), "start 1\nsettle", "kill 2\nstart 1"],
     "05.5": [[UNCLEAN, "delete_controller"], f"{UNCLEAN}\nbounce 3", f"{UNCLEAN}\nkill 2\nsettle\nstart 2"],
+    "10.1": [WAITING, {**WAITING}],
+    "10.2": [next_move, by_count],
+    "10.3": ["start 1", "delete_controller\nsettle\nstart 1"],
+    "10.4": [
+        lambda lab: (lab.delete_controller(), lab.settle(), lab.execute_reassignment(AUDIT)),
+        lambda lab: (lab.bounce(4), lab.settle(), lab.execute_reassignment(AUDIT)),
+    ],
+    "09.1": [(1, 3), [1, 3]],
+    "09.2": [kafkas_assignment, round_by_round],
+    "09.3": [by_racks, by_racks_sorted],
+    "09.4": [lambda lab: lab.execute_reassignment(THREE_COPIES), generated, lambda lab: lab.reassign(THREE_COPIES)],
 }
 """By exercise: its solution and others that are right as well."""
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
+    "10.1": [
+        ({**WAITING, 1: "ReplicaDeletionIneligible"}, "2.4 takes it back"),
+        ({**WAITING, 1: "ReplicaDeletionStarted"}, "is sent no request"),
+        ({**WAITING, 1: "OnlineReplica"}, "Broker 1 had left before"),
+        (dict.fromkeys((1, 2, 3), "OfflineReplica"), "it does not wait until all are there"),
+        ({**WAITING, 2: "NonExistentReplica"}, "only when all of the topic are deleted"),
+        ({**WAITING, 3: "OnlineReplica"}, "Brokers 2 and 3 live and have answered"),
+        ({1: "OfflineReplica"}, "One state for each"),
+        ("OfflineReplica", "is text"),
+    ],
+    "10.2": [
+        (lambda states, alive, halted: "complete" if SUCCESSFUL in states.values() else "start", "is not deleted, and"),
+        (forgets_the_dead, "a topic that nobody knows (KAFKA-10548)"),
+        (lambda states, alive, halted: next_move(states, alive, False), "asks the same once more"),
+        (starts_twice, "An answer is still on its way"),
+        (lambda states, alive, halted: "wait", "nobody would ever start"),
+        (never_completes, "so the topic would stay for ever"),
+        (lambda states, alive, halted: "retry", "one of complete, wait, start is expected"),
+        (lambda states, alive: "wait", "Its parameters are not those"),
+    ],
+    "10.3": [
+        ("delete_znode /admin/delete_topics/orders", "still on its list, in memory"),
+        ("delete_znode /admin/delete_topics/orders\nsettle\nstart 1", "the topic is gone, but I16 is broken"),
+        (
+            "delete_znode /admin/delete_topics/orders\nsettle\ndelete_controller\nsettle\nstart 1",
+            "the topic is there again, but I4 is broken",
+        ),
+        ("delete_controller", "waits for the same broker"),
+        ("delete_topic orders", "already marked for deletion"),
+        ("bounce 3", "orders-0 on 1"),
+        ("delete_znode /brokers/topics/orders", "NOTEMPTY"),
+    ],
+    "10.4": [
+        (lambda lab: lab.execute_reassignment(AUDIT), "There is an existing assignment running"),
+        (
+            lambda lab: (lab.delete_znode("/admin/reassign_partitions"), lab.execute_reassignment(AUDIT)),
+            "its watch of this znode was used up",
+        ),
+        ("delete_controller", "Nobody has asked to move audit yet"),
+        ("""reassign '{"audit-0":[1,2,4]}'""", "cannot be carried out: There is an existing assignment running"),
+        ("""create_topic orders assignment='{"0":[1,2,4]}'""", "the old request does not move it"),
+    ],
+    "09.1": [
+        ((1, 2), "That is partition 0"),
+        ((4, 1), "numbered from 0"),
+        ((1, 4), "yours has grown by two"),
+        ((2, 3), "at place p of the row"),
+        ((1, 3, 4), "Each partition has two"),
+        ("1,3", "'1,3' is text"),
+    ],
+    "09.2": [
+        (neighbours, "after broker 1 died, broker 2 leads 10 and broker 3 leads 5"),
+        (drawn, "are the first ones taken in turn?"),
+        (shifted_leader, "after broker 1 died, broker 2 leads 10"),
+        (wrong_modulus, "Duplicate replica"),
+        (from_one, "numbered from 0"),
+        (one_broker_first, "broker 1 leads 30"),
+        (lambda brokers, partitions, rf: [[1, 2]], "a dictionary such as {0: [1, 2]} is expected"),
+    ],
+    "09.3": [
+        (lambda leader, others, rack_of, wanted: others[:wanted], "the first is partition"),
+        (never_twice, "so 2 brokers. When every rack"),
+        (stops, "so 1 brokers. When every rack"),
+        (not_the_leaders, "have two copies in one rack while another rack has none"),
+        (smallest_of_each, "take the first that fits"),
+        (lambda leader, others, rack_of, wanted: others, "so 5 brokers."),
+        (lambda leader, others, rack_of, wanted: None, "returned None; a list"),
+    ],
+    "09.4": [
+        ("add_partitions orders 8", "it had six, and keys depend on that number"),
+        ("""elect_preferred '["orders-0"]'""", "broker 4 holds none"),
+        ("bounce 4", "that ZooKeeper names for it: none"),
+        ("delete_controller", "It places nothing"),
+        (lambda lab: lab.generate_reassignment(["orders"], [1, 2, 3, 4]), "nobody has executed it"),
+        (lambda lab: lab.reassign({("orders", 0): [1, 2, 4]}), "partition 0 has the replicas [1, 2, 4]"),
+        (lambda lab: lab.reassign({("orders", 0): [1, 4]}), "broker 4 holds 1 replica of"),
+    ],
+    "14.1": [
+        (62, "So it is one by one, in 0.10"),
+        (60, "That is a number of operations"),
+        (2, "thirty writes three more"),
+        (6, "find out who has gone"),
+        (7, "have to be answered before anything is decided"),
+        (1.6, "1.6 is no whole number"),
+    ],
+    "14.2": [
+        (lambda operations, window: [operations], "operations are in flight together"),
+        (lambda operations, window: [[each] for each in operations], "10 at a time"),
+        (lambda operations, window: slices(operations, window + 1), "Kafka holds a semaphore"),
+        (lambda operations, window: slices(operations[::-1], window), "every operation once and in order"),
+        (lambda operations, window: operations, "rules['pipeline'] returned ["),
+        (lambda operations, window: None, "rules['pipeline'] returned None"),
+    ],
+    "14.3": [
+        ("fences_writes", "`fences_writes` is about something else"),
+        ("preempts_queue", "`preempts_queue` is about something else"),
+        ("pipelined", "`pipelined` is about something else"),
+        ("fails_waiters", "'fails_waiters'"),
+    ],
+    "14.4": [
+        ({"window": 50}, "Before 1.1 there is no window"),
+        ({"retries": 9}, "A retry would take 5 s more"),
+        ({"stop": "kill"}, "no leader before the session ends"),
+        ({"session_timeout": 2000}, "Nobody waits for a session here"),
+        ({"partitions": 40}, "How many fit into 300 ms?"),
+        ({"generation": "2.0", "pipelined": False}, "Without pipelining a newer controller"),
+        ({"kafka": "2.0"}, "is no dictionary of changes"),
+        ({"generation": "0.10"}, "Nothing is changed yet"),
+    ],
+    "13.1": [
+        ({1: 4, 2: 4, 3: 4}, "it does not spread leaders"),
+        ({1: 6, 2: 3, 3: 3}, "No partition prefers broker 3"),
+        ({1: 8, 2: 4}, "a threshold, not a quota"),
+        ({1: 9, 2: 9}, "These are 18 partitions"),
+        ("{1: 9, 2: 3}", "is text; leave the quotes out"),
+        ((9, 3), "is no dictionary"),
+    ],
+    "13.2": [
+        (rebalanced(lambda ratio, limit: ratio >= limit), "is exactly 10 %"),
+        (rebalanced(share="all"), "not of all"),
+        (rebalanced(share="surplus"), "not only the surplus"),
+        (rebalanced(fit=lambda p, live, moving: p.preferred in live), "while any partition moves"),
+        (rebalanced(fit=lambda p, live, moving: not moving), "is dead, and cannot lead"),
+        (lambda *given: [], "has a ratio, too"),
+        (lambda partitions, live, moving, percentage: partitions, "leads it already"),
+        (by_leader_only, "1 of 10 that prefer broker 1 are led elsewhere"),
+        (lambda *given: None, "a list of some of the partitions"),
+    ],
+    "13.3": [
+        ("elects_already_preferred", "`elects_already_preferred` is about something else"),
+        ("skips_needless_elections", "`skips_needless_elections` is about something else"),
+        ("rebalances_in_batches", "`rebalances_in_batches` is about something else"),
+        ("rebalances_in_sync", "'rebalances_in_sync'"),
+    ],
+    "13.4": [
+        ("elect_preferred", "By hand it worked, once"),
+        ("delete_controller", "takes it up again"),
+        ("delete_znode /admin/reassign_partitions", "Your commands cannot be carried out"),
+        ("bounce 2", "the move is still there"),
+        ("kill 2", "will not come back to it"),
+        ("start 4", "broker 4 is burnt"),
+        ("delete_topic audit", "of the partitions of orders"),
+    ],
     "02.1": [
         ((4, 6), "Four counts replicas"),
         ((2, 6), "Two counts partitions"),
@@ -613,6 +945,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
 }
 """By exercise: wrong answers, and a part of what is said to each."""
 
-for lesson in (lesson_01, lesson_17, lesson_21):
+for file in sorted((Path(__file__).parent / "answers").glob("lesson_*.py")):
+    lesson = import_module(f"answers.{file.stem}")
     RIGHT |= lesson.RIGHT
     WRONG |= lesson.WRONG

@@ -186,7 +186,9 @@ class BrokerProcess:
     def reset(self) -> None:
         """What a process has in memory when it starts."""
         window = self.config["zookeeper.max.in.flight.requests"] if self.generation.zookeeper.pipelined else 1
-        self.zk = ZooKeeperClient(window, self.generation.zookeeper.ends_with_session)
+        plugins = self.world.plugins
+        trips = plugins.trips if "pipeline" in plugins.rules else None
+        self.zk = ZooKeeperClient(window, self.generation.zookeeper.ends_with_session, trips)
         self.epoch = UNKNOWN_EPOCH
         """The czxid of our znode: tells this life of the broker from earlier ones."""
         self.hosted: dict[TopicPartition, HostedPartition] = {}

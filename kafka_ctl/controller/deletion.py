@@ -8,7 +8,7 @@ Kafka 2.0.1: controller/TopicDeletionManager.scala, TopicDeletionManager
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller import events, listeners
@@ -22,6 +22,8 @@ from kafka_ctl.requests import Response
 from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, DeleteTopicsTopicZNode, DeleteTopicsZNode, TopicZNode
 
+COMPLETE, WAIT, START = "complete", "wait", "start"
+"""What can be done next with a topic that is to be deleted."""
 REASSIGNING, FAILED, DEAD = "topic reassignment in progress", "replica deletion failure", "offline replicas"
 ELECTING = "preferred replica election in progress"
 """Why a deletion is halted."""
@@ -145,9 +147,8 @@ async def look(env: Environment) -> None:
     if queued:
         env.log("handling_deletion", topics=queued)
     for topic in queued:
-        replicas = context.replicas_of(context.partitions_of(topic))
-        started = context.replicas_in(topic, STARTED)
-        if all(context.replicas.get(r) is SUCCESSFUL for r in replicas):
+        started, move = context.replicas_in(topic, STARTED), _move(env, topic)
+        if move == COMPLETE:
             await _complete(env, topic)
             env.log("deletion_completed", topic=topic)
         elif started:
@@ -163,12 +164,31 @@ async def look(env: Environment) -> None:
             await env.replica_machine.handle(failed, OFFLINE_REPLICA)
         if topic not in context.topics_to_be_deleted:
             continue
-        if topic in context.topics_ineligible:
-            if not env.generation.deletion.partitions_leave_first:
-                env.log("deletion_ineligible", topic=topic)
-        elif not context.replicas_in(topic, STARTED):
+        if topic in context.topics_ineligible and not env.generation.deletion.partitions_leave_first:
+            env.log("deletion_ineligible", topic=topic)
+        if move == START:
             env.log("deletion_started", topic=topic)
             await _begin(env, topic)
+
+
+def next_move(states: Mapping[tuple[int, int], str], alive: Iterable[int], halted: bool) -> str:
+    """What to do with a topic that is to be deleted; `states` are those of its replicas, by partition and broker.
+
+    `complete`: forget it and delete its znodes. `start`: stop and delete the replicas on live brokers. `wait`: nothing
+    now, as answers are missing or its deletion is halted.
+    """
+    if all(state == SUCCESSFUL.value for state in states.values()):
+        return COMPLETE
+    return WAIT if halted or STARTED.value in states.values() else START
+
+
+def _move(env: Environment, topic: str) -> str:
+    """The next move, by the rule of a learner's own where there is one."""
+    context, plugins = env.context, env.plugins
+    decide = plugins.next_deletion if "deletion" in plugins.rules else next_move
+    replicas = context.replicas_of(context.partitions_of(topic))
+    states = {(r.partition, r.broker): str(context.replicas.get(r)) for r in replicas}
+    return decide(states, context.live, topic in context.topics_ineligible)
 
 
 async def _begin(env: Environment, topic: str) -> None:

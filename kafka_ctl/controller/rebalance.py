@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 
-from kafka_ctl.cluster import TopicPartition
+from kafka_ctl import balance
+from kafka_ctl.balance import BrokerBalance, Candidate
+from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.controller import deletion, events, listeners
 from kafka_ctl.controller.environment import Environment
 from kafka_ctl.controller.legacy_threads import Thread
@@ -148,6 +150,11 @@ async def auto_rebalance(env: Environment) -> None:
 async def _check(env: Environment) -> None:
     context = env.context
     env.log("checking_balance")
+    if "rebalance" in env.plugins.rules:
+        async with env.locked():
+            if chosen := env.plugins.rebalance(*_seen(env)):
+                await elect(env, chosen, AUTOMATIC)
+        return
     by_preferred: dict[int, list[TopicPartition]] = {}
     async with env.locked():
         for tp in _kept(env):
@@ -199,7 +206,26 @@ async def _rebalance(env: Environment, broker: int, not_preferred: list[TopicPar
 
 def _electable(env: Environment, tp: TopicPartition, broker: int) -> bool:
     context = env.context
-    busy = context.reassigning or context.preferred_elections
-    known = tp.topic in context.all_topics and tp.topic not in context.topics_to_be_deleted
-    may_lead = env.generation.bugs.rebalances_out_of_sync or broker in context.leadership[tp].isr
-    return known and not busy and may_lead and context.online(broker, tp)
+    known = tp.topic in context.all_topics and not context.preferred_elections
+    live = [broker] if context.online(broker, tp) else []
+    in_sync = not env.generation.bugs.rebalances_out_of_sync
+    return known and balance.left_out(_candidate(env, tp), live, context.reassigning, in_sync) is None
+
+
+def _candidate(env: Environment, tp: TopicPartition) -> Candidate:
+    context = env.context
+    state, deleting = context.leadership.get(tp), tp.topic in context.topics_to_be_deleted
+    isr, leader = (state.isr, state.leader) if state is not None else ((), NO_LEADER)
+    return Candidate(*tp, context.assigned(tp), isr, leader, deleting)
+
+
+def _seen(env: Environment) -> tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]:
+    """What a check looks at: partitions that have had a leader, live brokers, what is moving, the percentage."""
+    context = env.context
+    seen = [_candidate(env, tp) for tp in context.all_partitions() if tp in context.leadership and context.assigned(tp)]
+    return seen, context.live, frozenset(context.reassigning), env.config["leader.imbalance.per.broker.percentage"]
+
+
+def brokers_balance(env: Environment) -> list[BrokerBalance]:
+    """What a check would find now about each broker, and what it would do."""
+    return balance.balance(*_seen(env), in_sync=not env.generation.bugs.rebalances_out_of_sync)

@@ -5,41 +5,25 @@ Nothing here raises because of an answer: the rest of the notebook still runs. O
 
 from __future__ import annotations
 
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.exercises import (
-    lesson_01,
-    lesson_02,
-    lesson_03,
-    lesson_04,
-    lesson_05,
-    lesson_06,
-    lesson_07,
-    lesson_08,
-    lesson_17,
-    lesson_21,
-    progress_file,
-)
-from kafka_ctl.exercises.exercise import Exercise, Verdict, is_open
+from kafka_ctl.exercises import progress_file
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, is_open
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 
 LESSONS = {
-    "01": lesson_01,
-    "02": lesson_02,
-    "03": lesson_03,
-    "04": lesson_04,
-    "05": lesson_05,
-    "06": lesson_06,
-    "07": lesson_07,
-    "08": lesson_08,
-    "17": lesson_17,
-    "21": lesson_21,
+    file.stem.removeprefix("lesson_"): import_module(f"kafka_ctl.exercises.{file.stem}")
+    for file in sorted(Path(__file__).parent.glob("lesson_*.py"))
 }
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}
 """Every exercise by its name."""
+GUESSES: dict[str, Guess] = {name: guess for lesson in LESSONS.values() for name, guess in lesson.GUESSES.items()}
+"""Every question that is to be answered before a cell is run, by its name."""
 _last: dict[str, Verdict] = {}
 """What was said of the last answer to each exercise."""
 _asked: dict[str, int] = {}

@@ -91,3 +91,19 @@ def unsuited(answer: Any, example: Any) -> str | None:
     if isinstance(example, int) and not isinstance(example, bool) and not isinstance(answer, int):
         return f"{short(answer)} is no whole number"
     return None
+
+
+class Guess(NamedTuple):
+    """A question to be answered before a cell is run; `options` with what is said to each; the right one is `right`.
+
+    Nothing is judged by a run here: the next cells are the run. So a test compares these with it.
+    """
+
+    question: str
+    options: tuple[tuple[str, str], ...]
+    right: int
+
+    @property
+    def text(self) -> str:
+        """The question and its options, without what is said to them."""
+        return "\n".join([self.question, *(f"  ( ) {option}" for option, _ in self.options)])

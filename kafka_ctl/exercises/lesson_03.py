@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
@@ -251,3 +251,34 @@ EXERCISES: tuple[Exercise, ...] = (
         why="With one list of brokers a death is either seen or not seen, never both.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "03.a": Guess(
+        "Three replicas; the broker of a follower dies. What does the partition do?",
+        (
+            ("It goes Offline, then Online again", "Something is down, but not what the state is about."),
+            ("It does not move", "The state says whether there is a leader, and there is."),
+            ("It goes Offline until the follower is back", "Then every restart of a broker would stop its partitions."),
+        ),
+        1,
+    ),
+    "03.b": Guess(
+        "A topic is created whose only broker is down. Its partition is ...",
+        (
+            ("Offline", "Offline sounds like: no leader. But it means: no leader any more."),
+            ("New", "Its replicas are known, and it never had a leader."),
+            ("NonExistent", "The controller has read the topic: it knows the partition."),
+            ("not there: the tool refuses", "The tool writes into ZooKeeper and asks no broker."),
+        ),
+        1,
+    ),
+    "03.c": Guess(
+        "The controller dies; the leader of orders-0 lives. Until there is a new controller, orders-0 is ...",
+        (
+            ("Online", "Clients see it so. But whose memory holds the state?"),
+            ("Offline", "Its leader lives and serves clients all the time."),
+            ("none: nobody knows", "States are in the controller's memory, and that is gone."),
+        ),
+        2,
+    ),
+}

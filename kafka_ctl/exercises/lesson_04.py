@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 from kafka_ctl.controller.replica_machine import without_replica
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.lesson_05 import in_words, leadership
 from kafka_ctl.exercises.operate import Operate
@@ -186,3 +186,34 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Then the leader is -1 and the last member stays in the ISR; broker 2 can lead again when it returns.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "04.a": Guess(
+        "A topic with one partition and three replicas. A follower's broker dies. How many moves are there?",
+        (
+            ("1 of the partition, 1 of a replica", "The partition keeps its leader: why should it move?"),
+            ("0 of the partition, 1 of a replica", "The two machines move for reasons of their own."),
+            ("1 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
+            ("0 of the partition, 3 of replicas", "Two of the replicas are on brokers that live."),
+        ),
+        1,
+    ),
+    "04.b": Guess(
+        "Broker 3 is dead. What does the controller ask it to do?",
+        (
+            ("nothing, it is dead", "So you would write it. This machine has one rule for all reasons to go Offline."),
+            ("to stop its replica", "A request that can never leave: it is put into the batch all the same."),
+            ("to follow the new leader", "LeaderAndIsr goes to the replicas that are left."),
+        ),
+        1,
+    ),
+    "04.c": Guess(
+        "Two of three replicas are deleted, the third is on a dead broker. A new controller comes. The two are ...",
+        (
+            ("ReplicaDeletionSuccessful", "State sounds stored. In whose memory was it?"),
+            ("gone", "Nobody forgets a replica before all of its topic are deleted."),
+            ("Online", "A new controller only sees live brokers that are in the assignment."),
+        ),
+        2,
+    ),
+}

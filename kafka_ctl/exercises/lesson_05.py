@@ -7,7 +7,7 @@ from itertools import combinations, permutations
 from typing import Any
 
 from kafka_ctl import election
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -317,3 +317,36 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Broker 2 leads, and the records that only broker 1 had are lost: the price, for this topic alone.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "05.a": Guess(
+        "The assignment is 1, 2, 3; the ISR is 1, 3, 2; broker 1 dies. Who leads?",
+        (
+            ("3, the next in the ISR", "Many pages say so, even a comment in Kafka's source. Run on and look."),
+            ("2", "You looked at the assignment. Run on."),
+            ("the one with most records", "Nobody compares logs in this election; who is in the ISR has them all."),
+            ("nobody until broker 1 returns", "Two replicas are in sync and alive. Run on."),
+        ),
+        1,
+    ),
+    "05.b": Guess(
+        "Unclean election is on. Six records were acknowledged, 5 and 6 with acks=all. How many are left?",
+        (
+            ("6", "Acknowledged sounds safe. But acks=all means all in the ISR, and that was one broker."),
+            ("5", "Which one would be missing? Broker 2 stopped fetching before record 4."),
+            ("4", "Broker 2 stopped fetching before record 4 was written."),
+            ("3", "That is what broker 2 had when it stopped fetching."),
+        ),
+        3,
+    ),
+    "05.c": Guess(
+        "Broker 1, which has all six records, returns. What does it do?",
+        (
+            ("It leads again", "There is a leader already, with a newer epoch; the preferred replica has to ask."),
+            ("Both logs are merged", "A log has one order; offset 3 cannot be two records."),
+            ("It throws records away and follows", "A follower's log has to be its leader's log."),
+            ("It refuses to start", "Nothing is wrong with its disk."),
+        ),
+        2,
+    ),
+}

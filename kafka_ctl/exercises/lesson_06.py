@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
@@ -259,3 +259,53 @@ EXERCISES: tuple[Exercise, ...] = (
         why="The leader reads the znode again, finds the ISR that it wanted to write, and takes over its version.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "06.a": Guess(
+        "A follower dies; it is not the controller. Who writes the new ISR?",
+        (
+            ("the leader", "Many books say that the leader keeps the ISR. But who is notified of the death?"),
+            ("the controller", "It watches the znodes of the brokers. Run on."),
+            ("the next follower", "A follower writes nothing into ZooKeeper."),
+            ("ZooKeeper", "ZooKeeper removes the broker's own znode; it knows nothing of an ISR."),
+        ),
+        1,
+    ),
+    "06.b": Guess(
+        "The follower that dies is the controller as well, in Kafka 2.0. Who takes it out of the ISR, and when?",
+        (
+            ("the new controller, after 6 s", "There is a new controller after 6 s. Does it see a difference?"),
+            ("the leader, after 15 s", "The new controller has never seen this broker alive."),
+            ("nobody", "Then acks=all would wait for ever."),
+        ),
+        1,
+    ),
+    "06.c": Guess(
+        "Of these two writes, which raised the leader epoch?",
+        (
+            ("both", "The ISR became smaller in both. Who wrote it?"),
+            ("only the controller's", "The leader stays leader when it writes; only the version of the znode rises."),
+            ("neither", "Compare the two znodes above."),
+        ),
+        1,
+    ),
+    "06.d": Guess(
+        "Two copies. Broker 2 has been restarted. When may broker 1 be stopped without risk?",
+        (
+            ("at once", "The process runs. Has it fetched anything yet?"),
+            ("after the session timeout", "A session says that a broker lives, not what its log has."),
+            ("when broker 2 is in the ISR", "Only a member of the ISR may lead."),
+            ("when the metadata has arrived", "Metadata may be older than the ISR."),
+        ),
+        2,
+    ),
+    "06.e": Guess(
+        "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",
+        (
+            ("no", "It has not fetched for two hours. But what is it missing?"),
+            ("yes", "Its log is as long as the leader's: nothing is missing."),
+            ("it depends on the timeout", "Which timeout? 2.4 asks for something else first."),
+        ),
+        1,
+    ),
+}

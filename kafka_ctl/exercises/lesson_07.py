@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka_ctl.election import controlled_shutdown_leader
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
@@ -232,3 +232,34 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Each process has an epoch, the zxid of its znode in `/brokers/ids`; older requests are refused (KIP-380).",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "07.a": Guess(
+        "controlled.shutdown.enable=false, and the process gets SIGTERM. For how long is there no leader?",
+        (
+            ("about 6 s", "Uncontrolled sounds like a crash. But this process still closes its session."),
+            ("1.4 ms", "It asks nobody, and yet it does not simply vanish. Run on."),
+            ("not at all", "Who would have moved the leaders before the end?"),
+            ("15 s", "That would be three attempts; here there are none."),
+        ),
+        1,
+    ),
+    "07.b": Guess(
+        "A controlled shutdown ends at the first attempt: remaining=(). Which partitions may be without a leader now?",
+        (
+            ("none", "The answer names what the controller tried to move. Did it try all?"),
+            ("those with one replica", "They cannot move, so nobody waits for them."),
+            ("those whose followers are out of sync", "These are named as remaining."),
+        ),
+        1,
+    ),
+    "07.c": Guess(
+        "Kafka 0.10, 300 partitions on 3 brokers. Which way to stop one has the shortest time without a leader?",
+        (
+            ("kill", "Nobody hears of it before the session ends, whatever the version."),
+            ("SIGTERM without controlled shutdown", "One failure is handled in one go. Run on."),
+            ("controlled shutdown", "So it is with 6 partitions. Count the requests."),
+        ),
+        1,
+    ),
+}

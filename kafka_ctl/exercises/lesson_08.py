@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Case, Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -188,3 +188,36 @@ EXERCISES: tuple[Exercise, ...] = (
         why="To be elected is what ZooKeeper says; to be obeyed is a number that brokers remember.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "08.a": Guess(
+        "The controller's process stands still for ten seconds, longer than its session. What happens?",
+        (
+            (
+                "Nothing: it is only slow",
+                "ZooKeeper cannot tell slow from dead; it counts the time since the last ping.",
+            ),
+            ("There are two controllers for a while", "One by its own memory, one by `/controller`."),
+            ("Brokers stop until it is back", "They wait for nobody: whoever holds a lead goes on."),
+        ),
+        1,
+    ),
+    "08.b": Guess(
+        "A request of the controller that was replaced arrives late. What does the broker do?",
+        (
+            ("It obeys: that controller was elected", "It was. The broker has heard of another one since."),
+            ("It asks ZooKeeper who is right", "Brokers do not ask ZooKeeper before they obey."),
+            ("It refuses: the epoch is old", "A number in the request is all it needs."),
+        ),
+        2,
+    ),
+    "08.c": Guess(
+        "Three failovers; then somebody deletes the znode /controller_epoch, and /controller. Who is obeyed?",
+        (
+            ("the new controller, as ever", "It is elected and healthy. Which epoch does it have?"),
+            ("nobody", "The brokers remember a number that ZooKeeper has forgotten."),
+            ("the old controller", "It has resigned when /controller went."),
+        ),
+        1,
+    ),
+}

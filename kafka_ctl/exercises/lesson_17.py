@@ -6,7 +6,7 @@ from typing import Any
 
 from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise
+from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
@@ -290,3 +290,53 @@ EXERCISES: tuple[Exercise, ...] = (
         why="An id belongs to the disks. Where two of them disagree, nobody may guess.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "17.a": Guess(
+        "A broker logs: Invalid receive (size = 1195725856 larger than 104857600). What has it received?",
+        (
+            ("a message of 1.2 GB", "Then raising the limit would help. Write the number as four bytes first."),
+            ("a damaged file", "These four bytes are the same in many people's logs."),
+            ("the letters GET and a space", "A browser asked a broker for a page."),
+            ("a request of another version", "The version comes later; the length comes first."),
+        ),
+        2,
+    ),
+    "17.b": Guess(
+        "LeaderAndIsr version 4 has every field of version 3. Which has more bytes for the same partition?",
+        (
+            ("version 4: versions only add", "They do add. But how is a length written?"),
+            ("version 3", "Version 4 writes lengths in one byte where they are small."),
+            ("both have the same", "Count the bytes of the lengths of arrays and texts."),
+        ),
+        1,
+    ),
+    "17.c": Guess(
+        "The only server in bootstrap.servers is stopped while a producer writes. What happens to its records?",
+        (
+            ("they wait until it is back", "That would be so if it passed them on. Does it?"),
+            ("they are written", "The producer has asked it once, and knows the leaders since."),
+            ("the producer ends with an error", "It does, if it is started after the server has gone."),
+        ),
+        1,
+    ),
+    "17.d": Guess(
+        "Brokers 1, 2, 3; a broker without an id got 1001; one was configured as 7. Two more come without ids. Theirs?",
+        (
+            ("1002 and 1003", "ZooKeeper counts what it has given out; 7 was not given out by it."),
+            ("8 and 9", "Nobody looks for the highest id."),
+            ("4 and 5", "Nobody looks for gaps."),
+            ("1001 again, then 1002", "The counter does not know who is alive."),
+        ),
+        0,
+    ),
+    "17.e": Guess(
+        "A broker's disks are moved to a machine whose configuration has another broker.id. Which id wins?",
+        (
+            ("the configuration's", "Then the replicas on the disks would belong to a broker that does not exist."),
+            ("the disks'", "So it is where the configuration says nothing."),
+            ("none: the broker does not start", "Two sources disagree, so it stops and says which."),
+        ),
+        2,
+    ),
+}

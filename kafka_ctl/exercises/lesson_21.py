@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
-from kafka_ctl.exercises.exercise import Exercise, Verdict, plain
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, plain
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum.kraft import KRAFT
@@ -181,3 +181,35 @@ EXERCISES: tuple[Exercise, ...] = (
         why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
     ),
 )
+
+GUESSES: dict[str, Guess] = {
+    "21.a": Guess(
+        "KRaft with its defaults: a broker is killed. After how long do its partitions have leaders again?",
+        (
+            ("about 1 s", "That is the election of a controller. Here a broker has died."),
+            ("about 9 s", "The session timeout of brokers: nobody knows earlier that it is dead."),
+            ("at once", "Somebody has to notice it. By what?"),
+            ("about 18 s", "So it is with ZooKeeper since 2.5."),
+        ),
+        1,
+    ),
+    "21.b": Guess(
+        "The museum has 26 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
+        (
+            ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
+            ("about two thirds", "Those that needed a second copy, or a request of the controller."),
+            ("about a quarter", "Count the bugs that need two copies of one fact."),
+            ("none: bugs are bugs", "A bug needs a mechanism that can go wrong."),
+        ),
+        1,
+    ),
+    "21.c": Guess(
+        "For a minute the active controller of KRaft is too busy to read heartbeats. What happens to healthy brokers?",
+        (
+            ("nothing", "They send in time. But who reads it?"),
+            ("they elect another controller", "Brokers elect nobody; the quorum of controllers does."),
+            ("they may be fenced", "A heartbeat that nobody has read counts as none; KAFKA-15019 is about that."),
+        ),
+        2,
+    ),
+}

@@ -11,6 +11,8 @@ from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.generation import BY_NAME, Generation
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import find
+from kafka_ctl.museum.exhibit import Exhibit
+from kafka_ctl.museum.questions import Question
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,21 +27,31 @@ class Repair(Exercise):
     why: str
 
     def judge(self, answer: Any) -> Verdict:
-        """Play the story with the repair, and look for the violation."""
+        """Play the story with the repair, and look for the violation, or ask the exhibit's question."""
         exhibit = find(self.ticket)
         try:
             repaired, names = _repaired(exhibit.generation, answer)
         except BadInput as error:
             return Verdict(False, str(error))
         with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
-            left = [v for v in lab.violations if v.invariant == exhibit.caught_by]
+            left = _left(exhibit, broken, lab)
             text = lab.story
-        if not left:
+        if left is None:
             return Verdict(True, self.why, text)
-        first = left[0]
         about = " ".join(f"`{name}` is about something else: {_sentence(name)}." for name in names)
-        opening = f"With {' and '.join(f'`{n}`' for n in names)} changed, the story still breaks {first.invariant}"
-        return Verdict(False, f"{opening}: {first.text} (record {first.seq}).\n{about}", text)
+        return Verdict(False, f"With {' and '.join(f'`{n}`' for n in names)} changed, {left}.\n{about}", text)
+
+
+def _left(exhibit: Exhibit, broken: Lab, lab: Lab) -> str | None:
+    """What is still wrong in a repaired run; None if nothing is."""
+    if isinstance(exhibit.caught_by, Question):
+        asked = exhibit.caught_by
+        answer = asked.ask(lab)
+        with broken.fork(generation=exhibit.fixed) as fixed:
+            is_right = answer == asked.ask(fixed)
+        return None if is_right else f"the story is no better. {asked.text} {answer}"
+    first = next((v for v in lab.violations if v.invariant == exhibit.caught_by), None)
+    return f"the story still breaks {first.invariant}: {first.text} (record {first.seq})" if first else None
 
 
 def _repaired(generation: Generation, answer: Any) -> tuple[Generation, list[str]]:

@@ -11,13 +11,13 @@ from random import Random
 from typing import Any, NamedTuple
 
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.concurrent_commands import TOOLS
+from kafka_ctl.lab.draw import Draw, Drawn
+from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 
-TOPICS = ("a", "b", "c")
 OWN = "m"
 """The topic of the focused moments, which nothing else touches."""
-PARTITIONS = 3
-"""Topics have at most so many partitions."""
 LENGTH = 40
 """Commands and faults in a walk; time passes between them and is not counted here."""
 
@@ -34,99 +34,15 @@ class Walk(NamedTuple):
         return "".join(f"{line}\n" for line in (self.opening, *self.commands))
 
 
-class Draw:
-    """Draws the parts of a command for a cluster of so many brokers of a generation."""
-
-    def __init__(self, rng: Random, brokers: int, generation: str) -> None:
-        self.rng, self.brokers, self.generation = rng, brokers, generation
-
-    def broker(self) -> int:
-        return self.rng.randint(1, self.brokers)
-
-    def topic(self) -> str:
-        return self.rng.choice(TOPICS)
-
-    def partition(self) -> str:
-        return f"{self.topic()}-{self.rng.randrange(PARTITIONS)}"
-
-    def replicas(self) -> list[int]:
-        return self.rng.sample(range(1, self.brokers + 1), self.rng.randint(1, self.brokers))
-
-    def pair(self, zookeeper: bool) -> tuple[Any, Any]:
-        """Two ends of a connection."""
-        ends: list[Any] = [*range(1, self.brokers + 1), *["zookeeper"] * zookeeper]
-        one, other = self.rng.sample(ends, 2)
-        return one, other
-
-    def tool(self) -> Command:
-        """What one administrator does."""
-        return self.rng.choice([maker for _, maker in tools(self.generation)])(self)
-
-    def seconds(self, most: float) -> float:
-        """A time, short ones as likely as long ones."""
-        return round(most ** self.rng.uniform(-2.5, 1), 4)
-
-    def maybe(self, share: float) -> bool:
-        return self.rng.random() < share
-
-
 def _command(name: str, *args: Any, **kwargs: Any) -> Command:
     return Command(name, args, {key: value for key, value in kwargs.items() if value not in (None, False)})
 
 
-Maker = Callable[[Draw], Command]
-TOOLS: tuple[tuple[float, Maker], ...] = (
-    (6, lambda d: _command(
-        "create_topic", d.topic(), partitions=d.rng.randint(1, PARTITIONS),
-        replication_factor=d.rng.randint(1, d.brokers))),
-    (2, lambda d: _command("add_partitions", d.topic(), d.rng.randint(2, PARTITIONS))),
-    (3, lambda d: _command("delete_topic", d.topic())),
-    (4, lambda d: _command("reassign", {d.partition(): d.replicas()}, through="zookeeper" if d.maybe(0.3) else None)),
-    (1, lambda d: _command("cancel_reassignment")),
-    (3, lambda d: _command("elect_preferred")),
-)  # fmt: skip
-"""What administrators do, and how often; they may do it at the same time."""
-ELECT_LEADERS: tuple[tuple[float, Maker]] = (
-    (2, lambda d: _command(
-        "elect_leaders", d.rng.choice(("preferred", "unclean")),
-        partitions=[d.partition()] if d.maybe(0.5) else None)),
-)  # fmt: skip
-"""What they do only where the controller answers it (KIP-460)."""
-MENU: tuple[tuple[float, Maker], ...] = (
-    *TOOLS,
-    (6, lambda d: _command("kill", d.broker())),
-    (14, lambda d: _command("start", d.broker())),
-    (4, lambda d: _command("bounce", d.broker())),
-    (5, lambda d: _command("shutdown", d.broker(), **({"wait": False} if d.maybe(0.6) else {}))),
-    (4, lambda d: _command("pause", d.broker(), d.seconds(20))),
-    (4, lambda d: _command("expire_session", d.broker())),
-    (3, lambda d: _command("lag", d.broker(), d.topic(), d.rng.randrange(PARTITIONS))),
-    (2, lambda d: _command("catch_up", d.broker())),
-    (1, lambda d: _command("fail_log_dir", d.broker())),
-    (3, lambda d: _command("disconnect", *d.pair(zookeeper=True), one_way=d.maybe(0.5))),
-    (3, lambda d: _command("delay", *d.pair(zookeeper=True), d.seconds(3.9))),
-    (1, lambda d: _command("slow", d.broker(), d.seconds(15))),
-    (6, lambda d: _command(
-        "produce", d.topic(), d.rng.randrange(PARTITIONS), records=d.rng.randint(1, 3),
-        acks=d.rng.choice((None, None, 1)), **({"wait": False} if d.maybe(0.6) else {}))),
-    (4, lambda d: _command("lose", d.broker(), *d.pair(zookeeper=True)[1:], applied=d.maybe(0.5))),
-    (6, lambda d: _command("heal")),
-    (1, lambda d: _command("stop_zookeeper")),
-    (1, lambda d: _command("start_zookeeper")),
-    (2, lambda d: _command("delete_controller")),
-    (4, lambda d: _command("at_once", [str(d.tool()) for _ in range(d.rng.randint(2, 3))])),
-)  # fmt: skip
-"""What can be drawn in every generation, and how often."""
-
-
-def tools(generation: str) -> tuple[tuple[float, Maker], ...]:
-    """What administrators of a generation do, and how often."""
-    return TOOLS + ELECT_LEADERS * Generation(generation).election.elects_on_request
-
-
-def menu(generation: str) -> tuple[tuple[float, Maker], ...]:
-    """What can be drawn in a generation, and how often."""
-    return MENU + ELECT_LEADERS * Generation(generation).election.elects_on_request
+def menu(generation: str, lab: type = Lab) -> list[tuple[str, Drawn]]:
+    """What can be drawn in a generation, and how it is: the commands of a class of labs that say so, by their names."""
+    known = Generation(generation)
+    drawn = ((name, getattr(getattr(lab, name), "drawn", None)) for name in sorted(dir(lab)))
+    return [(name, d) for name, d in drawn if d is not None and (not d.needs or known.has(d.needs))]
 
 
 def _at_a_return(draw: Draw) -> list[Command]:
@@ -180,7 +96,9 @@ def _pass_time(draw: Draw) -> list[Command]:
 def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     """The walk of a seed: up to `length` commands and faults, then everything is healed and comes to rest."""
     rng = Random(f"{generation} {seed}")
-    draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), generation)
+    drawn = menu(generation)
+    tools = [(name, d) for name, d in drawn if name in TOOLS]
+    draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), tools)
     config: dict[str, Any] = {}
     if draw.maybe(0.15):
         config["unclean.leader.election.enable"] = True
@@ -192,10 +110,9 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     given: dict[str, Any] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
     opening = Command("lab", (), given | ({"config": config} if config else {}))
     commands: list[Command] = []
-    drawn = menu(generation)
-    for _, maker in rng.choices(drawn, [weight for weight, _ in drawn], k=length):
-        commands += [maker(draw), *_pass_time(draw)]
-    other = Draw(Random(f"{generation} {seed} moment"), draw.brokers, generation)
+    for name, d in rng.choices(drawn, [d.weight for _, d in drawn], k=length):
+        commands += [Command(name, *d.arguments(draw)), *_pass_time(draw)]
+    other = Draw(Random(f"{generation} {seed} moment"), draw.brokers)
     if other.maybe(FOCUSED):
         place = other.rng.randrange(len(commands) + 1)
         commands[place:place] = _focused(other)

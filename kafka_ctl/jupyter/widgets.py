@@ -9,7 +9,7 @@ from typing import Any
 import ipywidgets
 
 from kafka_ctl.errors import UnknownName
-from kafka_ctl.exercises.guesses import GUESSES
+from kafka_ctl.exercises.checking import GUESSES
 from kafka_ctl.views.teaching import Drawing, curve
 
 

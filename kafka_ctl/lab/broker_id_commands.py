@@ -7,14 +7,31 @@ import functools
 from kafka_ctl.brokers.disk import PATHS
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, Meta, check_configured
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.lab import validate
+from kafka_ctl.lab import menu, validate
 from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.menu import BROKER, CLUSTER, DISK, WHEN_DOWN, Button, Call, Field, Given
+
+BROKER_ID = Field("broker_id", "broker.id", "optional", read=menu.maybe)
+
+
+def _join(_: str, given: Given) -> Call:
+    rack = menu.text(given, "rack")
+    return (menu.maybe(given, "broker"),), {"rack": rack} if rack else {}
+
+
+def _meta(broker: str, given: Given) -> Call:
+    cluster = menu.text(given, "cluster")
+    said = int(broker), DISK.choice(given), menu.maybe(given, "broker_id")
+    return (*said, cluster) if cluster else said, {}
 
 
 class BrokerIdCommands(Commands):
     """Brokers that join, and ids that do not match."""
 
-    @command
+    @command(
+        Button(CLUSTER, "Add broker…", "one more joins the cluster; without an id it gets a generated one",
+               (Field("broker", "Its id", "optional"), Field("rack", "Rack", "optional")), call=_join, rank=-1)
+    )  # fmt: skip
     def add_broker(self, broker: int | None = None, rack: str | None = None) -> None:
         """Start one more broker, with this id or, without one, with an id from ZooKeeper."""
         world, configured = self._world, self._configured(broker)
@@ -26,14 +43,19 @@ class BrokerIdCommands(Commands):
         delay = world.boot_delay()
         self._fault("add_broker", broker, lambda: process.start(delay), detail=f"broker.id={configured}")
 
-    @command
+    @command(
+        Button(BROKER, "Change broker.id…", "another id in its configuration, or none", (BROKER_ID,), WHEN_DOWN, rank=1)
+    )
     def set_broker_id(self, broker: int, broker_id: int | None) -> None:
         """Change `broker.id` in the configuration of a broker that is down; None for none."""
         process, configured = self._broker(broker, "set_broker_id", running=False), self._configured(broker_id)
         change = functools.partial(setattr, process, "configured", configured)
         self._fault("set_broker_id", broker, change, detail=f"broker.id={configured}")
 
-    @command
+    @command(
+        Button(BROKER, "Change meta.properties…", "what a disk says of its owner; no id removes the file",
+               (DISK, BROKER_ID, Field("cluster", "cluster.id", "optional")), WHEN_DOWN, _meta, rank=1)
+    )  # fmt: skip
     def set_meta(self, broker: int, directory: str, broker_id: int | None, cluster: str | None = None) -> None:
         """Change what `meta.properties` in a log directory (`/d0` or `/d1`) of a broker that is down says.
 

@@ -11,10 +11,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
 from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import story, topic_names, validate
+from kafka_ctl.lab import menu, story, topic_names, validate
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.calls import name_call
+from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
 from kafka_ctl.lab.inspection import Inspection
+from kafka_ctl.lab.menu import CLUSTER, PARTITION, Button, Call, Field, Given
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace.record import CAUSE
 
@@ -23,23 +25,28 @@ T = TypeVar("T")
 L = TypeVar("L", bound="Commands")
 
 
-def command(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
+def command(
+    *buttons: Button, drawn: Drawn | None = None
+) -> Callable[[Callable[Concatenate[L, P], T]], Callable[Concatenate[L, P], T]]:
     """A call that changes the run: refused on a closed lab, recorded for the story unless it did nothing.
 
     It is given what its line in the story says. Ctrl-C finds it not begun, stopped between two callbacks (the story
-    says where), or done.
+    says where), or done. `buttons`: where it can be clicked. `drawn`: how often walks draw it, and with what.
     """
 
-    @functools.wraps(method)
-    def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
-        if self.closed:
-            raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
-        given = story.command(method, args, kwargs)
-        with self._world.clock.uninterrupted():
-            return self._carry_out(method, given)
+    def made(method: Callable[Concatenate[L, P], T]) -> Callable[Concatenate[L, P], T]:
+        @functools.wraps(method)
+        def recorded(self: L, *args: P.args, **kwargs: P.kwargs) -> T:
+            if self.closed:
+                raise BadInput(f"this lab is closed; {method.__name__} needs an open one")
+            given = story.command(method, args, kwargs)
+            with self._world.clock.uninterrupted():
+                return self._carry_out(method, given)
 
-    recorded.is_command = True  # type: ignore[attr-defined]
-    return recorded
+        vars(recorded).update(is_command=True, buttons=buttons, drawn=drawn)
+        return recorded
+
+    return made
 
 
 Work = Callable[[], Coroutine[Any, Any, None]]
@@ -149,10 +156,20 @@ MOST = 200_000
 """The most partitions a topic can be asked to have: as many as Kafka's developers advised for a whole cluster."""
 
 
+def _create(_: str, given: Given) -> Call:
+    return (menu.text(given, "topic"),), {n: menu.number(given, n) for n in ("partitions", "replication_factor")}
+
+
 class Topics(Commands):
     """What an administrator asks for."""
 
-    @command
+    @command(
+        Button(CLUSTER, "Create topic…", "so many partitions, each with so many replicas",
+               (Field("topic", "Topic", "text", "orders"), Field("partitions", "Partitions", "number", "4"),
+                Field("replication_factor", "Replication factor", "number", "3")), call=_create, rank=-3),
+        drawn=Drawn(6, lambda d: with_(
+            d.topic(), partitions=d.rng.randint(1, PARTITIONS), replication_factor=d.rng.randint(1, d.brokers))),
+    )  # fmt: skip
     def create_topic(
         self,
         topic: str,
@@ -188,7 +205,12 @@ class Topics(Commands):
         )
         return topic_names.warning(topic)
 
-    @command
+    @command(
+        Button(PARTITION, "Add partitions…", "its topic gets more partitions",
+               (Field("total", "Partitions in total", "number"),),
+               call=lambda name, given: ((menu.partition(name)[0], menu.number(given, "total")), {})),
+        drawn=Drawn(2, lambda d: with_(d.topic(), d.rng.randint(2, PARTITIONS))),
+    )  # fmt: skip
     def add_partitions(self, topic: str, total: int) -> None:
         """Ask for more partitions, `total` altogether."""
         validate.name("a topic", topic)
@@ -200,7 +222,11 @@ class Topics(Commands):
             total=total,
         )
 
-    @command
+    @command(
+        Button(PARTITION, "Delete topic", "all replicas of its topic are deleted",
+               call=lambda name, _: ((menu.partition(name)[0],), {})),
+        drawn=Drawn(3, lambda d: with_(d.topic())),
+    )  # fmt: skip
     def delete_topic(self, topic: str) -> str | None:
         """Ask for a topic's deletion; where `delete.topic.enable` is off, the tool's note on that."""
         validate.name("a topic", topic)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName, short
 from kafka_ctl.lab import story
 from kafka_ctl.lab.commands import ADMIN, Commands, Work, command
+from kafka_ctl.lab.draw import Drawn, with_
+from kafka_ctl.lab.menu import CLUSTER, Button, Field
 
 TOOLS = (
     "create_topic", "add_partitions", "delete_topic", "elect_preferred", "elect_leaders", "reassign",
@@ -16,7 +18,12 @@ TOOLS = (
 class Together(Commands):
     """The part of a lab in which tools run side by side."""
 
-    @command
+    @command(
+        Button(CLUSTER, "Tools at once…", "several administrators at the same moment, one command a line",
+               (Field("commands", "Commands", "lines", "delete_topic orders\nadd_partitions orders 9"),),
+               call=lambda _, given: (([line for line in given["commands"].splitlines() if line.strip()],), {})),
+        drawn=Drawn(4, lambda d: with_([str(d.tool()) for _ in range(d.rng.randint(2, 3))])),
+    )  # fmt: skip
     def at_once(self, commands: list[str]) -> list[str | None]:
         """Let several tools work at the same moment, each with a ZooKeeper session of its own.
 

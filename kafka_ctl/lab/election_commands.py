@@ -9,9 +9,17 @@ from typing import Any
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import ElectionType
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, UnknownName
-from kafka_ctl.lab import validate
+from kafka_ctl.lab import menu, validate
 from kafka_ctl.lab.commands import command
-from kafka_ctl.lab.reassignment_commands import API_TIMEOUT, CONTROLLER, ZOOKEEPER, ReassignmentCommands
+from kafka_ctl.lab.draw import Drawn, with_
+from kafka_ctl.lab.menu import CLUSTER, PARTITION, Button
+from kafka_ctl.lab.reassignment_commands import (
+    API_TIMEOUT,
+    CONTROLLER,
+    ZOOKEEPER,
+    ReassignmentCommands,
+    one_partition,
+)
 from kafka_ctl.requests import ApiError, ElectLeadersRequest
 
 Elections = dict[TopicPartition, ApiError | None]
@@ -21,7 +29,13 @@ Elections = dict[TopicPartition, ApiError | None]
 class ElectionCommands(ReassignmentCommands):
     """Other leaders for partitions."""
 
-    @command
+    @command(
+        Button(PARTITION, "Elect unclean", "where nobody leads, a replica outside the ISR may; records may be lost",
+               call=lambda name, _: (("unclean", [menu.partition(name)]), {}), needs="elects_on_request", rank=2),
+        drawn=Drawn(2, lambda d: with_(
+            d.rng.choice(("preferred", "unclean")), partitions=[d.partition()] if d.maybe(0.5) else None),
+            needs="elects_on_request"),
+    )  # fmt: skip
     def elect_leaders(self, election_type: str, partitions: Iterable[Any] | None = None) -> Elections:
         """2.4: ask the controller for elections, `preferred` or `unclean`, as `kafka-leader-election.sh` does.
 
@@ -34,7 +48,11 @@ class ElectionCommands(ReassignmentCommands):
         """
         return self._elect(_election_type(election_type), partitions)
 
-    @command
+    @command(
+        Button(PARTITION, "Elect preferred", "its first replica leads again", call=one_partition, rank=1),
+        Button(CLUSTER, "Elect all preferred", "every partition is led by its first replica again", rank=-2),
+        drawn=Drawn(3),
+    )
     def elect_preferred(self, partitions: Iterable[Any] | None = None, through: str | None = None) -> Elections | None:
         """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions.
 

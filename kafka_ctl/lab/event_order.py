@@ -69,7 +69,7 @@ def connection(timer: Timer) -> tuple[int, bool] | None:
 class Ordering(Commands):
     """The part of a lab in which the order of events can be given."""
 
-    @command
+    @command()
     def order(self, numbers: list[int]) -> None:
         """From here on, wherever several events are pending, let that one come next: 0 the earliest, 1 the second ...
 

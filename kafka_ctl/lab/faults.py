@@ -22,8 +22,22 @@ from kafka_ctl.brokers.broker import DOWN as STOPPED
 from kafka_ctl.brokers.broker import ShutdownReport
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.lab import validate
+from kafka_ctl.lab import menu, validate
 from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
+from kafka_ctl.lab.menu import (
+    BROKER,
+    CLUSTER,
+    MEMORY,
+    SECONDS,
+    WHEN_DOWN,
+    WHEN_UP,
+    ZOOKEEPER,
+    Button,
+    Call,
+    Field,
+    Given,
+)
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -31,14 +45,29 @@ from kafka_ctl.zookeeper.memory.session import AFTER, BEFORE, DOWN, READ_TIMEOUT
 from kafka_ctl.zookeeper.store import Create, Delete, Set
 from kafka_ctl.zookeeper.znodes import ControllerZNode
 
-ZOOKEEPER = "zookeeper"
-"""The other end of a broker's connection that is no broker."""
+OTHER = Field("other", "Broker, or zookeeper", "text", "zookeeper", menu.end)
+LOST = Field("way", "Lost is", "choice", "both ways|only what it sends|only what it receives")
+BREAKS = Field("when", "Breaks", "choice", "before it arrives|after it is applied")
+PATH = Field("path", "Path", "text", "/controller")
+
+
+def _cut(broker: str, given: Given) -> Call:
+    ends, way = (int(broker), menu.end(given, "other")), LOST.choice(given)
+    return (ends[::-1] if way == "only what it receives" else ends), {} if way == "both ways" else {"one_way": True}
+
+
+def _lose(broker: str, given: Given) -> Call:
+    after = BREAKS.choice(given) == "after it is applied"
+    return (int(broker), menu.end(given, "other")), {"applied": True} if after else {}
 
 
 class Faults(Commands):
     """The faults that a lab can inject, and `heal`, which ends them."""
 
-    @command
+    @command(
+        Button(BROKER, "Kill", "its process dies; ZooKeeper notices when the session times out", when=WHEN_UP),
+        drawn=Drawn(6, lambda d: with_(d.broker())),
+    )
     def kill(self, broker: int) -> None:
         """Kill the process, whatever it is doing: ZooKeeper notices when the session times out."""
         process = self._known(broker)
@@ -46,7 +75,10 @@ class Faults(Commands):
             raise BadInput(f"broker {broker} is down; kill needs one that is not")
         self._fault("kill", broker, process.kill)
 
-    @command
+    @command(
+        Button(BROKER, "Start", "its process comes up and registers", when=WHEN_DOWN),
+        drawn=Drawn(14, lambda d: with_(d.broker())),
+    )
     def start(self, broker: int) -> None:
         """Start a broker that is down."""
         process = self._broker(broker, "start", running=False)
@@ -54,7 +86,10 @@ class Faults(Commands):
         delay = self._world.boot_delay()
         self._fault("start", broker, lambda: process.start(delay))
 
-    @command
+    @command(
+        Button(BROKER, "Bounce", "it restarts faster than its session times out", when=WHEN_UP),
+        drawn=Drawn(4, lambda d: with_(d.broker())),
+    )
     def bounce(self, broker: int) -> None:
         """Restart so fast that the controller may see the broker only gone and back again."""
         process = self._broker(broker, "bounce", running=True)
@@ -66,7 +101,12 @@ class Faults(Commands):
 
         self._world.run(restart())
 
-    @command
+    @command(
+        Button(
+            BROKER, "Controlled shutdown", "it asks the controller to take its leaderships, then stops", when=WHEN_UP
+        ),
+        drawn=Drawn(5, lambda d: (((d.broker()),), {"wait": False} if d.maybe(0.6) else {})),
+    )
     def shutdown(self, broker: int, wait: bool = True) -> ShutdownReport | None:
         """Controlled shutdown: ask the controller to move leaderships away, then stop.
 
@@ -99,7 +139,11 @@ class Faults(Commands):
         self._world.clock.call(start)
         return None
 
-    @command
+    @command(
+        Button(BROKER, "Pause…", "its process stops for some seconds, as in a long garbage collection", (SECONDS,),
+               WHEN_UP, needs=MEMORY),
+        drawn=Drawn(4, lambda d: with_(d.broker(), d.seconds(20))),
+    )  # fmt: skip
     def pause(self, broker: int, seconds: float) -> None:
         """Let a process stand still, as in a garbage collection; then it goes on where it was.
 
@@ -109,7 +153,10 @@ class Faults(Commands):
         process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
         self._fault("pause", broker, lambda: process.pause(wait), detail=details.write(seconds=f"{wait:g}"))
 
-    @command
+    @command(
+        Button(BROKER, "Expire session", "ZooKeeper expires its session although it is alive", when=WHEN_UP),
+        drawn=Drawn(4, lambda d: with_(d.broker())),
+    )
     def expire_session(self, broker: int) -> None:
         """Make ZooKeeper expire the session of a broker that is alive."""
         process = self._broker(broker, "expire_session", running=True)
@@ -118,7 +165,12 @@ class Faults(Commands):
             raise BadInput(f"broker {broker} has no session with ZooKeeper at the moment")
         self._fault("expire_session", broker, lambda: self._world.expire(session))
 
-    @command
+    @command(
+        Button(BROKER, "Lag…", "its replica of a partition falls behind and leaves the ISR",
+               (Field("partition", "Partition", "partition"),), WHEN_UP,
+               lambda broker, given: ((int(broker), *menu.partition(given.get("partition", ""))), {})),
+        drawn=Drawn(3, lambda d: with_(d.broker(), d.topic(), d.rng.randrange(PARTITIONS))),
+    )  # fmt: skip
     def lag(self, broker: int, topic: str, partition: int) -> None:
         """Let a follower fall behind: after `replica.lag.time.max.ms` its leader takes it out of the ISR."""
         process, known = self._broker(broker, "lag", running=True), self.partition(topic, partition)
@@ -133,7 +185,10 @@ class Faults(Commands):
 
         self._fault("lag", broker, fall_behind, topic=topic, partition=partition)
 
-    @command
+    @command(
+        Button(BROKER, "Catch up", "its replicas catch up with their leaders", when=WHEN_UP),
+        drawn=Drawn(2, lambda d: with_(d.broker())),
+    )
     def catch_up(self, broker: int) -> None:
         """Let a follower that fell behind keep up again in all partitions."""
         process = self._broker(broker, "catch_up", running=True)
@@ -144,7 +199,11 @@ class Faults(Commands):
 
         self._fault("catch_up", broker, keep_up)
 
-    @command
+    @command(
+        Button(BROKER, "Slow fetches…", "its replicas fetch so much later, and leave the ISR when that is too late",
+               (SECONDS,), WHEN_UP),
+        drawn=Drawn(1, lambda d: with_(d.broker(), d.seconds(15))),
+    )  # fmt: skip
     def slow(self, broker: int, seconds: float) -> None:
         """Let everything that a follower fetches take so much longer, until `heal`, or with 0 no longer.
 
@@ -153,7 +212,10 @@ class Faults(Commands):
         process, wait = self._broker(broker, "slow", running=True), validate.seconds("a delay", seconds)
         self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=f"+{wait:g}s")
 
-    @command
+    @command(
+        Button(BROKER, "Disk fails", "one of its two log directories is gone", when=WHEN_UP),
+        drawn=Drawn(1, lambda d: with_(d.broker())),
+    )
     def fail_log_dir(self, broker: int) -> None:
         """Let one of the broker's two log directories fail: the copies in it are gone until the broker starts again.
 
@@ -164,7 +226,11 @@ class Faults(Commands):
 
     # The network
 
-    @command
+    @command(
+        Button(BROKER, "Network partition…", "it and another broker, or ZooKeeper, no longer reach one another",
+               (OTHER, LOST), WHEN_UP, _cut),
+        drawn=Drawn(3, lambda d: with_(*d.pair(zookeeper=True), one_way=d.maybe(0.5))),
+    )  # fmt: skip
     def disconnect(self, source: int | str, target: int | str, one_way: bool = False) -> None:
         """Cut the way between two brokers, or between a broker and `zookeeper`, until `heal`.
 
@@ -192,7 +258,11 @@ class Faults(Commands):
         detail = details.link(source, target, one_way)
         self._fault("disconnect", first, cut, detail=detail)
 
-    @command
+    @command(
+        Button(BROKER, "Network delay…", "what it sends to another broker, or to ZooKeeper, takes longer",
+               (OTHER._replace(label="To broker, or zookeeper", default="1"), SECONDS._replace(default="2")), WHEN_UP),
+        drawn=Drawn(3, lambda d: with_(*d.pair(zookeeper=True), d.seconds(3.9))),
+    )  # fmt: skip
     def delay(self, source: int | str, target: int | str, seconds: float) -> None:
         """Make everything that one broker sends to another, or to or from `zookeeper`, so much slower, until `heal`.
 
@@ -211,7 +281,11 @@ class Faults(Commands):
             slow_down = functools.partial(setattr, self._world.network.link(*ends), "delay", wait)
         self._fault("delay", first, slow_down, detail=f"{source} -> {target} +{wait:g}s")
 
-    @command
+    @command(
+        Button(BROKER, "Lose a request…", "its connection breaks at its next request or write", (OTHER, BREAKS),
+               WHEN_UP, _lose),
+        drawn=Drawn(4, lambda d: with_(d.broker(), *d.pair(zookeeper=True)[1:], applied=d.maybe(0.5))),
+    )  # fmt: skip
     def lose(self, source: int, target: int | str, applied: bool = False) -> None:
         """Break a connection at the next request of `source` (the next write, if `target` is `zookeeper`).
 
@@ -230,7 +304,7 @@ class Faults(Commands):
             raise BadInput("lose needs the memory world, and a broker with a session")
         self._fault("lose", source, act, detail=f"{source} -> {target} {'applied' if applied else 'not applied'}")
 
-    @command
+    @command(Button(CLUSTER, "Heal", "pauses, network faults and lags end", rank=1), drawn=Drawn(6))
     def heal(self) -> None:
         """End pauses, cuts, delays and losses, let followers keep up, and ZooKeeper answer; the dead stay dead."""
 
@@ -251,13 +325,16 @@ class Faults(Commands):
 
     # ZooKeeper
 
-    @command
+    @command(
+        Button(ZOOKEEPER, "Stop", "it answers no request; no session expires meanwhile", needs=MEMORY),
+        drawn=Drawn(1),
+    )
     def stop_zookeeper(self) -> None:
         """Let ZooKeeper not answer any more, until `start_zookeeper` or `heal`; no session expires meanwhile."""
         self._needs_zookeeper("stop_zookeeper")
         self._fault("stop_zookeeper", None, self._memory("stop_zookeeper").store.stop)
 
-    @command
+    @command(Button(ZOOKEEPER, "Start", "it answers again", needs=MEMORY), drawn=Drawn(1))
     def start_zookeeper(self) -> None:
         """Let ZooKeeper answer again."""
         store = self._memory("start_zookeeper").store
@@ -267,12 +344,18 @@ class Faults(Commands):
 
     # Operators
 
-    @command
+    @command(
+        Button(ZOOKEEPER, "Delete /controller", "the controller resigns, and a new one is elected", rank=-1),
+        drawn=Drawn(2),
+    )
     def delete_controller(self) -> None:
         """Remove `/controller` by hand, as an operator might: the controller resigns and all compete again."""
         self._write("delete_controller", Delete(ControllerZNode.path()))
 
-    @command
+    @command(
+        Button(ZOOKEEPER, "Write a znode…", "by hand, whatever belongs there",
+               (PATH, Field("data", "Data", "text", read=menu.as_written)), rank=-1)
+    )  # fmt: skip
     def write_znode(self, path: str, data: Any) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not.
 
@@ -283,7 +366,7 @@ class Faults(Commands):
         content = validate.utf8("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
-    @command
+    @command(Button(ZOOKEEPER, "Delete a znode…", "by hand", (PATH,), rank=-1))
     def delete_znode(self, path: str) -> None:
         """Delete a znode by hand."""
         self._write("delete_znode", Delete(validate.name("a path", path)))

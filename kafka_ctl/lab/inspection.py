@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
+from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import validate, view
@@ -76,6 +78,14 @@ class Inspection:
         """
         return self._look(lambda znodes: view.controller(znodes, self._world.acting()))
 
+    def controller_memory(self) -> view.ControllerMemory | None:
+        """The requests that the acting controller knows of, which may differ from those in ZooKeeper; None without one.
+
+        Kafka 2.0.1: controller/ControllerContext.scala, partitionsBeingReassigned; TopicDeletionManager.scala,
+        topicsToBeDeleted
+        """
+        return self._world.clock.call(lambda: view.memory(self._world.acting()))
+
     def metrics(self, broker: int) -> dict[str, Shown]:
         """What JMX shows of a broker, by Kafka's names: gauges of its controller and its replicas, and meters.
 
@@ -115,6 +125,15 @@ class Inspection:
         """What the acting controller holds of a partition's leader and ISR; None without one, or without that."""
         tp, acting = TopicPartition(topic, partition), self._world.acting()
         return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
+
+    def balance(self) -> list[BrokerBalance]:
+        """What an automatic rebalance would find now about each broker, and what it would do.
+
+        It says why partitions are left out, which Kafka logs nowhere; also where the rebalance is switched off. An
+        empty list without a controller.
+        """
+        acting = self._world.acting()
+        return self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else []
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""

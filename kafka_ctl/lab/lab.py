@@ -27,6 +27,8 @@ from kafka_ctl.lab.description import Description, check_description, parse_desc
 from kafka_ctl.lab.election_commands import ElectionCommands
 from kafka_ctl.lab.event_order import Ordering
 from kafka_ctl.lab.faults import Faults
+from kafka_ctl.lab.menu import MEMORY as VIRTUAL
+from kafka_ctl.lab.menu import SECONDS, TIME, Button
 from kafka_ctl.lab.producer import Producer
 from kafka_ctl.lab.producer_commands import ProducerCommands
 from kafka_ctl.lab.rendering import Rendering
@@ -144,17 +146,17 @@ class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, 
 
     # Time
 
-    @command
+    @command(Button(TIME, "Until quiet", "on until nothing is under way"))
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
-    @command
+    @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
         self._world.clock.run_for(validate.seconds("a time", seconds))
 
-    @command
+    @command(Button(TIME, "Step", "on to the next moment in which something happens", needs=VIRTUAL, rank=-1))
     def step(self, n: int = 1) -> None:
         """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet.
 
@@ -175,7 +177,9 @@ class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, 
         """Whether there are more records than so many, or all is quiet."""
         return len(self.trace) > size or clock.loop.idle
 
-    @command
+    @command(
+        Button(TIME, "Until a violation", "on until an invariant is violated, or nothing is under way", needs=VIRTUAL)
+    )
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
         world = self._memory("run_until_violation")

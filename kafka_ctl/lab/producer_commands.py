@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.lab import validate, view
+from kafka_ctl.lab import menu, validate, view
 from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.draw import PARTITIONS, Drawn
+from kafka_ctl.lab.menu import PARTITION, Button, Call, Field, Given
 from kafka_ctl.lab.producer import ACKS, Produced, Producer
 from kafka_ctl.lab.settings import MAX_ID
 
@@ -13,12 +15,27 @@ MOST = 100
 """The most records that one command produces."""
 
 
+ACKS_FIELD = Field("acks", "Acks", "choice", "all|1|0")
+
+
+def _clicked(name: str, given: Given) -> Call:
+    acks = ACKS_FIELD.choice(given)
+    records = menu.number(given, "records")
+    return menu.partition(name), {"records": records, "acks": int(acks) if acks.isdecimal() else acks}
+
+
 class ProducerCommands(Commands):
     """The part of a lab that writes records and shows where they are."""
 
     _producer: Producer
 
-    @command
+    @command(
+        Button(PARTITION, "Produce…", "a producer sends so many records to its leader",
+               (Field("records", "Records", "number", "1"), ACKS_FIELD), call=_clicked),
+        drawn=Drawn(6, lambda d: (
+            (d.topic(), d.rng.randrange(PARTITIONS)), {"records": d.rng.randint(1, 3)}
+            | ({"acks": 1} if d.maybe(1 / 3) else {}) | ({"wait": False} if d.maybe(0.6) else {}))),
+    )  # fmt: skip
     def produce(
         self, topic: str, partition: int, records: int = 1, acks: int | str = "all", wait: bool = True
     ) -> Produced | None:

@@ -10,8 +10,10 @@ from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import ApiException, BadInput, Unavailable, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import validate
+from kafka_ctl.lab import menu, validate
 from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.draw import Drawn, with_
+from kafka_ctl.lab.menu import DISK, PARTITION, TOOL, Button, Call, Field, Given
 from kafka_ctl.lab.view import Znodes
 from kafka_ctl.reassign.log_dirs import LogDirs
 from kafka_ctl.reassign.plan import write_plan
@@ -53,12 +55,46 @@ class LogDirView(NamedTuple):
     future: str | None
 
 
+REPLICAS = Field("replicas", "Replicas", "replicas")
+PLAN = Field("plan", "Plan", "plan", read=menu.as_written)
+SPREAD = Field("racks", "Spread", "choice", "over racks|without regard to racks")
+
+
+def one_partition(name: str, given: Given) -> Call:
+    """The call for one partition of a command that takes several."""
+    return ([menu.partition(name)],), {}
+
+
+def _propose(_: str, given: Given) -> Call:
+    spread = {} if SPREAD.choice(given) == "over racks" else {"rack_aware": False}
+    return (given.get("topics", "").replace(",", " ").split(), menu.replicas(given, "brokers")), spread
+
+
+def _execute(_: str, given: Given) -> Call:
+    throttles = {name: menu.maybe(given, name) for name in ("throttle", "replica_alter_log_dirs_throttle")}
+    return (given.get("plan", ""),), {name: rate for name, rate in throttles.items() if rate is not None}
+
+
+def _lay(name: str, given: Given) -> Call:
+    """A plan that leaves the replicas where they are, and moves one of them to another log directory."""
+    topic, partition = menu.partition(name)
+    broker, replicas = menu.number(given, "broker"), menu.replicas(given, "replicas")
+    dirs = [DISK.choice(given) if replica == broker else "any" for replica in replicas]
+    entry = {"topic": topic, "partition": partition, "replicas": replicas, "log_dirs": dirs}
+    return (json.dumps({"version": 1, "partitions": [entry]}, separators=(",", ":")),), {}
+
+
 class ReassignmentCommands(Commands):
     """Other replicas for partitions."""
 
     generation: Generation
 
-    @command
+    @command(
+        Button(PARTITION, "Reassign…", "give it other replicas; the first is preferred as leader", (REPLICAS,),
+               call=lambda name, given: (({menu.partition(name): menu.replicas(given, "replicas")},), {})),
+        drawn=Drawn(4, lambda d: with_(
+            {d.partition(): d.replicas()}, through="zookeeper" if d.maybe(0.3) else None)),
+    )  # fmt: skip
     def reassign(self, targets: Mapping[Any, Sequence[int]], through: str | None = None) -> dict[str, str] | None:
         """Ask for other replicas: `{("orders", 0): [2, 3, 4]}`; the first is the preferred leader.
 
@@ -83,7 +119,13 @@ class ReassignmentCommands(Commands):
         self._ask(ask, "reassign", partitions=",".join(map(str, wanted)))
         return _refusals(refused, len(wanted))
 
-    @command
+    @command(
+        Button(PARTITION, "Cancel reassignment", "back to the replicas it had", call=one_partition,
+               needs="incremental_reassignment", rank=1),
+        Button(TOOL, "Cancel all", "everything that moves goes back to the replicas it had",
+               needs="incremental_reassignment", rank=1),
+        drawn=Drawn(1),
+    )  # fmt: skip
     def cancel_reassignment(self, partitions: Iterable[Any] | None = None) -> dict[str, str] | None:
         """2.4: bring these partitions, or all that move, back to their original replicas.
 
@@ -111,7 +153,10 @@ class ReassignmentCommands(Commands):
 
     # Kafka's tool
 
-    @command
+    @command(
+        Button(TOOL, "Propose…", "--generate: where topics could lie instead",
+               (Field("topics", "Topics", "topic"), Field("brokers", "On brokers", "brokers"), SPREAD), call=_propose)
+    )  # fmt: skip
     def generate_reassignment(
         self, topics: Iterable[str], brokers: Iterable[int], rack_aware: bool = True
     ) -> dict[TopicPartition, tuple[int, ...]]:
@@ -127,7 +172,14 @@ class ReassignmentCommands(Commands):
 
         return self._use("generate_reassignment", generate())
 
-    @command
+    @command(
+        Button(PARTITION, "To another disk…", "a copy moves between the log directories of its broker",
+               (REPLICAS, Field("broker", "Copy on broker", "number", "1"), DISK), call=_lay,
+               needs="moves_between_log_dirs"),
+        Button(TOOL, "Execute…", "--execute: start to move as the plan says",
+               (PLAN, Field("throttle", "Throttle, bytes/s", "optional"),
+                Field("replica_alter_log_dirs_throttle", "Between disks, bytes/s", "optional")), call=_execute),
+    )  # fmt: skip
     def execute_reassignment(
         self, plan: Any, throttle: int | None = None, replica_alter_log_dirs_throttle: int | None = None
     ) -> str:
@@ -147,7 +199,7 @@ class ReassignmentCommands(Commands):
 
         return self._use("execute_reassignment", execute())
 
-    @command
+    @command(Button(TOOL, "Verify…", "--verify: how far it is; throttles go when it is done", (PLAN,)))
     def verify_reassignment(self, plan: Any) -> str:
         """How far a plan has come, in the tool's words; throttles are removed when it is done."""
         file = self._file(plan)
@@ -157,7 +209,7 @@ class ReassignmentCommands(Commands):
 
         return self._use("verify_reassignment", verify())
 
-    @command
+    @command(Button(TOOL, "List", "--list: what is moving", needs="incremental_reassignment"))
     def list_reassignments(self) -> str:
         """2.4: what is moving, as the tool prints it."""
 

@@ -39,6 +39,14 @@ class ControllerView(NamedTuple):
     epoch: int
 
 
+class ControllerMemory(NamedTuple):
+    """What the acting controller has in memory of requests: topics to be deleted, and partitions that it moves."""
+
+    deleting: tuple[str, ...]
+    reassigning: dict[str, tuple[int, ...]]
+    """By partition its target replicas."""
+
+
 class PartitionView(NamedTuple):
     """One partition. `leader` is -1 when nobody leads; without a controller, `state` is NonExistentPartition."""
 
@@ -118,6 +126,14 @@ def controller(znodes: Znodes, acting: Controller | None) -> ControllerView | No
     if acting is None or stored is None or named_controller(stored[0]) != acting.id:
         return None
     return ControllerView(acting.id, acting.context.epoch)
+
+
+def memory(acting: Controller | None) -> ControllerMemory | None:
+    """The requests that a controller knows of; None while nobody acts as controller."""
+    if acting is None:
+        return None
+    moving = {str(tp): tuple(target) for tp, target in sorted(acting.context.reassigning.items())}
+    return ControllerMemory(tuple(sorted(acting.context.topics_to_be_deleted)), moving)
 
 
 def idle_controller(znodes: Znodes, acting: Controller | None) -> int | None:

@@ -15,8 +15,9 @@ from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.lab import story
 from kafka_ctl.lab.comparison import compare
+from kafka_ctl.lab.menu import clicked
+from kafka_ctl.lab.menu import menu as buttons
 from kafka_ctl.reassign.plan import write_plan
-from kafka_ctl.views.actions import command, menu
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.live_film import LiveFilm
@@ -52,7 +53,7 @@ class Live(Widget):
         self.changed = lambda: None
         """Called after every change: a fork notifies the widget beside it."""
         whole = self.live_film.whole(["cluster"])
-        super().__init__(film=whole, index=len(whole["frames"]) - 1, menu=menu(lab), now=self._now(), theme=theme)
+        super().__init__(film=whole, index=len(whole["frames"]) - 1, menu=buttons(lab), now=self._now(), theme=theme)
         self.on_msg(lambda _, content, buffers: self.receive(content))
         self.observe(lambda change: self._draw_missing(), "shown")
         _after_every_cell(self)
@@ -80,7 +81,7 @@ class Live(Widget):
     def _answer(self, content: dict[str, Any]) -> dict[str, Any]:
         asked = content.get("do")
         if asked == "act":
-            return self._act(command(content["thing"], content["action"], content.get("given", {})))
+            return self._act(clicked(self.lab, content["thing"], content["action"], content.get("given", {})))
         if asked == "undo":
             return self._undo()
         if asked == "fork":

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from typing import Any
 
 from kafka_ctl import election
+from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.brokers.process import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.view import BrokerView, LogView
-from kafka_ctl.views.palette import THEMES
+from kafka_ctl.views.drawing import COLOURS, Drawing
+from kafka_ctl.views.drawing import svg as _svg
+from kafka_ctl.views.drawing import words as _words
 
-COLOURS = THEMES["light"]
 STEP, ROW, CELL = 150, 34, 100
-
-
-class Drawing:
-    """A picture as SVG with a text: shown in a notebook, trusted or not."""
-
-    def __init__(self, svg: str, text: str) -> None:
-        self.svg, self.text = svg, text
-
-    def __repr__(self) -> str:
-        return self.text
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
-        coded = base64.b64encode(self.svg.encode()).decode()
-        alt = escape(self.text, quote=True)
-        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
-        return {"text/html": picture, "image/svg+xml": self.svg, "text/plain": self.text}
 
 
 def walk(assignment: Sequence[int], isr: Sequence[int], live: Iterable[int], unclean: bool = False) -> Drawing:
@@ -151,6 +135,32 @@ def _belief_cell(x: int, y: int, text: str, red: bool) -> list[str]:
     ]
 
 
+def shares(found: Sequence[BrokerBalance]) -> Drawing:
+    """Of each broker, `lab.balance()`: how many leaderships it should have (outline) and has (filled), and the verdict.
+
+    The verdict is what an automatic rebalance does about it.
+    """
+    c, parts, lines = (
+        COLOURS,
+        [_words(20, 20, "outline: prefers this broker; filled: led by it", fill=COLOURS["dim"])],
+        [],
+    )
+    unit = 200 / max((max(each.prefers, each.leads) for each in found), default=1)
+    for row, each in enumerate(found):
+        y = 34 + (ROW + 12) * row
+        text = f"prefers {each.prefers}, leads {each.leads}, ratio {each.ratio:.3g}: {each.verdict}"
+        parts += [
+            _words(20, y + 20, f"broker {each.broker}", "bold"),
+            f'<rect x="90" y="{y + 6}" width="{unit * each.leads:.1f}" height="20" fill="{c["leader"]}"/>',
+            f'<rect x="90" y="{y}" width="{unit * each.prefers:.1f}" height="32" fill="none" stroke="{c["line"]}" '
+            'stroke-width="2"/>',
+            _words(305, y + 14, text.partition(": ")[0]),
+            _words(305, y + 32, each.verdict, "bold"),
+        ]
+        lines.append(f"broker {each.broker}: {text}")
+    return Drawing(_svg(760, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
+
+
 LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4 2 4"))
 """A colour and a dash for each line of a curve."""
 
@@ -196,17 +206,3 @@ def _axes(
         _words(left, base + 36, across, fill=c["dim"]),
     ]
     return parts
-
-
-def _words(x: float, y: float, text: str, weight: str = "normal", fill: str = "") -> str:
-    colour = fill or COLOURS["ink"]
-    return f'<text x="{x:g}" y="{y:g}" font-weight="{weight}" fill="{colour}">{escape(text)}</text>'
-
-
-def _svg(width: int, height: int, parts: Iterable[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
-        f'font-family="sans-serif" font-size="13"><rect width="100%" height="100%" fill="{COLOURS["page"]}"/>'
-        + "".join(parts)
-        + "</svg>"
-    )

@@ -32,17 +32,20 @@ from kafka_ctl.zookeeper.znodes import ControllerZNode
 
 Handler = Callable[[str], None]
 """Called with the type of a fired watch."""
+Trips = Callable[[Sequence[Op], int], list[Sequence[Op]]]
+"""Cuts operations into those that are in flight together, in the place of a window."""
 
 
 class ZooKeeperClient:
     """One broker's way to ZooKeeper, shared by its controller and its replica manager.
 
     `window` operations are in flight at most. Those that meet an expired session fail; before Kafka 1.1 they waited
-    for the next session and were done in it, as if nothing had happened (`ends_with_session=False`).
+    for the next session and were done in it, as if nothing had happened (`ends_with_session=False`). `trips` may cut
+    the operations otherwise.
     """
 
-    def __init__(self, window: int, ends_with_session: bool = True) -> None:
-        self.window, self.ends_with_session = window, ends_with_session
+    def __init__(self, window: int, ends_with_session: bool = True, trips: Trips | None = None) -> None:
+        self.window, self.ends_with_session, self.trips = window, ends_with_session, trips
         self.session: Session | None = None
         self.connected = asyncio.Event()
         self._nodes: dict[str, Handler] = {}
@@ -80,7 +83,8 @@ class ZooKeeperClient:
             assert self.session is not None
             session = self.session
             try:
-                return answers + await session.send(ops[len(answers) :], self.window)
+                for trip in self._trips(ops[len(answers) :]):
+                    answers += await session.send(trip, len(trip) if self.trips else self.window)
             except ConnectionLoss as lost:
                 answers += lost.answers
                 await asyncio.sleep(0)  # whoever owns the session clears `connected` while there is no connection
@@ -92,6 +96,10 @@ class ZooKeeperClient:
                     self.connected.clear()
                 await asyncio.sleep(0)
         return answers
+
+    def _trips(self, ops: Sequence[Op]) -> list[Sequence[Op]]:
+        """What is given to the session at a time: everything, unless a rule of a learner's cuts it."""
+        return [ops] if self.trips is None else self.trips(ops, self.window)
 
     async def read(self, path: str) -> Result:
         """Read a znode, arming its watch if there is a handler for it."""

@@ -10,7 +10,7 @@ import pytest
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.exercises import EXERCISES
-from kafka_ctl.exercises.guesses import GUESSES
+from kafka_ctl.exercises.checking import GUESSES
 from kafka_ctl.paths import ROOT
 from tools import editions, notebooks
 

@@ -17,7 +17,7 @@ from tools import notebooks
 PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
 DRAWN = re.compile(
-    r"\.player\(|plots\.|^(walk|logs|beliefs|CurveWidget|MessageWidget|message_bytes|broker_identity|copies_over_time"
+    r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget|MessageWidget|message_bytes|broker_identity|copies_over_time"
     r"|as_one_log)\(",
     re.MULTILINE,
 )

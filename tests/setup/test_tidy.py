@@ -23,7 +23,7 @@ ORDER = """
     errors visible
     paths writing
     cluster table assignment scala_order
-    partition replica election generation
+    partition replica election balance generation
     plugins
     trace
     requests latencies
@@ -49,7 +49,8 @@ What is imported inside a function (a trace that saves itself as Parquet) is a c
 """
 
 CORE = """
-    errors visible paths writing cluster table partition replica election assignment generation trace scala_order
+    errors visible paths writing cluster table partition replica election balance assignment generation trace
+    scala_order
     plugins ports requests latencies controller brokers reassign lab museum explore exercises simulation invariants
     kafka_log
     zookeeper.store zookeeper.memory zookeeper.znodes __init__ __main__ setup.bootstrap setup.installer

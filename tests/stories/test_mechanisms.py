@@ -401,7 +401,7 @@ ELSEWHERE = {
     "KAFKA-9038", "KAFKA-13407",
 }  # fmt: skip
 """Seen in the tests of the invariants, of orders, and of walks."""
-IN_WALKS = {5: {"KIP-101", "KAFKA-5083"}, 6: {"KAFKA-14140"}}
+IN_WALKS = {4: {"KAFKA-14140"}, 11: {"KIP-101"}, 27: {"KAFKA-5083"}}
 """Seen in walks of a cluster of 0.10 that is in use, by seed."""
 UNSEEN = {"KAFKA-7128"}
 """Told by Kafka's source; no walk has come to it by itself yet, for KIP-101 loses the same records first."""

@@ -9,6 +9,7 @@ import pytest
 
 from kafka_ctl import BadInput, Costs, Lab, UnknownName, election
 from kafka_ctl.assignment import assign
+from kafka_ctl.controller.deletion import next_move
 from kafka_ctl.errors import PluginFailed
 from kafka_ctl.plugins import ELECTIONS, KINDS, RULES
 
@@ -132,6 +133,19 @@ def test_a_fence_of_ones_own() -> None:
         assert any(record.error == "STALE_CONTROLLER_EPOCH" for record in lab.trace)
 
 
+def test_the_next_move_of_a_deletion_of_ones_own() -> None:
+    """Kafka's own changes nothing; who forgets a topic too early leaves a copy on a disk."""
+    early = lambda states, alive, halted: "complete" if "ReplicaDeletionSuccessful" in states.values() else "start"  # noqa: E731
+    left = {}
+    for name, rules in (("usual", {}), ("same", {"deletion": next_move}), ("early", {"deletion": early})):
+        with Lab(brokers=3, seed=7, rules=rules) as lab:
+            lab.create_topic("orders", assignment={0: [1, 2, 3]})
+            for command in ("settle", "kill 1", "settle", "delete_topic orders", "settle"):
+                lab.do(command)
+            left[name] = "/brokers/topics/orders" in lab.znodes(), [at.broker for at in lab.log_dirs()]
+    assert left == {"usual": (True, [1]), "same": (True, [1]), "early": (False, [1])}
+
+
 def test_a_story_names_them_and_replay_wants_them_again() -> None:
     with orders(elections={"offline": last_of_isr}) as lab:
         lab.kill(1)
@@ -176,6 +190,7 @@ def test_an_error_in_one_is_told_with_what_it_was_given(function: Callable, text
         ("batch", lambda _: ["LeaderAndIsr"], "a list of requests"),
         ("batch", lambda _: [("Leader", 1, [])], "a list of requests"),
         ("fence", lambda *_: None, "True or False"),
+        ("deletion", lambda *_: "retry", "one of complete, wait, start"),
         ("shrink", lambda *_: None, "a leader \\(-1 for none\\) and the ISR"),
     ],
 )
@@ -189,6 +204,8 @@ def _create_a_topic(rules: dict[str, Callable]) -> None:
         lab.create_topic("orders", partitions=1, replication_factor=1)
         lab.settle()
         lab.kill(lab.partition("orders", 0).leader)
+        lab.settle()
+        lab.delete_topic("orders")
         lab.settle()
 
 
@@ -211,4 +228,19 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {"assignment", "batch", "fence", "shrink"}
+    assert set(RULES) == {"assignment", "batch", "deletion", "fence", "pipeline", "rebalance", "shrink"}
+
+
+def test_a_pipeline_of_ones_own() -> None:
+    """One operation at a time gives the same cluster, later; what leaves one out or changes the order is refused."""
+    done = {}
+    for name, rules in (("usual", {}), ("one", {"pipeline": lambda operations, window: [[op] for op in operations]})):
+        with Lab(rules=rules) as lab:
+            lab.create_topic("orders", partitions=30, replication_factor=2)
+            lab.settle()
+            assert all(p.leader > 0 for p in lab.partitions())
+            done[name] = lab.now
+    assert done["one"] > done["usual"]
+    for wrong in (lambda operations, window: [operations[::-1]], lambda operations, window: [operations[1:]]):
+        with pytest.raises(PluginFailed, match="every operation once and in order"):
+            Lab(rules={"pipeline": wrong})
