@@ -16,7 +16,7 @@ from kafka_ctl.views.captions import caption
 from kafka_ctl.views.differences import Differences
 from kafka_ctl.views.frames import MACHINES, VIEWS, FilmBuilder, interpolate_positions, view_class
 from kafka_ctl.views.palette import GLYPHS
-from kafka_ctl.views.payload import Rows, by_frame, frame_data, view_data
+from kafka_ctl.views.payload import LOGS, Rows, add_logs, frame_data, view_data
 from kafka_ctl.views.status import summary
 from kafka_ctl.views.steps import Step, newsworthy, steps
 from kafka_ctl.views.supergraph import Union
@@ -35,7 +35,7 @@ class LiveFilm:
         self.trace, self.generation = trace, generation
         self.first = self.place = 0
         self.union, self.model, self.differences = Union(), ClusterModel(), Differences()
-        self.log = KafkaLines("state-change", generation)
+        self.logs = {name: KafkaLines(name, generation) for name in LOGS}
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
         self.frame_of: dict[int, int] = {}
@@ -56,10 +56,8 @@ class LiveFilm:
         for step in steps(new, newsworthy, most):
             self._add(step)
         self.place += len(new)
-        lines = self.log.add(new)
         seqs = [(), *(step.seqs for step in self.steps)]
-        for frame, text in zip(self.frames[before:], by_frame(seqs[before:], lines), strict=True):
-            frame["log"] = text
+        add_logs(self.frames[before:], seqs[before:], {name: log.add(new) for name, log in self.logs.items()})
         return self.frames[before:]
 
     def _add(self, step: Step) -> None:
@@ -104,7 +102,7 @@ class LiveFilm:
         if view == "zookeeper":
             now: Any = view_class(view)(self.union.model(), self.trace.records, self.steps)
             before: Any = builder.drawing
-            return bool(now.digraph().source == before.digraph().source)
+            return bool(now.drawn == before.drawn)
         return view in MACHINES or (view == "cluster" and self.union.size[0] == size[0])
 
     @property

@@ -118,6 +118,29 @@ def test_a_filmstrip_has_the_frames_that_count() -> None:
     assert filmstrip(made, 6).count("<svg") == 1 + 2 * 6
 
 
+def test_a_filmstrip_of_a_failover_has_the_frames_of_the_lesson() -> None:
+    """Of the second election, not of the first: who creates /controller, who is elected, which epoch."""
+    made = film(failover())
+    kill = next(f.index for f in made.frames if f.kind == "fault")
+    shown = [frame for frame in key_frames(made, 6) if frame.index > kill]
+    assert {"won", "controller", "epoch", "election"} <= {frame.lesson for frame in shown}
+    assert all(frame.lesson for frame in key_frames(made, 6)[:-1]), "no bookkeeping"
+
+
+def test_a_filmstrip_of_an_election_has_its_frames() -> None:
+    """The znode is created, another finds it there (NODEEXISTS), the epoch is raised."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.settle()
+        first = lab.controller
+        assert first is not None
+        lab.kill(first.id)
+        lab.settle()
+        made = film(lab.trace)
+    shown = key_frames(made, 6)
+    assert {"fault", "won", "lost", "controller", "epoch"} <= {frame.lesson for frame in shown}
+    assert any("the race is lost" in frame.caption for frame in shown)
+
+
 def test_several_films_are_strips_below_one_another() -> None:
     """Nothing is lost without a script: each has its title and its pictures."""
     films = [film(failover(), view) for view in ("cluster", "spacetime", "timeline")]
