@@ -74,14 +74,14 @@ def test_what_is_said_of_a_difference() -> None:
         with find(name).show() as run:
             said[name] = Differences().update(ClusterModel().apply_all(run.broken.trace)).text()
     assert said["7235a"] == (
-        "orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not told; metadata of 3: nothing."
+        "orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not notified; metadata of 3: nothing."
     )
     assert said["7235b"].startswith("Broker 3: up; controller 1: shuts down. orders-0: ZooKeeper: leader 1, epoch 2;")
     assert (
         "controller 1: leader 2, epoch 0, ISR 2 3 1; broker 2: leads, ISR 2 3 1; metadata of 1, 2 and 3" in said["1382"]
     )
     assert said["2300"] == (
-        "orders-0, orders-1 and 6 more: ZooKeeper: leader 1, epoch 1; controller: the same; broker 3: not told."
+        "orders-0, orders-1 and 6 more: ZooKeeper: leader 1, epoch 1; controller: the same; broker 3: not notified."
     )
     assert said["6879"].startswith(
         "Controller: ZooKeeper: broker 3; broker 1: itself, epoch 1. Broker 1: ZooKeeper: not "
@@ -93,10 +93,10 @@ def test_the_living_cluster_says_who_differs() -> None:
     with find("7235a").show() as run:
         live = run.broken.live()
         last = live.film["frames"][-1]
-        assert "broker 3: not told" in last["differs"]
+        assert "broker 3: not notified" in last["differs"]
         (cluster,) = live.film["views"]
         assert "differs" in cluster["tracks"]["replica:orders-0@3"][-1][1].split()
-        assert cluster["tracks"]["role:orders-0@3"][-1][2] == ["not told"]
+        assert cluster["tracks"]["role:orders-0@3"][-1][2] == ["not notified"]
         assert "gone" in cluster["tracks"]["differs:orders-0@1"][-1][1]
 
 
