@@ -160,8 +160,12 @@ class LeaderRole:
 
     def in_sync_end(self, tp: TopicPartition, log: Log) -> int:
         """How far the log of every in-sync replica reaches."""
-        ends = self._ends.get(tp, {}) | {self.process.id: log.end}
-        return min(ends.get(replica, -1) for replica in self.process.hosted[tp].state.isr)
+        ends, hosted = self._ends.get(tp, {}) | {self.process.id: log.end}, self.process.hosted[tp]
+        plugins = self.process.world.plugins
+        if "high_watermark" in plugins.rules:
+            known = {replica: ends.get(replica, -1) for replica in hosted.replicas}
+            return plugins.high_watermark(known, hosted.state.isr, self.process.id)
+        return min(ends.get(replica, -1) for replica in hosted.state.isr)
 
     def _wake_followers(self, tp: TopicPartition, after: float = 0.0) -> None:
         for id in self.process.hosted[tp].replicas:

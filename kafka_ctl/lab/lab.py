@@ -164,6 +164,12 @@ class Lab(
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
+    @property
+    def quiet(self) -> bool | None:
+        """Whether nothing is under way; None on real time, where only `settle` finds out."""
+        clock = self._world.clock
+        return clock.loop.idle if isinstance(clock, VirtualClock) else None
+
     @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""

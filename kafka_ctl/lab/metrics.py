@@ -7,6 +7,7 @@ Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager; co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -171,7 +172,8 @@ def _meters(own: Sequence[Record], now_ms: float, generation: Generation) -> dic
 def timer(times: Sequence[float]) -> Timer:
     """The figures of some times, none of which may be missing."""
     ordered = sorted(times)
-    return Timer(len(ordered), sum(ordered) / len(ordered), ordered[(99 * len(ordered) - 1) // 100], ordered[-1])
+    mean = math.fsum(ordered) / len(ordered)  # `sum` adds floats otherwise from Python 3.12 on
+    return Timer(len(ordered), mean, ordered[(99 * len(ordered) - 1) // 100], ordered[-1])
 
 
 def name_of_timer(state: str) -> str:
