@@ -121,11 +121,6 @@ class Inspection:
             raise UnknownName("partition", f"{topic}-{partition}", (f"{t}-{n}" for t, n in found))
         return found[asked]
 
-    def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
-        """What the acting controller holds of a partition's leader and ISR; None without one, or without that."""
-        tp, acting = TopicPartition(topic, partition), self._world.acting()
-        return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
-
     def balance(self) -> list[BrokerBalance]:
         """What an automatic rebalance would find now about each broker, and what it would do.
 
@@ -134,6 +129,11 @@ class Inspection:
         """
         acting = self._world.acting()
         return self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else []
+
+    def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
+        """What the acting controller holds of a partition's leader and ISR; None without one, or without that."""
+        tp, acting = TopicPartition(topic, partition), self._world.acting()
+        return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""

@@ -16,8 +16,8 @@ from tools import notebooks
 PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
 DRAWN = re.compile(
-    r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget|MessageWidget|message_bytes|broker_identity|copies_over_time"
-    r"|as_one_log)\(",
+    r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget|MessageWidget|message_bytes|broker_identity"
+    r"|copies_over_time|as_one_log)\(",
     re.MULTILINE,
 )
 """What draws a picture."""

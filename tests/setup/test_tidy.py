@@ -39,7 +39,7 @@ ORDER = """
     views history museum explore
     exercises
     __init__
-    jupyter
+    jupyter browser
     cli
     __main__
 """
