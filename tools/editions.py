@@ -41,8 +41,8 @@ ROUTES = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08"),
     "Two days": None,
-    "Operators": ("01", "05", "06", "07", "08", "18", "20"),
-    "Students": ("01", "02", "03", "04", "05", "08", "18"),
+    "Operators": ("01", "05", "06", "07", "08", "10", "11", "12", "17", "18", "20"),
+    "Students": ("01", "02", "03", "04", "05", "08", "09", "11", "18"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
 

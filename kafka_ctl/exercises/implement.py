@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from kafka_ctl.election import Election
 from kafka_ctl.errors import KafkaCtlError, PluginFailed
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
 from kafka_ctl.exercises.shortest import shortest
@@ -130,7 +131,8 @@ def decoded(error: PluginFailed) -> str:
     """The failure of a function, with the usual cause where there is one."""
     text = str(error)
     if "returned None" in text or "NoneType" in text:
-        return f"{text}\nDoes every way through it end with a `return`? Is nobody fit to lead a case of its own?"
+        nobody = " Is nobody fit to lead a case of its own?" if text.startswith("elections") else ""
+        return f"{text}\nDoes every way through it end with a `return`?{nobody}"
     if "positional argument" in text:
         return f"{text}\nIts parameters are not those that it is called with."
     return text
@@ -138,4 +140,4 @@ def decoded(error: PluginFailed) -> str:
 
 def shown(value: Any) -> str:
     """An answer as one would type it; an election as leader and ISR."""
-    return repr(tuple(value)[:2]) if isinstance(value, tuple) else repr(value)
+    return repr(tuple(value)[:2]) if isinstance(value, Election) else repr(value)

@@ -19,7 +19,9 @@ from contextvars import Token
 from typing import Any, cast
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
-from kafka_ctl.brokers.broker import ShutdownReport
+from kafka_ctl.brokers.broker import Broker, ShutdownReport
+from kafka_ctl.brokers.disk import Disk
+from kafka_ctl.brokers.dynamic_configs import CHANGES
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import menu, validate
@@ -77,14 +79,25 @@ class Faults(Commands):
 
     @command(
         Button(BROKER, "Start", "its process comes up and registers", when=WHEN_DOWN),
+        Button(BROKER, "Start, disks replaced", "it comes up without any record", when=WHEN_DOWN,
+               call=lambda name, _: ((int(name),), {"empty": True}), do="start_empty"),
         drawn=Drawn(14, lambda d: with_(d.broker())),
-    )
-    def start(self, broker: int) -> None:
-        """Start a broker that is down."""
+    )  # fmt: skip
+    def start(self, broker: int, empty: bool = False) -> None:
+        """Start a broker that is down; with `empty`, on disks that have been replaced.
+
+        Then it has no record any more, and no `meta.properties`: a generated id is gone, too.
+        """
         process = self._broker(broker, "start", running=False)
         self._needs_zookeeper("start")
         delay = self._world.boot_delay()
-        self._fault("start", broker, lambda: process.start(delay))
+
+        def begin() -> None:
+            if empty:
+                process.disk = Disk()
+            process.start(delay)
+
+        self._fault("start", broker, begin, detail="empty" if empty else None)
 
     @command(
         Button(BROKER, "Bounce", "it restarts faster than its session times out", when=WHEN_UP),
@@ -105,39 +118,58 @@ class Faults(Commands):
         Button(
             BROKER, "Controlled shutdown", "it asks the controller to take its leaderships, then stops", when=WHEN_UP
         ),
+        Button(BROKER, "Stop within…", "the same, and SIGKILL after so many seconds", (SECONDS,), WHEN_UP,
+               lambda name, given: ((int(name),), {"grace": menu.seconds(given, "seconds")}), do="stop_within"),
         drawn=Drawn(5, lambda d: (((d.broker()),), {"wait": False} if d.maybe(0.6) else {})),
-    )
-    def shutdown(self, broker: int, wait: bool = True) -> ShutdownReport | None:
+    )  # fmt: skip
+    def shutdown(self, broker: int, wait: bool = True, grace: float | None = None) -> ShutdownReport | None:
         """Controlled shutdown: ask the controller to move leaderships away, then stop.
 
-        Time passes until the broker is down; with `wait=False` it has only been asked to leave.
+        Time passes until the broker is down; with `wait=False` it has only been asked to leave. `grace`: whoever sent
+        SIGTERM sends SIGKILL after so many seconds (by default `docker stop` 10, Kubernetes 30, systemd 90).
         """
         process = self._broker(broker, "shutdown", running=True)
         if wait:
             self._needs_zookeeper("shutdown, unless with wait=False,")
+        given = None if grace is None else f"{validate.seconds('a grace', grace):g}"
 
-        def ask() -> Token:
-            return CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
+        def ask() -> tuple[Token, Callable[[], object]]:
+            detail = details.write(grace=given)
+            token = CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker, detail=detail))
+            return token, (lambda: None) if grace is None else self._kill_after(grace, process)
 
         async def leave() -> ShutdownReport:
             process.adopt()
-            ask()
+            _, done = ask()
             try:
                 return await process.controlled_shutdown()
             except asyncio.CancelledError:
                 if process.state != STOPPED:
                     raise
                 return ShutdownReport(0, error="the process has ended")
+            finally:
+                done()
 
         def start() -> None:
-            token = ask()
-            process.spawn(process.controlled_shutdown())
+            token, done = ask()
+            process.spawn(process.controlled_shutdown()).add_done_callback(lambda _: done())
             CAUSE.reset(token)
 
         if wait:
             return self._world.run(leave())
         self._world.clock.call(start)
         return None
+
+    def _kill_after(self, grace: float, process: Broker) -> Callable[[], object]:
+        """Kill a process in so many seconds; what this returns is called when it has ended by itself."""
+        cause = CAUSE.get()
+
+        def kill() -> None:
+            if process.state != STOPPED:
+                self._world.record_fault("kill", process.id, detail=details.write(grace=f"{grace:g}"), cause=cause)
+                process.kill()
+
+        return self._world.clock.later(grace, kill).cancel
 
     @command(
         Button(BROKER, "Pause…", "its process stops for some seconds, as in a long garbage collection", (SECONDS,),
@@ -374,6 +406,8 @@ class Faults(Commands):
     def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
         async def write() -> None:
             zk = await self._admin.zk()
+            if op.path.startswith(CHANGES):
+                self._world.watch_configs()
             answer = await zk.write(op)
             if answer.error == "NONODE" and otherwise is not None:
                 answer = await zk.write(otherwise)

@@ -130,9 +130,9 @@ class _Around:
         self.deleted = model.topics_to_be_deleted
 
 
-def differences(model: ClusterModel) -> Differences:
-    """What differs at one moment of a trace."""
-    return Differences().update(model)
+def difference_of(model: ClusterModel, key: Key) -> PartitionDifference | None:
+    """What differs about one partition; None where nothing does."""
+    return _partition(_Around(model), key) if key in model.partitions else None
 
 
 def _partition(around: _Around, key: Key) -> PartitionDifference | None:

@@ -12,7 +12,7 @@ from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.executed_lines import Lines
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.payload import LOGS, payload
-from kafka_ctl.views.why import whys
+from kafka_ctl.views.why import is_offered, whys
 
 
 def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
@@ -27,7 +27,10 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str
         name: [(seq, line) for seq, line in KafkaLines(name, options["generation"]).add(records) if seq >= start]
         for name in LOGS
     }
-    return payload(films, logs) | {"asks": True}
+    data, generation = payload(films, logs), Generation(options["generation"])
+    for frame, made in zip(data["frames"], films[0].frames, strict=True):
+        frame["why"] = is_offered(records, made.seqs, generation)
+    return data | {"asks": True}
 
 
 def answered(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_ctl.generation import Generation
 from kafka_ctl.kafka_log.write import KafkaLines
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Recorder
@@ -19,6 +20,7 @@ from kafka_ctl.views.payload import LOGS, Rows, add_logs, frame_data, view_data
 from kafka_ctl.views.status import summary
 from kafka_ctl.views.steps import Step, newsworthy, steps
 from kafka_ctl.views.supergraph import Union
+from kafka_ctl.views.why import is_offered
 
 AT_ONCE = 150
 """The most steps that one command makes; more are joined."""
@@ -71,7 +73,8 @@ class LiveFilm:
         self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
         text, said = caption(step.records), summary(self.model)
         differs = self.differences.update(self.model).text()
-        self.frames.append(frame_data(step.kind, step.time_ms, text, said, cause, step.seqs, differs))
+        frame = frame_data(step.kind, step.time_ms, text, said, cause, step.seqs, differs)
+        self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, Generation(self.generation))})
 
     def show(self, view: str) -> dict[str, Any]:
         """The view as a whole, with all frames so far."""

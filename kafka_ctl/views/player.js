@@ -458,7 +458,7 @@ class Player {
       cause.onclick = () => this.go(frame.cause);
       this.caption.append(" ", cause);
     }
-    if (this.film.asks && frame.seqs.length) {
+    if (this.film.asks && frame.seqs.length && frame.why !== false) {
       const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": "Why this step?" }, "why?");
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
@@ -516,6 +516,7 @@ class Player {
     const row = (name, text) => html("div", { class: "fact" }, html("dt", {}, name), html("dd", {}, text));
     const list = html("dl", {});
     list.append(row("Rule", why.rule), ...why.inputs.map(([name, text]) => row(name, text)), row("Decided", why.decided));
+    if (why.kafka) list.append(row("In Kafka", why.kafka));
     const parts = [list];
     if (why.otherwise.length) {
       parts.push(html("h5", {}, "It would have been otherwise"), html("ul", {}, ...why.otherwise.map(([what, then]) => html("li", {}, html("b", {}, what + ": "), then))));

@@ -202,7 +202,7 @@ def test_stars_glide_and_stand_still_when_asked(opened: Any) -> None:
 
 @pytest.mark.parametrize("width", [1280, 811])
 def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
-    """Both are in sight, the button leads to the first difference, and who disagrees is said."""
+    """Both are in sight, the button leads to the first difference; who disagrees has the colour of errors."""
     with find("KAFKA-7235a").show() as run:
         shown = run.side_by_side()
         path = shown.export(tmp_path / "both.html")

@@ -16,7 +16,11 @@ from tools import notebooks
 
 PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
-DRAWN = re.compile(r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget)\(", re.MULTILINE)
+DRAWN = re.compile(
+    r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget|MessageWidget|message_bytes|broker_identity"
+    r"|copies_over_time|as_one_log)\(",
+    re.MULTILINE,
+)
 """What draws a picture."""
 SILENT = {"settle", "step", "start", "stop", "close", "kill", "run_for", "create_topic", "check"}
 """What returns nothing, or prints only in the end."""
