@@ -35,6 +35,7 @@ RULES = {
     "batch": "changes",
     "deletion": "states, alive, halted",
     "fence": "request_epoch, newest_seen",
+    "high_watermark": "ends, isr, leader",
     "pipeline": "operations, window",
     "reassignment": "old, new",
     "rebalance": "partitions, live, moving, percentage",
@@ -46,13 +47,15 @@ RULES = {
 `assignment` returns `{partition: [broker ids]}` of a new topic. `batch` gets triples (kind, partition, receivers) and
 returns requests (kind, receiver, [partitions]) in the order of sending. `deletion` gets the states of a topic's
 replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`. `fence` returns whether a broker obeys
-a request with this controller epoch. `pipeline` cuts a list of names of ZooKeeper operations into lists, each sent when
-the one before is answered; `window` is how many may be in flight. `reassignment`, asked by 0.10 and 2.0, returns four
-collections of broker ids: AR while it lasts, who gets a replica, who loses one, and who has to be in the ISR before.
-`rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of partitions under reassignment, and
-returns those whose preferred replicas an automatic check elects. `shrink` returns leader and ISR of a partition once
-the replica on broker `gone`, which is in the ISR, goes Offline. `target`, asked by 2.4 for a reassignment that begins,
-changes or is cancelled, gets the three lists of the topic's znode and the new replicas, and returns the three lists.
+a request with this controller epoch. `high_watermark` gets where the log of each assigned replica ends, as its leader
+knows (-1 for one that has not fetched yet), and returns the offset below which all records are committed. `pipeline`
+cuts a list of names of ZooKeeper operations into lists, each sent when the one before is answered; `window` is how
+many may be in flight. `reassignment`, asked by 0.10 and 2.0, returns four collections of broker ids: AR while it lasts,
+who gets a replica, who loses one, and who has to be in the ISR before. `rebalance` gets `Candidate`s of
+`kafka_ctl.balance`, sets of live brokers and of partitions under reassignment, and returns those whose preferred
+replicas an automatic check elects. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
+which is in the ISR, goes Offline. `target`, asked by 2.4 for a reassignment that begins, changes or is cancelled, gets
+the three lists of the topic's znode and the new replicas, and returns the three lists.
 """
 
 MOVES = ("complete", "wait", "start")
@@ -149,6 +152,15 @@ class Plugins:
         answer = self._call("rules", "fence", values)
         if not isinstance(answer, bool):
             self._fail("rules", "fence", values, f"returned {short(answer)}; True or False is expected")
+        return answer
+
+    def high_watermark(self, ends: Mapping[int, int], isr: tuple[int, ...], leader: int) -> int:
+        """The offset below which the records of a partition are committed, by what its leader knows."""
+        values = dict(ends), isr, leader
+        answer = self._call("rules", "high_watermark", values)
+        if not isinstance(answer, int) or isinstance(answer, bool) or answer > ends[leader]:
+            wanted = f"an offset is expected, a whole number up to {ends[leader]}, where the leader's log ends"
+            self._fail("rules", "high_watermark", values, f"returned {short(answer)}; {wanted}")
         return answer
 
     def trips(self, operations: Sequence[Any], window: int) -> list[Sequence[Any]]:

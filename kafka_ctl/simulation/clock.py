@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from typing import Any, TypeVar
 
-from kafka_ctl.errors import BadInput, NotReached
+from kafka_ctl.errors import BadInput, NotReached, PluginFailed
 from kafka_ctl.simulation.loop import Timer, VirtualLoop
 
 T = TypeVar("T")
@@ -66,7 +66,8 @@ class Clock:
 
     def _ended(self, task: asyncio.Task) -> None:
         self._tasks.pop(task, None)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, PluginFailed):  # that one is known since it failed
             self.failed(error)
 
     def failed(self, error: BaseException) -> None:

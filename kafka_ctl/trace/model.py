@@ -2,7 +2,7 @@
 
 `ClusterModel.apply(record)` moves the model one record on. It keeps truths apart where they differ: a broker's process
 can be dead while its znode still stands, a partition can have a leader that cannot answer, and what ZooKeeper has
-(`partitions`), what a controller has in its context (`controllers`) and what a broker was told (`BrokerSeen.beliefs`)
+(`partitions`), what a controller has in its context (`controllers`) and what a broker was sent (`BrokerSeen.beliefs`)
 may be three different things.
 """
 
@@ -23,6 +23,7 @@ from kafka_ctl.trace.seen import BrokerSeen, PartitionSeen, Work, ZNode
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
 _BROKER = re.compile(r"/brokers/ids/(\d+)$")
+_TIMEOUT = re.compile(r"\btimeout=(\d+(?:\.\d+)?)s\b")
 DELETED = "/admin/delete_topics/"
 _NUMBER = re.compile(r"(\d+)$")
 
@@ -92,6 +93,8 @@ class ClusterModel:
 
     def _zk(self, record: Record) -> None:
         path = record.path
+        if record.action in ("connect", "reconnected", "expired", "closed"):
+            self._session(record)
         if record.error or not path:
             return
         if record.action not in ("create", "set", "delete"):
@@ -107,6 +110,17 @@ class ClusterModel:
             )
             self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
         self._meaning(path, record)
+
+    def _session(self, record: Record) -> None:
+        """A session begins, is heard of again, or ends."""
+        actor = record.actor if record.actor != "zookeeper" else (record.detail or "").rpartition(" ")[2]
+        number = number_of(actor)
+        if number is None or not actor.startswith("broker"):
+            return
+        broker = self.broker(number)
+        broker.silent = None
+        if record.action == "connect" and (said := _TIMEOUT.search(record.detail or "")):
+            broker.timeout = 1000 * float(said[1])
 
     def _read(self, path: str, reader: int | None) -> None:
         """A controller that fills its context takes over what ZooKeeper has just then."""
@@ -281,22 +295,27 @@ class ClusterModel:
             self.zookeeper_down = record.action == "stop_zookeeper"
         if record.action == "heal":
             self.cuts.clear()
+            for other in self.brokers.values():
+                other.silent = other.silent if not other.alive else None
         if record.broker is None:
             return
         broker = self.broker(record.broker)
         self.reshaped = self.seq
         if record.action in ("kill", "bounce"):
             self._ended(broker)
+            broker.silent = record.time_ms
         elif record.action in ("start", "restart"):
             broker.alive, broker.note = True, "starting"
         elif record.action == "pause":
-            broker.note = "paused"
+            broker.note, broker.silent = "paused", record.time_ms
         elif record.action == "disconnect":
             for end, far in details.ends(record.detail):
                 if end.isdecimal():
                     self.cuts.setdefault(int(end), []).append(far)
+                    if far == "zookeeper":
+                        self.broker(int(end)).silent = record.time_ms
         elif record.action in ("resume", "continue"):
-            broker.note = ""
+            broker.note, broker.silent = "", None
 
     def _violation(self, record: Record) -> None:
         self.violations.append(record.action)

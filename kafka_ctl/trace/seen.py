@@ -27,7 +27,8 @@ class Work(NamedTuple):
 @dataclass
 class BrokerSeen:
     """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now; `beliefs`: what it
-    was told."""
+    was sent. Milliseconds: `timeout` is that of its session, `silent` the time since which that hears nothing.
+    """
 
     id: int
     alive: bool = False
@@ -37,12 +38,14 @@ class BrokerSeen:
     leaving: bool = False
     """Whether it has been asked to shut down in good order."""
     beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
+    timeout: float | None = None
+    silent: float | None = None
     log_ends: dict[Key, int] = field(default_factory=dict)
     """The log end offsets on its disk, where records were ever written."""
 
     @property
     def listens(self) -> bool:
-        """Whether its process is up, so that what it was told counts."""
+        """Whether its process is up, so that what it was sent counts."""
         return self.alive and self.note != "starting"
 
     def ends(self) -> None:

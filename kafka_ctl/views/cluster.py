@@ -4,7 +4,7 @@ A replica is a chip: filled with a star where it leads, outlined with a dot in t
 of it, dotted with a cross offline. Its star glides when the leader changes; a hollow star marks the preferred
 replica. The crown is on the broker that is controller. Large clusters are counted per broker instead.
 
-A replica is drawn as ZooKeeper has it. Below it stands what its broker was told, and a mark where broker or controller
+A replica is drawn as ZooKeeper has it. Below it stands what its broker was sent, and a mark where broker or controller
 have something else.
 """
 
@@ -15,23 +15,25 @@ from dataclasses import replace
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.clusterdot import COUNTS, ROLE, ZNODES, Layout, replica_id
+from kafka_ctl.views.clusterdot import COUNTS, ROLE, ROW, ZNODES, Layout, replica_id
 from kafka_ctl.views.differences import Differences, role
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
-from kafka_ctl.views.scene import Box, Part, Point, Scene, Text, box, parse, shorten
-from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, summary
+from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, box, parse, point_at, shorten
+from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
 
 Key = tuple[str, int]
+BETWEEN, CLOSE = 58.0, 26.0
+"""Pixels between two lines of brokers: room for what travels among them, or as little as an overview needs."""
 AWAY: Point = (-100.0, -100.0)
 BELOW = ROLE * 72
 """Pixels: the line below a replica."""
 
 
 MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
-UNTOLD = PartState("told gone", ("",))
+UNSENT = PartState("sent gone", ("",))
 
 
 class ClusterView:
@@ -84,20 +86,33 @@ class ClusterView:
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, self.layout.counted)
+        few = len(self.layout.brokers) <= ROW
+        scene.rows = [
+            Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
+            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), BETWEEN if few else CLOSE),
+            Row(tuple(name for name in scene.parts if name.startswith("legend:")), 6.0),
+        ]
+        if not self.layout.brokers:
+            scene.rows.pop(1)
+        held = {broker: f"session:{broker}" for broker in self.layout.brokers}
+        scene.wires = {name: ("zookeeper", f"broker:{b}") for b, name in held.items() if name in scene.parts}
+        for name, (above, below) in scene.wires.items():
+            _straighten(scene, name, above, below)
         return scene
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
         looks: dict[str, PartState] = {}
         self.differences.update(model)
-        self._brokers(model, records, looks)
+        self._brokers(model, records, step.time_ms if step else 0.0, looks)
         self._zookeeper(model, records, looks)
+        detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
-            self._counts(model, looks)
+            detail = self._counts(model, looks)
         else:
             self._partitions(model, records, looks)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
-        return Picture(looks, tokens(self.drawn, records, deposed), summary(model), self.differences.text())
+        return Picture(looks, tokens(self.drawn, records, deposed), summary(model), self.differences.text(), detail)
 
     def _partitions(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
         """Every partition that may have changed since the last picture of this model."""
@@ -111,7 +126,9 @@ class ClusterView:
                 self._partition(model, key, key in touched, looks)
         self._touched = touched
 
-    def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+    def _brokers(
+        self, model: ClusterModel, records: Sequence[Record], time_ms: float, looks: dict[str, PartState]
+    ) -> None:
         busy = ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
@@ -124,11 +141,11 @@ class ClusterView:
             texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
             looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
-            line = "wire gone"
+            line, silent = "wire session gone", session_state(model, number, time_ms)
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
-                line = "wire" if whole and not model.zookeeper_down else "wire broken"
-            looks[f"session:{number}"] = PartState(line)
+                line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
+            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""), (silent or "session",))
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
@@ -169,7 +186,7 @@ class ClusterView:
             looks[part.id] = PartState(styles, name, sign)
             looks[mark] = MARKED if other else UNMARKED
             if self.layout.has_roles:
-                looks[line] = _told(model, key, broker, other)
+                looks[line] = _role(model, key, broker, other)
             if leads:
                 leader_at = (part.box.x + 11, part.box.middle[1])
             if seen.replicas[:1] == (broker,):
@@ -179,17 +196,20 @@ class ClusterView:
             part, mark, line = chips[broker]
             looks[part.id], looks[mark] = PartState("plate gone", name, "none"), UNMARKED
             if self.layout.has_roles:
-                looks[line] = UNTOLD
+                looks[line] = UNSENT
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
             looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
 
-    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
+    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> dict[tuple[int, str], str]:
+        """Count the replicas of each broker; how each of them stands is the answer."""
+        detail: dict[tuple[int, str], str] = {}
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
         for key in model.partitions:
             for broker in model.members(key):
                 style = replica_state(model, key, broker)
+                detail[broker, f"{key[0]}-{key[1]}"] = style
                 if style in COUNTS:
                     counts[broker][style] += 1
         for differs in self.differences.partitions.values():
@@ -201,17 +221,18 @@ class ClusterView:
                 sign = "star" if style == "leader" else GLYPHS.get(style, style)
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
+        return detail
 
 
-def _told(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
-    """The line below a replica: what its broker was told; `other` is what somebody has otherwise."""
+def _role(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
+    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise."""
     host = model.brokers.get(broker)
     if other:
         return PartState("otherwise", (other,))
     if host is None or not host.listens or key not in host.beliefs.hosted:
-        return UNTOLD
+        return UNSENT
     end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
-    return PartState("told", (role(broker, host.beliefs.hosted[key]) + end,))
+    return PartState("sent", (role(broker, host.beliefs.hosted[key]) + end,))
 
 
 def _differing(context: int, metadata: int) -> PartState:
@@ -261,7 +282,7 @@ def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
     if has_roles:
         line = Box(place.x + 3, chip.y + chip.height + 1, place.width - 6, BELOW - 2)
         text = Text(line.middle[0], line.y + line.height - 3.2, "", 11)
-        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "told gone", of=of))
+        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "sent gone", of=of))
     x, y = chip.x + chip.width - 3, chip.y + 1
     around = box(x - 7, y - 7, 14, 14)
     title = "ZooKeeper has something else"
@@ -271,6 +292,21 @@ def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
     return (*parts, mark)
 
 
+def _straighten(scene: Scene, name: str, above: str, below: str) -> None:
+    """Let a session run straight down to its broker: it belongs to no znode."""
+    frame, broker = scene.parts[above].box, scene.parts[below].box
+    x, top = broker.middle[0], frame.y + frame.height
+    start = max(frame.x + 8, min(x, frame.x + frame.width - 8))
+    line = f"M{start:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
+    where = Box(min(start, x), top, abs(x - start), broker.y - top)
+    middle = point_at(line, 0.5)
+    texts = (Text(*middle, "session", 11.5),)
+    shape = Shape("body", "path", (("d", line),))
+    scene.change(
+        name, box=where, shapes=(shape,), line=line, texts=texts, title=f"session of {below.replace(':', ' ')}"
+    )
+
+
 def _work(model: ClusterModel, actor: str) -> str:
     """The event a controller works on, and how many wait; those from before it resigned do not count."""
     since, work = model.resigned.get(actor, -1), model.working.get(actor)
@@ -278,7 +314,8 @@ def _work(model: ClusterModel, actor: str) -> str:
     doing = work.event if work is not None and work.started > since else ""
     if not doing:
         return f"{waiting} queued" if waiting else ""
-    return shorten(doing, 26) + (f" (+{waiting} queued)" if waiting else "")
+    more = f" +{waiting}" if waiting else ""
+    return shorten(doing, 22 - len(more)) + more
 
 
 def _last_state(record: Record) -> str:

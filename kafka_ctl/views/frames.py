@@ -8,10 +8,11 @@ whether it will be a widget, a script-free SVG or a page.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
@@ -20,7 +21,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
-from kafka_ctl.views.steps import Step, steps
+from kafka_ctl.views.steps import Step, lesson, steps
 from kafka_ctl.views.supergraph import union
 
 
@@ -50,16 +51,23 @@ class Token(NamedTuple):
         return self.beside or point_at(self.line, self.rest)
 
 
+def pill_width(label: str) -> float:
+    """Pixels of the pill that bears a token's label."""
+    return 16 + 6.8 * len(label)
+
+
 class Picture(NamedTuple):
     """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
 
-    `differs` says who has something else than ZooKeeper.
+    `differs` says who has something else than ZooKeeper; `detail` is what a counted picture does not draw: (broker,
+    partition) -> how the replica stands (in a film: the new).
     """
 
     looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
     summary: str = ""
     differs: str = ""
+    detail: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,8 @@ class Frame:
     picture: Picture
     seqs: tuple[int, ...] = ()
     cause: int | None = None
+    lesson: str = ""
+    """What is to be learnt from it: see `LESSONS` in `views/steps.py`."""
 
     @property
     def alt(self) -> str:
@@ -195,6 +205,7 @@ class FilmBuilder:
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
         self.drawing, self.place, self.records = drawing, first, records
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
+        self.detail: Mapping[tuple[int, str], str] = {}
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "This is how things stood before." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
@@ -208,7 +219,7 @@ class FilmBuilder:
             self.move(step)
             cause = None if step.cause is None else step.cause + 1
             picture, text = self.changed(step), caption(step.records)
-            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause))
+            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause, lesson(step)))
         vars(self.film).pop("tracks", None)
 
     def move(self, step: Step) -> None:
@@ -226,7 +237,10 @@ class FilmBuilder:
             if (before := shown.get(name)) is not look and before != look
         }
         self.shown.update(new)
-        return picture._replace(looks=new)
+        detail = {key: style for key, style in picture.detail.items() if self.detail.get(key) != style}
+        detail.update(dict.fromkeys(self.detail.keys() - picture.detail.keys(), ""))
+        self.detail = picture.detail
+        return picture._replace(looks=new, detail=detail)
 
 
 def interpolate_positions(made: Sequence[Frame]) -> None:

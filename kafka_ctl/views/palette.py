@@ -151,6 +151,11 @@ STYLES: dict[str, Slots] = {
     "life": {"body": {"fill": "none", "stroke": "$line", "stroke-width": "1.6"}},
     "ruling": {"body": {"stroke": "$good", "stroke-width": "6"}},
     "dead": {"body": {"stroke": "$off_line", "stroke-dasharray": "1.5 4"}},
+    "expiring": {
+        "body": {"stroke": "$lag_line", "stroke-width": "3", "stroke-dasharray": "7 4"},
+        "label": {"fill": "$ink"},
+    },
+    "session": {"body": {"stroke-width": "2.4", "stroke-dasharray": "0.1 5", "stroke-linecap": "round"}},
     "ask": {
         "body": {"fill": "none", "stroke": "$good", "stroke-width": "1.8"},
         "head": {"fill": "$good"},
@@ -173,7 +178,7 @@ STYLES: dict[str, Slots] = {
         "body": {"stroke": "$bad", "stroke-width": "2.6", "stroke-dasharray": "none"},
         "glyph": {"fill": "$bad"},
     },
-    "told": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$dim"}},
+    "sent": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$dim"}},
     "otherwise": {
         "body": {"fill": "$off", "stroke": "none"},
         "label": {"fill": "$off_ink", "font-weight": "700"},

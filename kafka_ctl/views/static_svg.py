@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, PartState, Token
+from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
 from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, shape_svg, svg_head, text_svg
+from kafka_ctl.views.steps import LESSONS
 
 CAPTION, DIFFERS = 46, 30
 HEAD = 34.0
@@ -125,23 +126,22 @@ def token_svg(token: Token, theme: str) -> str:
     )
 
 
-def pill_width(label: str) -> float:
-    return 16 + 6.8 * len(label)
-
-
 def key_frames(film: Film, most: int = 6) -> list[Frame]:
-    """The frames that show the story: marked steps first, then evenly spread ones, in order."""
+    """The frames of the lesson, in order: one of each kind after the first fault, then more of each, and the last.
+
+    Where there are too few of them, frames from between fill the room.
+    """
     inner = film.frames[1:]
     if len(inner) <= most:
         return inner or film.frames
-    rank = {"violation": 0, "fault": 1, "controller": 2, "election": 3, "partition": 4}
-    weighty = sorted(inner[:-1], key=lambda f: (rank.get(f.kind, 9), f.index))
+    fault = next((f.index for f in inner if f.lesson in ("violation", "fault")), 0)
+    by_lesson = {name: [f.index for f in inner[:-1] if f.lesson == name] for name in LESSONS}
+    queues = [sorted(found, key=lambda index: (index < fault, index)) for found in by_lesson.values()]
     picked = {inner[-1].index}
-    for kind in ("violation", "fault", "controller", "election", "partition"):
-        of_kind = [f.index for f in weighty if f.kind == kind]
-        room = most - len(picked)
-        share = max(1, room // 2)
-        picked.update(of_kind[: min(share, room)])
+    for turn in range(max(map(len, queues), default=0)):
+        for queue in queues:
+            if turn < len(queue) and len(picked) < most:
+                picked.add(queue[turn])
     for i in range(1, most + 1):
         if len(picked) < most:
             picked.add(inner[(len(inner) - 1) * i // (most + 1)].index)

@@ -40,6 +40,14 @@ def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
     return "", "up"
 
 
+def session_state(model: ClusterModel, number: int, time_ms: float) -> str:
+    """What ZooKeeper knows of a broker's session: how long it has been silent, of how long it may be; else empty."""
+    seen = model.brokers.get(number)
+    if seen is None or not seen.registered or seen.silent is None or seen.timeout is None:
+        return ""
+    return f"silent {max(0.0, time_ms - seen.silent) / 1000:.1f} of {seen.timeout / 1000:g} s"
+
+
 def controller_epoch(model: ClusterModel) -> int | None:
     """The epoch of the controller, as it has it; None until it has raised it."""
     context = model.context_of(model.controller)

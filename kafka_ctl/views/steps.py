@@ -42,6 +42,24 @@ class Step(NamedTuple):
         return self.records[-1].time_ms
 
 
+LESSONS = ("violation", "fault", "won", "election", "controller", "epoch", "lost", "partition")
+"""What a step can be a lesson in, the weightiest first; `won` and `lost` are about creating `/controller`."""
+
+
+def lesson(step: Step) -> str:
+    """What is to be learnt from a step: one of `LESSONS`, or nothing."""
+    found = {_lesson(record) for record in step.records}
+    return next((name for name in LESSONS if name in found), "")
+
+
+def _lesson(record: Record) -> str:
+    if record.kind == "zk" and record.path == "/controller" and record.action in ("create", "multi"):
+        return "won" if record.error is None else "lost"
+    if record.kind == "zk" and record.path == "/controller_epoch" and record.error is None:
+        return "epoch"
+    return _kind(record) if record.kind != "zk" else ""
+
+
 def newsworthy(record: Record) -> bool:
     """Whether a record is worth a step in a view of the whole cluster: its row says so, and what it holds."""
     kind, action = record.kind, record.action

@@ -103,7 +103,7 @@ def test_every_view_is_drawn(opened: Any, theme: str) -> None:
 
 def test_the_keyboard_does_everything(opened: Any) -> None:
     """Arrows, Home, End, jump, speed and play, with the focus anywhere in the player."""
-    last = opened.evaluate("() => +document.querySelector('.kc .scrub').max")
+    last = opened.evaluate("() => +document.querySelector('.kc').dataset.last")
     opened.focus(".kc")
     for key, step in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
         opened.keyboard.press(key)
@@ -217,7 +217,7 @@ def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
         page.press(".kc", "End")
         at(page, len(shown) - 1)
         said = page.locator(".kc .differs")
-        assert "With the bug: orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not told" in (
+        assert "With the bug: orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not notified" in (
             said.inner_text()
         )
         in_error_colour = """(said) => {

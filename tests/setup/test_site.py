@@ -49,12 +49,12 @@ def found() -> list[lessons.Lesson]:
 
 
 def test_which_lessons_run_is_derived(found: list[lessons.Lesson]) -> None:
-    """From what they import and use: the museum all of it, the first without Spark, histories hardly at all."""
+    """From what they import and use: the museum all of it, the wire without clients, histories hardly at all."""
     by_name = {lesson.file: lesson for lesson in found}
     assert by_name["notebooks/18-the-bug-museum.ipynb"].left_out == 0
-    first = by_name["notebooks/01-electing-a-controller.ipynb"]
-    assert first.runs and 0 < first.left_out < first.cells
-    assert {"a real ZooKeeper", "Spark"} <= {*first.lacks}
+    wire = by_name["notebooks/17-the-wire.ipynb"]
+    assert wire.runs and 0 < wire.left_out < wire.cells
+    assert {"a real ZooKeeper", "connections"} <= {*wire.lacks}
     for name in ("19-large-histories", "20-reading-a-real-incident"):
         assert not by_name[f"notebooks/{name}.ipynb"].runs
     assert len([lesson for lesson in found if lesson.runs]) >= 15

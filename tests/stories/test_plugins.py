@@ -134,6 +134,21 @@ def test_a_fence_of_ones_own() -> None:
         assert any(record.error == "STALE_CONTROLLER_EPOCH" for record in lab.trace)
 
 
+def test_a_fence_is_asked_once_for_each_request() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def fence(request_epoch: int, newest: int) -> bool:
+        asked.append((request_epoch, newest))
+        return request_epoch >= newest
+
+    with Lab(rules={"fence": fence}) as lab:
+        before, seen = len(asked), len(lab.trace)
+        lab.create_topic("orders", partitions=1, replication_factor=3)
+        lab.settle()
+        received = [r for r in lab.trace[seen:] if r.kind == "response" and r.actor.startswith("broker-")]
+        assert len(asked) - before == len(received) == 6  # LeaderAndIsr and UpdateMetadata, three brokers
+
+
 def test_the_next_move_of_a_deletion_of_ones_own() -> None:
     """Kafka's own changes nothing; who forgets a topic too early leaves a copy on a disk."""
     early = lambda states, alive, halted: "complete" if "ReplicaDeletionSuccessful" in states.values() else "start"  # noqa: E731
@@ -269,7 +284,8 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {*"assignment batch deletion fence pipeline reassignment rebalance shrink target".split()}
+    names = "assignment batch deletion fence high_watermark pipeline reassignment rebalance shrink target"
+    assert set(RULES) == {*names.split()}
 
 
 def test_a_pipeline_of_ones_own() -> None:

