@@ -36,7 +36,7 @@ ORDER = """
     wire
     invariants kafka_log
     lab
-    views history workshop museum explore
+    views history museum explore
     exercises
     __init__
     jupyter browser
