@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from kafka_ctl.table import TransitionTable
     from kafka_ctl.trace import Record, Trace
     from kafka_ctl.views.digraph import digraph
+    from kafka_ctl.views.side_by_side import side_by_side
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 _toc = (
@@ -74,6 +75,7 @@ _toc = (
         ("trace", "", "everything that happens is one record"),
         ("Trace", "trace", "the records of a run: text, Kafka's log lines, Parquet"),
         ("Record", "trace", "one fact and the fact that caused it"),
+        ("side_by_side", "views.side_by_side", "two runs beside each other, stepped together"),
         ("digraph", "views.digraph", "a state machine, an election or a cluster as a graphviz.Digraph"),
     )),
     ("Many clusters", (
@@ -95,7 +97,7 @@ __all__ = [
     "InvalidTransition", "KafkaCtlError", "Lab", "LeaderAndIsr", "NotReached", "PartitionState", "Purgatory", "Record",
     "Replica", "ReplicaAssignment", "ReplicaState", "ShutdownReport", "TimingWheel", "TopicPartition", "Trace",
     "TransitionTable", "Unavailable", "UnknownName", "assignment", "digraph", "election", "errors", "generation",
-    "history", "museum", "partition", "replica", "trace",
+    "history", "museum", "partition", "replica", "side_by_side", "trace",
 ]  # fmt: skip
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}

@@ -23,12 +23,16 @@ Texts follow one order: the subject, what was asked, what is allowed.
 from __future__ import annotations
 
 import reprlib
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 _shortener = reprlib.Repr()
 _shortener.maxstring = _shortener.maxother = 300
+_PLATFORM: str = sys.platform
+IN_BROWSER = _PLATFORM == "emscripten"
+"""Whether Python was compiled to WebAssembly (Pyodide)."""
 MOST_NAMES = 60
 """The most names that an error lists."""
 
@@ -122,10 +126,24 @@ def needed_for(what: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        raise Unavailable(
+        raise unavailable(
+            what,
             f"{what} needs the package {error.name}, which is not installed here; `python3 -m kafka_ctl lab` makes an "
-            "environment that has everything"
+            "environment that has everything",
         ) from None
+
+
+def unavailable(what: str, text: str) -> Unavailable:
+    """The error with this text; in a browser, where nothing can be installed, with a text that says so."""
+    if not IN_BROWSER:
+        return Unavailable(text)
+    return Unavailable(f"{what} cannot run in a browser; `python3 -m kafka_ctl lab` in a clone of the project runs it")
+
+
+def check_not_in_browser(what: str) -> None:
+    """Unavailable in a browser, for what needs threads, processes or connections."""
+    if IN_BROWSER:
+        raise unavailable(what, "")
 
 
 class NotReached(KafkaCtlError):

@@ -29,6 +29,8 @@ class Costs:
     """One way between two brokers (controller to broker, follower to leader)."""
     request_state: float = 0.000_005
     """What each partition state in a request adds for the broker that handles it."""
+    byte: float = 0.000_000_008
+    """What each byte of the records adds to a follower's fetch: 8 ns, a link of 1 Gbit/s."""
     boot: float = 0.05
     """From starting a broker's process to its first word to ZooKeeper; the seed spreads it."""
     stop: float = 0.1

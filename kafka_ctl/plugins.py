@@ -37,8 +37,10 @@ RULES = {
     "fence": "request_epoch, newest_seen",
     "high_watermark": "ends, isr, leader",
     "pipeline": "operations, window",
+    "reassignment": "old, new",
     "rebalance": "partitions, live, moving, percentage",
     "shrink": "leader, isr, gone",
+    "target": "replicas, adding, removing, target",
 }
 """What the other functions are given.
 
@@ -48,9 +50,12 @@ replicas, `{(partition, broker): "OfflineReplica"}`, and returns one of `MOVES`.
 a request with this controller epoch. `high_watermark` gets where the log of each assigned replica ends, as its leader
 knows (-1 for one that has not fetched yet), and returns the offset below which all records are committed. `pipeline`
 cuts a list of names of ZooKeeper operations into lists, each sent when the one before is answered; `window` is how
-many may be in flight. `rebalance` gets `Candidate`s of `kafka_ctl.balance`, sets of live brokers and of partitions
-under reassignment, and returns those whose preferred replicas an automatic check elects. `shrink` returns leader and
-ISR of a partition once the replica on broker `gone`, which is in the ISR, goes Offline.
+many may be in flight. `reassignment`, asked by 0.10 and 2.0, returns four collections of broker ids: AR while it lasts,
+who gets a replica, who loses one, and who has to be in the ISR before. `rebalance` gets `Candidate`s of
+`kafka_ctl.balance`, sets of live brokers and of partitions under reassignment, and returns those whose preferred
+replicas an automatic check elects. `shrink` returns leader and ISR of a partition once the replica on broker `gone`,
+which is in the ISR, goes Offline. `target`, asked by 2.4 for a reassignment that begins, changes or is cancelled, gets
+the three lists of the topic's znode and the new replicas, and returns the three lists.
 """
 
 MOVES = ("complete", "wait", "start")
@@ -116,6 +121,30 @@ class Plugins:
         if not isinstance(answer, str) or answer not in MOVES:
             self._fail("rules", "deletion", values, f"returned {short(answer)}; one of {', '.join(MOVES)} is expected")
         return answer
+
+    def move(self, old: tuple[int, ...], new: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Of a reassignment: AR while it lasts, who gets a replica, who loses one, who has to be in sync before."""
+        values = tuple(old), tuple(new)
+        answer = self._call("rules", "reassignment", values)
+        try:
+            during, create, remove, in_sync = (tuple(map(_whole, part)) for part in answer)
+        except (TypeError, ValueError):
+            wanted = "four collections of broker ids are expected, such as ([1, 2, 3], [3], [1], [2, 3])"
+            self._fail("rules", "reassignment", values, f"returned {short(answer)}; {wanted}")
+        return during, create, remove, in_sync
+
+    def head_for(
+        self, replicas: tuple[int, ...], adding: tuple[int, ...], removing: tuple[int, ...], target: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], ...]:
+        """The three lists of a partition on its way to other replicas: all of them, those added, those removed."""
+        values = tuple(replicas), tuple(adding), tuple(removing), tuple(target)
+        answer = self._call("rules", "target", values)
+        try:
+            full, more, less = (tuple(map(_whole, part)) for part in answer)
+        except (TypeError, ValueError):
+            wanted = "three lists of broker ids are expected, such as ([3, 4, 2, 1], [4], [1])"
+            self._fail("rules", "target", values, f"returned {short(answer)}; {wanted}")
+        return full, more, less
 
     def obeys(self, request_epoch: int, newest_seen: int) -> bool:
         """Whether a broker that has seen `newest_seen` obeys a request with this controller epoch."""

@@ -7,7 +7,7 @@ ControlledShutdownRequest.java; 2.4.1: AlterPartitionReassignmentsRequest.java, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -15,6 +15,8 @@ from kafka_ctl.election import ElectionType
 
 UNKNOWN_EPOCH = -1
 """The broker epoch in a request whose sender knows nothing of broker epochs (before 2.2)."""
+PRODUCE_TIMEOUT = 30.0
+"""Seconds a produce request waits for the in-sync replicas: the producer's `request.timeout.ms`."""
 
 
 class PartitionState(NamedTuple):
@@ -85,11 +87,14 @@ class ControlledShutdownRequest(NamedTuple):
 
 
 class ProduceRequest(NamedTuple):
-    """A producer's records for one partition; `acks` is 0, 1, or -1 for all in-sync replicas."""
+    """A producer's records for one partition; `acks` is 0, 1, or -1 for all in-sync replicas, for which it waits
+    `timeout` seconds at most. `sizes` has the bytes of each record, or nothing where they have none."""
 
     partition: TopicPartition
-    values: tuple[int, ...]
+    values: Sequence[int]
     acks: int
+    sizes: Sequence[int] = ()
+    timeout: float = PRODUCE_TIMEOUT
 
     @property
     def name(self) -> str:

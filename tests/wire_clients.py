@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +14,8 @@ from typing import Any
 import pytest
 
 from kafka_ctl import Lab
+from kafka_ctl.wire.codec import Message, decode_message, encode_message
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, MessageType, api_key, message_type
 
 QUICK = {"zookeeper.session.timeout.ms": 1000, "replica.lag.time.max.ms": 2000}
 """So that a broker's death is noticed within a second."""
@@ -57,3 +61,48 @@ def kcat(lab: Lab, *arguments: str, given: str | None = None) -> str:
 def closed_connections(lab: Lab) -> list[tuple[str | None, str | None]]:
     """Why brokers closed connections: Kafka's error, and what it was about."""
     return [(record.error, record.detail) for record in lab.trace.slice(action="closed-connection")]
+
+
+class Asking:
+    """A connection to one broker, and requests by hand."""
+
+    def __init__(self, lab: Lab, broker: int) -> None:
+        host, port = lab.bootstrap_servers.split(",")[sorted(lab.brokers).index(broker)].split(":")
+        self.connection = socket.create_connection((host, int(port)), timeout=PATIENCE)
+        self._types: dict[int, MessageType] = {}
+
+    def send(self, name: str, version: int, number: int = 1, **fields: Any) -> None:
+        """Send a request; `receive` brings the answer to the one that was sent first."""
+        key = api_key(name)
+        self._types[number] = message_type(key, version, RESPONSE)
+        header = {"correlation_id": number, "client_id": "test"}
+        self.connection.sendall(encode_message(message_type(key, version, REQUEST), header, fields))
+
+    def receive(self) -> Message:
+        size = int.from_bytes(self.connection.recv(4, socket.MSG_WAITALL), "big")
+        raw = self.connection.recv(size, socket.MSG_WAITALL)
+        return decode_message(self._types.pop(int.from_bytes(raw[:4], "big")), raw)[1]
+
+    def waits(self, seconds: float = 0.3) -> bool:
+        """Whether no answer comes for so long."""
+        return not select.select([self.connection], [], [], seconds)[0]
+
+    def ask(self, name: str, version: int, **fields: Any) -> Message:
+        """Send a request and return the answer."""
+        self.send(name, version, **fields)
+        return self.receive()
+
+    def __enter__(self) -> Asking:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
+
+def fetch_of(*partitions: tuple[str, int, int], most: int = 1 << 20) -> list[Message]:
+    """The topics of a Fetch request: topic, partition and offset of each."""
+    topics: dict[str, list[Message]] = {}
+    for topic, number, offset in partitions:
+        part = {"partition": number, "fetch_offset": offset, "partition_max_bytes": most}
+        topics.setdefault(topic, []).append(part)
+    return [{"topic": topic, "partitions": parts} for topic, parts in topics.items()]

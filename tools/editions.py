@@ -41,8 +41,8 @@ ROUTES = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08"),
     "Two days": None,
-    "Operators": ("01", "05", "06", "07", "08", "18", "20"),
-    "Students": ("01", "02", "03", "04", "05", "08", "18"),
+    "Operators": ("01", "05", "06", "07", "08", "10", "11", "12", "17", "18", "20"),
+    "Students": ("01", "02", "03", "04", "05", "08", "09", "11", "18"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
 
@@ -244,6 +244,26 @@ def write() -> int:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text(book), encoding="utf-8")
     return len(made)
+
+
+def restore(kept: Path | None) -> list[str]:
+    """Make every starter that was changed, or is missing, as it was; the names of these.
+
+    What was changed is kept in the folder `kept`, if one is given.
+    """
+    names = []
+    for source in lessons():
+        place, wanted = STARTER / source.name, text(starter(read(source)))
+        found = place.read_text("utf-8") if place.exists() else None
+        if found == wanted:
+            continue
+        if found is not None and kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+            (kept / source.name).write_text(found, encoding="utf-8")
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(wanted, encoding="utf-8")
+        names.append(source.name)
+    return names
 
 
 def write_slides(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from kafka_ctl.invariants import INVARIANTS
 from kafka_ctl.museum.exhibit import Exhibit
 from kafka_ctl.museum.exhibits import EXHIBITS
+from kafka_ctl.museum.kraft import KRAFT, SHELVES
 from kafka_ctl.museum.questions import Question
 from tools.page import Page
 
@@ -51,12 +52,18 @@ def _exhibit(number: int, exhibit: Exhibit) -> str:
 - Releases with it: {exhibit.releases}
 - Fixed with {fix}, in [{exhibit.source}](../kafka_ctl/{exhibit.source})
 - {_noticed(exhibit)}
+- With KRaft: {_after(exhibit)}
 
 ```text
 {exhibit.commands}```
 
 {exhibit.task}
 """
+
+
+def _after(exhibit: Exhibit) -> str:
+    found = KRAFT[exhibit.name]
+    return f"{SHELVES[found.shelf]}: {found.reason}" + f" ({found.source})" * bool(found.source)
 
 
 def _noticed(exhibit: Exhibit) -> str:

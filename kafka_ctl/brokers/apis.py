@@ -68,19 +68,17 @@ class KafkaApis:
     async def _obey(self, request: ControlRequest) -> Response:
         match request:
             case LeaderAndIsrRequest():
-                await self.replicas.follower.idle_fetchers_ended()
-                await self.replicas.read_configs(request)
-                await self.replicas.leader.isr_written(request.partitions)
-                response = self.replicas.leader_and_isr(request)
-                self.replicas.follower.end_idle_fetchers(at_once=True)
+                await self.replicas.follower.threads.idle_ended()
+                response = await self.replicas.leader_and_isr(request)
+                self.replicas.follower.threads.end_idle(at_once=True)
                 return response
             case UpdateMetadataRequest():
                 return self.replicas.update_metadata(request)
             case StopReplicaRequest():
-                await self.replicas.follower.idle_fetchers_ended()
+                await self.replicas.follower.threads.idle_ended()
                 await self.replicas.leader.isr_written(request.partitions)
                 response = self.replicas.stop_replica(request)
-                self.replicas.follower.end_idle_fetchers(self.process.generation.records.closes_idle_fetchers)
+                self.replicas.follower.threads.end_idle(self.process.generation.records.closes_idle_fetchers)
                 return response
 
     async def _ask_controller(self, request: Request, reply: asyncio.Future) -> Response:

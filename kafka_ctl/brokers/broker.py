@@ -14,6 +14,7 @@ from kafka_ctl import cluster
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.apis import KafkaApis
 from kafka_ctl.brokers.controlled_shutdown import ShutdownReport, ask_to_leave
+from kafka_ctl.brokers.dynamic_configs import DynamicConfigs
 from kafka_ctl.brokers.follower import FollowerRole
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log_dirs import LogDirs
@@ -52,6 +53,7 @@ class Broker(BrokerProcess):
         self.log_dirs = LogDirs(self)
         self.replicas = ReplicaManager(self, configs, self.as_leader, self.as_follower, self.log_dirs)
         self.apis = KafkaApis(self, self.replicas)
+        self.dynamic_configs = DynamicConfigs(self, configs)
         self._make_controller()
 
     def _make_controller(self) -> None:
@@ -112,6 +114,8 @@ class Broker(BrokerProcess):
         self.spawn(self.as_leader.shrink_isrs())
         if registers_first:
             await self.controller.startup()
+        if self.world.watches_configs:
+            self.dynamic_configs.begin()
 
     async def _identify(self) -> None:
         """Find out who we are, and take that name."""
@@ -177,6 +181,7 @@ class Broker(BrokerProcess):
                 await self._connect()
                 break
         self.controller.session_renewed()
+        self.dynamic_configs.look()
 
     def pause(self, seconds: float) -> None:
         """Run nothing for so many seconds, as in a garbage collection, then go on as if nothing had happened."""

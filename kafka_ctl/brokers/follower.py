@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import math
-from dataclasses import dataclass
 
+from kafka_ctl.brokers.copying import Copying
+from kafka_ctl.brokers.fetcher_threads import FetcherThreads
 from kafka_ctl.brokers.leader import FETCH_WAIT
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.brokers.process import BrokerProcess, Fetched, HostedPartition, LeaderPeer
@@ -39,12 +40,7 @@ class FollowerRole:
         """When we were last taken into the ISR."""
         self.unfetched: dict[TopicPartition, float] = {}
         """Partitions that we follow without a fetcher, and since when."""
-        self._fetched: dict[TopicPartition, int] = {}
-        """Partitions with a fetcher, and the leader it fetches from."""
-        self._threads: dict[int, FetcherThread] = {}
-        """By leader."""
-        self._idle_until = 0.0
-        """When the last fetch for no partition returns."""
+        self.threads, self.copying = FetcherThreads(process), Copying(process)
         self.catching_up: dict[TopicPartition, Fetcher] = {}
         self._forming: dict[int, Fetcher] = {}
         """By leader: the fetcher that has been made last."""
@@ -80,8 +76,7 @@ class FollowerRole:
         if fetcher == SKIPPED:
             self.unfetched[tp] = process.clock.now()
         elif fetcher == STARTED:
-            self._fetched[tp] = state.leader
-            self._threads.setdefault(state.leader, FetcherThread(process.clock.now())).partitions += 1
+            self.threads.add(tp, state.leader)
         if tp in self.unfetched:
             return
         if self.is_caught_up(tp) and process.id not in state.isr and state.leader >= 0:
@@ -110,9 +105,8 @@ class FollowerRole:
         """Follow this partition no more, or in another way."""
         self.stop(tp)
         self.unfetched.pop(tp, None)
-        leader = self._fetched.pop(tp, None)
-        if leader is not None:
-            self._threads[leader].partitions -= 1
+        self.threads.remove(tp)
+        self.copying.forget(tp)
 
     def stop(self, tp: TopicPartition) -> None:
         """End the fetch that is under way."""
@@ -123,26 +117,10 @@ class FollowerRole:
 
     def _stop_copying(self, tp: TopicPartition) -> None:
         self.waiting.discard(tp)
+        self.copying.stop(tp)
         task = self._copying.pop(tp, None)
         if task is not None:
             task.cancel()
-
-    def end_idle_fetchers(self, at_once: bool) -> None:
-        """End the fetchers that have no partition left, at once or when the fetch that is under way has returned.
-
-        Kafka 0.10.2.2: server/AbstractFetcherManager.scala, shutdownIdleFetcherThreads
-        """
-        now = self.process.clock.now()
-        for leader in [leader for leader, thread in self._threads.items() if not thread.partitions]:
-            since = self._threads.pop(leader).since
-            there = self.process.network.leader(leader) is not None and self.process.reaches(leader)
-            if there and not at_once:
-                self._idle_until = max(self._idle_until, now + FETCH_WAIT - (now - since) % FETCH_WAIT)
-
-    async def idle_fetchers_ended(self) -> None:
-        """Return when no fetcher is being ended any more."""
-        if (wait := self._idle_until - self.process.clock.now()) > 0:
-            await self.process.clock.sleep(wait)
 
     # How far behind we are
 
@@ -157,11 +135,11 @@ class FollowerRole:
     @property
     def is_suspect(self) -> bool:
         """Whether we may be late somewhere."""
-        return bool(self.lagging or self.fetch_delay or self.unfetched)
+        return bool(self.lagging or self.fetch_delay or self.unfetched or self.copying.behind)
 
     def late_since(self, tp: TopicPartition) -> float:
-        """Since when we have not been caught up: we lag, or are slower than a leader waits; infinity if we are."""
-        lags = self.lagging.get(tp, math.inf)
+        """Since when we have not been caught up: we lag, copy, or are slower than a leader waits; else infinity."""
+        lags = min(self.lagging.get(tp, math.inf), self.copying.behind.get(tp, math.inf))
         if self.fetch_delay <= self.process.config["replica.lag.time.max.ms"] / 1000:
             return lags
         return min(lags, max(self._delayed_since, self._joined.get(tp, 0.0)))
@@ -190,6 +168,7 @@ class FollowerRole:
 
     def _catch_up(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
         """Catch up together with the partitions of the same leader that begin at the same moment."""
+        self._stop_copying(tp)
         fetcher = self._forming.get(state.leader)
         if fetcher is None or not fetcher.forming or self.has_records(tp, state):
             fetcher = Fetcher(self, state.leader)
@@ -282,7 +261,9 @@ class FollowerRole:
         log = process.disk.log(tp)
         while process.listening:
             await process.clock.sleep(process.costs.request + self.fetch_delay)
-            if not process.reaches(state.leader) or not leader.answers(tp, process.hosted[tp].state.leader_epoch):
+            if self.copying.is_throttled(tp):
+                await process.clock.sleep(FETCH_BACKOFF)
+            elif not process.reaches(state.leader) or not leader.answers(tp, process.hosted[tp].state.leader_epoch):
                 await self._wait(tp, FETCH_BACKOFF, background=True)
             elif tp in self._unchecked:
                 end = log.common_end(lambda epoch: leader.end_of(tp, epoch))
@@ -295,7 +276,10 @@ class FollowerRole:
     async def _fetch(self, tp: TopicPartition, log: Log, leader: LeaderPeer) -> bool:
         """One fetch and what it brings; whether our log ends where the leader's does."""
         answer = leader.read(tp, self.process.id, log.end)
-        await self.process.clock.sleep(self.process.costs.request)
+        await self.copying.transfer(tp, log.end, answer)
+        if answer.throttled:
+            await self.process.clock.sleep(FETCH_WAIT)
+            return False
         if log.end > answer.end:
             await self._out_of_range(tp, log, answer.end)
             return False
@@ -326,14 +310,6 @@ class FollowerRole:
     def state_key(self) -> str:
         """What the explorer compares of two states: who catches up, fetches nothing, and lags."""
         return f"{sorted(self.catching_up)} {sorted(self.unfetched)} {sorted(self.lagging)}"
-
-
-@dataclass
-class FetcherThread:
-    """Kafka's thread that fetches from one leader: since when, in seconds, and for how many partitions."""
-
-    since: float
-    partitions: int = 0
 
 
 class Fetcher:

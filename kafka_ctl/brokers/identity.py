@@ -31,6 +31,15 @@ class Meta(NamedTuple):
     def __str__(self) -> str:
         return f"BrokerMetadata(brokerId={self.broker}, clusterId={self.cluster})"
 
+    @property
+    def text(self) -> str:
+        """The file as Kafka writes it, without the comment with the date.
+
+        Kafka 2.4.1: server/BrokerMetadataCheckpoint.scala, write
+        """
+        cluster = "" if self.cluster is None else f"cluster.id={self.cluster}\n"
+        return f"{cluster}version=0\nbroker.id={self.broker}\n"
+
 
 def check_configured(broker: int, config: Mapping[str, Any]) -> int:
     """An id that a configuration may have; BadInput in Kafka's words.

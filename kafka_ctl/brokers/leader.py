@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Iterable
+from itertools import repeat
 
 from kafka_ctl.brokers.delayed_operations import Appended, DelayedProduce, enough_replicas
 from kafka_ctl.brokers.log import Entry, Log
@@ -35,11 +36,21 @@ PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
 FETCH_WAIT = 0.5
 """Seconds that a fetch waits for records (`replica.fetch.wait.max.ms`)."""
-PRODUCE_TIMEOUT = 30.0
-"""Seconds a produce request waits for the in-sync replicas: the producer's `request.timeout.ms`."""
+FETCH_BYTES = 1 << 20
+"""Bytes that a follower gets of one partition at most, or one record (`replica.fetch.max.bytes`)."""
 ALL = -1
 """What `acks=all` is in a request."""
 NOT_LEADER, NOT_ENOUGH = "NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS"
+
+
+def _first_bytes(entries: list[Entry]) -> list[Entry]:
+    """As many records as one answer has: up to `FETCH_BYTES`, and one at least."""
+    size = 0
+    for number, entry in enumerate(entries):
+        size += entry.size
+        if size > FETCH_BYTES and number:
+            return entries[:number]
+    return entries
 
 
 class LeaderRole:
@@ -53,6 +64,8 @@ class LeaderRole:
         """Where our log ended when our leader epoch began."""
         self.produce_purgatory = Purgatory(ClockTimer(process.clock))
         """Produce requests that wait until the high watermark has come to their last record."""
+        self.fetch_purgatory = Purgatory(ClockTimer(process.clock, background=True))
+        """Fetches from outside that wait for bytes. What a follower of this lab waits for ends by `wake`."""
         self._changed: dict[TopicPartition, None] = {}
         self._last_change = self._last_propagation = self.started
         self._propagator: asyncio.Task | None = None
@@ -89,10 +102,11 @@ class LeaderRole:
                     other.fetch_on(tp)
 
     def release(self, tp: TopicPartition) -> None:
-        """Lead it no more: requests that wait for our high watermark are answered with that."""
+        """Lead it no more: requests that wait here are answered with that."""
         self._ends.pop(tp, None)
         self._epoch_start.pop(tp, None)
         self.produce_purgatory.check_and_complete(tp)
+        self.fetch_purgatory.check_and_complete(tp)
 
     # Records
 
@@ -105,17 +119,20 @@ class LeaderRole:
         if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
             return Response(NOT_ENOUGH)
         log = process.disk.log(tp)
-        offset, entries = log.end, [Entry(state.leader_epoch, value) for value in request.values]
+        sizes = request.sizes or repeat(0)
+        offset, epoch = log.end, state.leader_epoch
+        entries = [Entry(epoch, value, size) for value, size in zip(request.values, sizes, strict=False)]
         log.entries += entries
         CAUSE.set(process.record_offset("append", tp, entries, offset))
+        self.fetch_purgatory.check_and_complete(tp)
         self._wake_followers(tp)
         self.increment_high_watermark(tp)
-        error = await self._replicated(tp, log.end) if request.acks == ALL else None
+        error = await self.replicated(tp, log.end, request.timeout) if request.acks == ALL else None
         return Response(error, offset=None if error else offset)
 
-    async def _replicated(self, tp: TopicPartition, end: int) -> str | None:
+    async def replicated(self, tp: TopicPartition, end: int, timeout: float) -> str | None:
         """Wait until the high watermark reaches `end`; returns the error if it does not, or means too little."""
-        operation = DelayedProduce(round(PRODUCE_TIMEOUT * 1000), {tp: Appended(end)}, self)
+        operation = DelayedProduce(round(timeout * 1000), {tp: Appended(end)}, self)
         try:
             self.produce_purgatory.try_complete_else_watch(operation, [tp])
             return str(error) if (error := (await operation)[tp]) else None
@@ -137,6 +154,7 @@ class LeaderRole:
         end = self.in_sync_end(tp, log)
         if end > log.high_watermark:
             self.process.set_high_watermark(tp, log, end)
+            self.fetch_purgatory.check_and_complete(tp)
             self.produce_purgatory.check_and_complete(tp)
             self._wake_followers(tp, 0.0 if self.process.generation.records.passes_on_high_watermark else FETCH_WAIT)
 
@@ -182,11 +200,32 @@ class LeaderRole:
     def read(self, tp: TopicPartition, follower: int, offset: int) -> Fetched:
         """Answer a fetch from this offset, and remember that the follower has everything below it."""
         log = self.process.disk.log(tp)
-        answer = Fetched(log.entries[offset:], log.high_watermark, log.end)
-        if offset <= log.end:
+        throttled = offset < log.end and self.throttles(tp, follower)
+        entries = [] if throttled else _first_bytes(log.entries[offset:])
+        answer = Fetched(entries, log.high_watermark, log.end, throttled)
+        self.note_fetch(tp, follower, offset)
+        self.count_sent(tp, sum(entry.size for entry in entries))
+        return answer
+
+    def throttles(self, tp: TopicPartition, follower: int) -> bool:
+        """Whether a follower may not be sent more of this partition now (KIP-73).
+
+        Kafka 2.0.1: server/ReplicaManager.scala, shouldLeaderThrottle
+        """
+        return self.process.quotas.leader.stops(tp, self.is_in_isr(tp, follower))
+
+    def count_sent(self, tp: TopicPartition, bytes: int) -> None:
+        """So many bytes leave for a follower."""
+        self.process.quotas.leader.record(tp, bytes)
+
+    def note_fetch(self, tp: TopicPartition, follower: int, offset: int) -> None:
+        """A follower fetches from this offset: it has everything below it.
+
+        Kafka 2.0.1: cluster/Partition.scala, updateReplicaLogReadResult
+        """
+        if offset <= self.process.disk.log(tp).end:
             self._ends.setdefault(tp, {})[follower] = offset
             self.increment_high_watermark(tp)
-        return answer
 
     def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
         """A follower fetches from the end of our log; False if we do not answer it, or it may not join the ISR."""

@@ -15,10 +15,11 @@ from typing import NamedTuple
 
 
 class Entry(NamedTuple):
-    """One record: the epoch of the leader that wrote it, and its value."""
+    """One record: the epoch of the leader that wrote it, its value, and its bytes (0 where nobody asked for any)."""
 
     leader_epoch: int
     value: int
+    size: int = 0
 
 
 class Log:

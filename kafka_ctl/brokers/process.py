@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.disk import Disk
 from kafka_ctl.brokers.log import Entry, Log
+from kafka_ctl.brokers.replication_quota import ReplicationQuota, ReplicationQuotas
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.generation import Generation
@@ -34,11 +35,15 @@ DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pend
 
 
 class Fetched(NamedTuple):
-    """A leader's answer: its records from the asked offset on, its high watermark before that, and its log's end."""
+    """A leader's answer: its records from the asked offset on, its high watermark before that, and its log's end.
+
+    `throttled`: there are records that it may not send now.
+    """
 
     entries: list[Entry]
     high_watermark: int
     end: int
+    throttled: bool = False
 
 
 class LeaderPeer(Protocol):
@@ -140,6 +145,8 @@ class World(Protocol):
     listeners: Listeners | None
     """Where brokers listen, if programs outside can reach them."""
     plugins: Plugins
+    watches_configs: bool
+    """Whether brokers watch for changes of configurations."""
     awaited: set[int]
     """Brokers that must have registered before any competes to be controller."""
 
@@ -202,6 +209,8 @@ class BrokerProcess:
         self.known_controller = -1
         """The controller that sent the live brokers."""
         self.metadata_updated = asyncio.Event()
+        self.quotas = ReplicationQuotas(*(ReplicationQuota(self.clock.now) for _ in range(2)))
+        """How much it may send to throttled replicas, and fetch as one."""
 
     def end_pause(self) -> bool:
         """Let the tasks of this process go on; whether they were paused."""
@@ -250,13 +259,19 @@ class BrokerProcess:
         known = self.id if self.id >= 0 else None
         return self.trace.add(self.actor, "broker", action, topic, number, known, **columns)
 
+    def record_topic(self, action: str, topic: str | None, detail: str | None) -> int:
+        """Record what concerns a whole topic, or with None the broker alone; returns the record's `seq`."""
+        known = self.id if self.id >= 0 else None
+        return self.trace.add(self.actor, "broker", action, topic, None, known, detail=detail)
+
     def record_offset(
-        self, action: str, tp: TopicPartition, entries: Iterable[Entry], offset: int, by: str | None = None
+        self, action: str, tp: TopicPartition, entries: Sequence[Entry], offset: int, by: str | None = None
     ) -> int:
-        """Record what happens to a log: the first offset, the records, and `by` what they are dropped."""
+        """Record what happens to a log: the first offset, the records, their bytes, and `by` what they are dropped."""
         state = self.hosted[tp].state
-        values = details.listed(f"{entry.value}@{entry.leader_epoch}" for entry in entries)
-        detail = details.write(offset=offset, records=values or None, by=by)
+        values = details.runs([entry.value for entry in entries], [entry.leader_epoch for entry in entries])
+        size = sum(entry.size for entry in entries)
+        detail = details.write(offset=offset, records=values or None, bytes=size or None, by=by)
         return self.record(action, tp, leader=state.leader, leader_epoch=state.leader_epoch, detail=detail)
 
     def set_high_watermark(self, tp: TopicPartition, log: Log, offset: int) -> None:

@@ -228,8 +228,10 @@ class ClockTimer:
 
     journal: list[Any] | None = None
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, background: bool = False) -> None:
         self.clock, self.size, self.started = clock, 0, clock.now()
+        self.background = background
+        """Whether a lab is at rest although somebody waits."""
         self.after_poll: Callable[[], object] | None = None
         self._polls = False
 
@@ -258,7 +260,7 @@ class _Alarm:
 
     def __init__(self, timer: ClockTimer, delay: int, action: Callable[[], object] | None) -> None:
         self.timer, self.action, self.waits = timer, action, True
-        self._later = timer.clock.later(delay / 1000, self._ring)
+        self._later = timer.clock.later(delay / 1000, self._ring, background=timer.background)
 
     def cancel(self) -> bool:
         waited, self.waits = self.waits, False

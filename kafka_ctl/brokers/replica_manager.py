@@ -50,17 +50,14 @@ class ReplicaManager:
         self.lock = asyncio.Lock()
         """Held while a request of a controller is handled (Kafka's replicaStateChangeLock)."""
 
-    def _staleness(self, request: ControlRequest) -> str | None:
-        """Which epoch of the request is too old."""
-        if UNKNOWN_EPOCH != request.broker_epoch < self.process.epoch:
-            return STALE_BROKER_EPOCH
-        return None if self._obeys(request.controller_epoch) else STALE_CONTROLLER_EPOCH
-
     def _stale(self, request: ControlRequest) -> Response | None:
         """The refusal of a request whose controller has been replaced, or that was meant for an earlier life of this
         broker, else None; remembers the controller's epoch."""
-        error = self._staleness(request)
-        if error is None:
+        if UNKNOWN_EPOCH != request.broker_epoch < self.process.epoch:
+            error = STALE_BROKER_EPOCH
+        elif not self._obeys(request.controller_epoch):
+            error = STALE_CONTROLLER_EPOCH
+        else:
             self.controller_epoch = request.controller_epoch
             return None
         own = {"latest": self.controller_epoch}
@@ -81,15 +78,13 @@ class ReplicaManager:
             return plugins.obeys(controller_epoch, self.controller_epoch)
         return controller_epoch >= self.controller_epoch or self.process.generation.bugs.obeys_old_controllers
 
-    async def read_configs(self, request: LeaderAndIsrRequest) -> None:
+    async def _read_configs(self, request: LeaderAndIsrRequest) -> None:
         """Read the configurations of the topics of which this request makes new copies: without ZooKeeper, it waits.
 
         Kafka does so for each copy, here it is once for each topic of the request.
         Kafka 2.0.1: cluster/Partition.scala, getOrCreateReplica; 2.4.1: createLog
         """
         me, disk = self.process.id, self.process.disk
-        if self._staleness(request) is not None:
-            return
         new: dict[str, list[TopicPartition]] = {}
         for tp, sent in request.partitions.items():
             if tp not in self.process.hosted and me in sent.replicas and not disk.refuses(tp, sent.is_new):
@@ -97,13 +92,15 @@ class ReplicaManager:
         for topic, partitions in new.items():
             await self.configs.load(topic, partitions)
 
-    def leader_and_isr(self, request: LeaderAndIsrRequest) -> Response:
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> Response:
         """Become leader or follower of each partition whose leader epoch is newer than what is known.
 
         Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower
         """
         if refusal := self._stale(request):
             return refusal
+        await self._read_configs(request)
+        await self.leader.isr_written(request.partitions)
         errors: dict[TopicPartition, str | None] = {}
         for tp, sent in request.partitions.items():
             errors[tp] = self._problem(tp, sent, request)

@@ -19,7 +19,7 @@ MIN_ISR = "min.insync.replicas"
 
 
 class TopicConfigs:
-    """By partition: the topic's settings as they were when the copy was made in this process."""
+    """By partition: the topic's settings as they were when the copy was made in this process, or changed since."""
 
     def __init__(self, process: BrokerProcess) -> None:
         self.process = process
@@ -28,6 +28,10 @@ class TopicConfigs:
     async def load(self, topic: str, partitions: Iterable[TopicPartition]) -> None:
         """Read how the logs of new copies are to be kept; without ZooKeeper, this waits."""
         self._of |= dict.fromkeys(partitions, await self._read(topic))
+
+    def change(self, topic: str, settings: dict[str, str]) -> None:
+        """The topic's settings are others now."""
+        self._of |= {tp: settings for tp in self.process.hosted if tp.topic == topic}
 
     def min_isr(self, tp: TopicPartition) -> int:
         """`min.insync.replicas` of the partition."""

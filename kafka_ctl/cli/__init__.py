@@ -1,5 +1,13 @@
-"""The command line, `kafka-ctl`."""
+"""The command line, `kafka-ctl`. Its modules are loaded when a command runs: lessons use `demo` where click is not."""
 
-from kafka_ctl.cli.commands import main
+from __future__ import annotations
 
-__all__ = ["main"]
+from collections.abc import Sequence
+from typing import NoReturn
+
+
+def main(args: Sequence[str] | None = None, prog_name: str = "kafka-ctl") -> NoReturn:
+    """Run one command and end the process with its exit status."""
+    from kafka_ctl.cli import commands
+
+    commands.main(args, prog_name)

@@ -19,6 +19,7 @@ import click
 from kafka_ctl.cli.explore import explore
 from kafka_ctl.cli.history import history
 from kafka_ctl.cli.reassign import reassign
+from kafka_ctl.cli.site import site
 from kafka_ctl.cli.terminal import INT32, echo
 from kafka_ctl.cli.wire import wire
 from kafka_ctl.errors import BadInput, KafkaCtlError
@@ -29,7 +30,7 @@ SECTIONS = {
     "Stories": ("run", "render", "museum", "explore"),
     "Large histories": ("history",),
     "Tools": ("zookeeper", "reassign", "wire"),
-    "This project": ("test", "diagrams", "docs"),
+    "This project": ("test", "diagrams", "docs", "site"),
 }
 """The commands as `--help` groups them."""
 
@@ -249,6 +250,7 @@ app.add_command(reassign)
 app.add_command(explore)
 app.add_command(history)
 app.add_command(wire)
+app.add_command(site)
 
 
 def _stale(problems: Sequence[str], hint: str) -> int:

@@ -15,11 +15,13 @@ from collections.abc import Iterable
 from math import inf
 from typing import Any
 
+import rich
 from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import IN_BROWSER
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.latencies import Costs
@@ -27,6 +29,9 @@ from kafka_ctl.table import short
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.steps import steps
+
+if IN_BROWSER:  # rich knows Jupyter by the name of its shell, which is another one there
+    rich.reconfigure(force_jupyter=True)
 
 COLOURS = {
     "zk": "magenta", "watch": "magenta", "event": "dim", "controller": "bold green", "election": "yellow",

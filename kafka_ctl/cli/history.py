@@ -131,6 +131,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     """
     from kafka_ctl.history import questions
     from kafka_ctl.history.files import naming
+    from kafka_ctl.history.wording import in_words
     from kafka_ctl.writing import replacing
 
     if question not in questions.__all__:
@@ -142,7 +143,7 @@ def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> N
     answer = asked(*(_records(source) for source in sources))
     if csv is None:
         with contextlib.redirect_stdout(io.StringIO()) as table:
-            answer.show(rows, truncate=False)
+            in_words(answer).show(rows, truncate=False)
         echo(table.getvalue().removesuffix("\n"))
     else:
         rows_of_all = answer.toPandas()

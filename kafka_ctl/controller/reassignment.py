@@ -9,6 +9,7 @@ Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller import deletion, failure_messages, listeners, reassignment_request
@@ -135,12 +136,13 @@ async def _isr_changed(env: Environment, tp: TopicPartition, target: tuple[int, 
     if state is None:
         env.log("reassignment_never_created", partition=str(tp), replicas=list(target))
         return
-    missing = [r for r in target if r not in state.isr]
+    awaited = _moves(env, env.context.assigned(tp), target).in_sync
+    missing = [r for r in awaited if r not in state.isr]
     env.log(
         "reassignment_progress",
         partition=str(tp),
-        caught_up=len(target) - len(missing),
-        wanted=len(target),
+        caught_up=len(awaited) - len(missing),
+        wanted=len(awaited),
         missing=missing,
     )
     if not missing:
@@ -150,7 +152,8 @@ async def _isr_changed(env: Environment, tp: TopicPartition, target: tuple[int, 
 async def on_reassignment(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Do as many of the twelve steps as can be done now."""
     state = await env.zk.state(tp)
-    if state is not None and set(target) <= set(state.isr):
+    awaited = _moves(env, env.context.assigned(tp), target).in_sync
+    if state is not None and set(awaited) <= set(state.isr):
         await _finish(env, tp, target)
     else:
         await _begin(env, tp, target)
@@ -159,13 +162,37 @@ async def on_reassignment(env: Environment, tp: TopicPartition, target: tuple[in
 async def _begin(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 1 to 3: grow AR, send it to all brokers, start the new replicas; step 4 is to wait."""
     env.log("reassignment_not_caught_up", partition=str(tp), replicas=list(target))
-    before = _assigned(env, tp)
-    both = set_order((*target, *before))
-    await _assign(env, tp, both)
-    await bump_leader_epoch(env, tp, both, both)
-    for broker in [r for r in set_order(target) if r not in before]:
+    plan = _moves(env, _assigned(env, tp), target)
+    await _assign(env, tp, plan.during)
+    await bump_leader_epoch(env, tp, plan.during, plan.during)
+    for broker in plan.create:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], NEW)
     env.log("reassignment_waiting", partition=str(tp), replicas=list(target))
+
+
+class Moves(NamedTuple):
+    """Of one reassignment: AR while it lasts, the brokers that get a replica, those that lose theirs, and those that
+    have to be in the ISR before any is lost."""
+
+    during: tuple[int, ...]
+    create: tuple[int, ...]
+    remove: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+def moves(old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
+    """The moves from these replicas to those; asked again while it lasts, `old` has both."""
+    return Moves(
+        tuple(set_order((*new, *old))),
+        tuple(r for r in set_order(new) if r not in old),
+        tuple(set_order([r for r in old if r not in new])),
+        new,
+    )
+
+
+def _moves(env: Environment, old: tuple[int, ...], new: tuple[int, ...]) -> Moves:
+    """The same, by the rule of a learner's own where there is one."""
+    return Moves(*env.plugins.move(old, new)) if "reassignment" in env.plugins.rules else moves(old, new)
 
 
 def _assigned(env: Environment, tp: TopicPartition) -> tuple[int, ...]:
@@ -180,13 +207,13 @@ def _assigned(env: Environment, tp: TopicPartition) -> tuple[int, ...]:
 
 async def _finish(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
     """Steps 5 to 12: all of RAR are in sync, so OAR - RAR can go."""
-    old = [r for r in _assigned(env, tp) if r not in target]
+    old = _moves(env, _assigned(env, tp), target).remove
     for broker in target:
         await env.replica_machine.handle([Replica(tp.topic, tp.partition, broker)], ONLINE_REPLICA)
     before = env.context.assigned(tp)
     env.context.assign(tp, target)
     await move_leader(env, tp, before, target)
-    await stop_replicas(env, tp, set_order(old))
+    await stop_replicas(env, tp, old)
     await _assign(env, tp, target)
     await reassignment_request.forget(env, [tp])
     if not env.generation.reassignment.drops_requests_together:

@@ -118,13 +118,20 @@ async def _apply(env: Environment, targets: Targets) -> Refusals:
             refused[tp] = UNKNOWN
         else:
             try:
-                await on_reassignment(env, tp, current.reassign_to(current.origin if target is None else target))
+                await on_reassignment(env, tp, _towards(env, current, current.origin if target is None else target))
             except ControllerMoved:
                 raise
             except KafkaCtlError as error:
                 env.log("reassignment_failed", partition=str(tp), error=str(error))
                 refused[tp] = ApiError("UNKNOWN_SERVER_ERROR", str(error))
     return refused
+
+
+def _towards(env: Environment, current: ReplicaAssignment, target: Iterable[int]) -> ReplicaAssignment:
+    """The assignment on the way to `target`, by the rule of a learner's own where there is one."""
+    if "target" in env.plugins.rules:
+        return ReplicaAssignment(*env.plugins.head_for(*current, tuple(target)))
+    return current.reassign_to(target)
 
 
 async def isr_change(env: Environment, tp: TopicPartition) -> None:

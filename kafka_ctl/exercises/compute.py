@@ -14,7 +14,8 @@ from kafka_ctl.lab.lab import Lab
 class Compute(Exercise):
     """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
 
-    `truth` is the right answer to one of them, `explain` says what is wrong with another one.
+    `truth` is the right answer to one of them, `explain` says what is wrong with another one. Where the arguments say
+    all, and a story would show nothing, `shows_story` is off.
     """
 
     kind: ClassVar[str] = "implement"
@@ -23,6 +24,7 @@ class Compute(Exercise):
     truth: Callable[..., Any]
     explain: Callable[[tuple[Any, ...], Any, Any], str]
     why: str
+    shows_story: bool = True
 
     def judge(self, answer: Any) -> Verdict:
         """Call it after every story; the first difference is reported."""
@@ -33,6 +35,8 @@ class Compute(Exercise):
                 problem = next(
                     (problem for given in self.give(lab) if (problem := self._wrong(answer, given)) is not None), None
                 )
+            if problem is not None and not self.shows_story:
+                return Verdict(False, problem[:1].upper() + problem[1:])
             if problem is not None:
                 return Verdict(False, f'In the story "{title}": {problem}', text)
         return Verdict(True, self.why)

@@ -6,10 +6,12 @@ time beside the kit's own function. The first call that the two answer different
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from kafka_ctl.election import Election
 from kafka_ctl.errors import KafkaCtlError, PluginFailed
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
 from kafka_ctl.exercises.shortest import shortest
@@ -17,7 +19,7 @@ from kafka_ctl.explore.walk import walk
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins, plain
 
-WALKS, STEPS = 4, 15
+WALKS, STEPS = 10, 15
 """Random walks that an answer is taken for, and their commands."""
 Case = tuple[Any, ...]
 Ask = Callable[[Plugins, Case], Any]
@@ -58,7 +60,7 @@ class Implement(Exercise):
             if (problem := self._difference(mine, usual, case)) is not None:
                 return Verdict(False, problem)
         for seed in range(WALKS):
-            text = _possible(walk("2.0", seed, STEPS).story)
+            text = _walk(seed)
             if (verdict := self._story("In a random walk", text, mine, usual)) is not None:
                 return verdict
         return Verdict(True, self.why)
@@ -110,9 +112,10 @@ class Implement(Exercise):
         return f"asked with {asked}, your function answers {shown(got)}. {self.explain(case, got, expected)}"
 
 
-def _possible(text: str) -> str:
-    """A walk without the commands that are refused when it is played."""
-    opening, *commands = text.splitlines()
+@functools.cache
+def _walk(seed: int) -> str:
+    """The walk of a seed, as a story without the commands that are refused when it is played."""
+    opening, *commands = walk("2.0", seed, STEPS).story.splitlines()
     done: list[str] = []
     with Lab.replay(opening + "\n") as lab:
         for line in commands:
@@ -128,7 +131,8 @@ def decoded(error: PluginFailed) -> str:
     """The failure of a function, with the usual cause where there is one."""
     text = str(error)
     if "returned None" in text or "NoneType" in text:
-        return f"{text}\nDoes every way through it end with a `return`? Is nobody fit to lead a case of its own?"
+        nobody = " Is nobody fit to lead a case of its own?" if text.startswith("elections") else ""
+        return f"{text}\nDoes every way through it end with a `return`?{nobody}"
     if "positional argument" in text:
         return f"{text}\nIts parameters are not those that it is called with."
     return text
@@ -136,4 +140,4 @@ def decoded(error: PluginFailed) -> str:
 
 def shown(value: Any) -> str:
     """An answer as one would type it; an election as leader and ISR."""
-    return repr(tuple(value)[:2]) if isinstance(value, tuple) else repr(value)
+    return repr(tuple(value)[:2]) if isinstance(value, Election) else repr(value)

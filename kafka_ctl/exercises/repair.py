@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from kafka_ctl.errors import BadInput, short
@@ -19,12 +19,14 @@ from kafka_ctl.museum.questions import Question
 class Repair(Exercise):
     """The exhibit `ticket`: its story is played with the field that the answer names set the other way round.
 
-    An answer is a field's name, several names, or a whole `Generation`. `why` explains a right answer.
+    An answer is a field's name, several names, or a whole `Generation`. `why` explains a right one. `evades` says, by
+    field, why the violation is not seen with it, though what is wrong still is.
     """
 
     kind: ClassVar[str] = "repair"
     ticket: str
     why: str
+    evades: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, answer: Any) -> Verdict:
         """Play the story with the repair, and look for the violation, or ask the exhibit's question."""
@@ -36,6 +38,9 @@ class Repair(Exercise):
         with Lab.replay(exhibit.story) as broken, broken.fork(generation=repaired) as lab:
             left = _left(exhibit, broken, lab)
             text = lab.story
+        if left is None and len(names) == 1 and names[0] in self.evades:
+            evaded = f"With `{names[0]}` changed, the story does not show it. {self.evades[names[0]]}"
+            return Verdict(False, evaded, text)
         if left is None:
             return Verdict(True, self.why, text)
         about = " ".join(f"`{name}` is about something else: {_sentence(name)}." for name in names)

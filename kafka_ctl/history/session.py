@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kafka_ctl.errors import KafkaCtlError, Unavailable
+from kafka_ctl.errors import KafkaCtlError, Unavailable, unavailable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
     except ImportError:
-        raise Unavailable("Spark needs the package pyspark: pip install 'pyspark>=4.3,<4.4'") from None
+        raise unavailable("Spark", "Spark needs the package pyspark: pip install 'pyspark>=4.3,<4.4'") from None
     # PySpark also logs every error that it raises, as JSON on stderr.
     logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL + 1)
     builder = SparkSession.builder.appName(app)

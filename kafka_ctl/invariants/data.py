@@ -148,7 +148,9 @@ class ReadsAreConsistent(DataInvariant):
         own = self.facts.logs.of(tp, record.broker)
         values = [entry.value for entry in own.entries[: own.high_watermark]]
         before = self.read.setdefault(tp, [])
-        for offset, (now, once) in enumerate(zip(values, before, strict=False)):
+        length = min(len(values), len(before))
+        changed = [] if values[:length] == before[:length] else zip(values, before, strict=False)
+        for offset, (now, once) in enumerate(changed):
             if now != once:
                 text = f"offset {offset} of {tp} reads {now} from broker {record.broker}; it was {once} before"
                 self.broken(record, text, Subject(tp, aspect=str(offset)))

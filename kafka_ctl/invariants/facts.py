@@ -12,6 +12,7 @@ from typing import Any
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
 from kafka_ctl.invariants.logs import Logs
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 from kafka_ctl.zookeeper.znodes import (
     ConfigEntityZNode,
@@ -115,6 +116,8 @@ class Facts:
             self.leaving.add(broker)
         elif record.action in ("start", "kill", "bounce", "stopped") and broker is not None:
             self.leaving.discard(broker)
+            if record.kind == "fault" and "empty" in details.flags(record.detail):
+                self.logs.replaced(broker)
             if record.action != "bounce":  # it still finishes what it is at
                 self.epochs.pop(f"controller-{broker}", None)
 

@@ -41,6 +41,8 @@ class Logs:
         self.copies: dict[TopicPartition, dict[int, Copy]] = {}
         """By partition and broker; a broker that has never written anything is not there."""
         self.acknowledged: dict[TopicPartition, list[Acknowledged]] = {}
+        self._known: dict[TopicPartition, dict[Entry, Entry]] = {}
+        """Every record once, for all copies: logs that are the same are compared quickly."""
 
     def of(self, tp: TopicPartition, broker: int) -> Copy:
         """The log of a replica; an empty one where nothing was ever written."""
@@ -59,21 +61,29 @@ class Logs:
         if record.action == "truncate":
             copy.high_watermark = min(copy.high_watermark, offset)
         else:
-            pairs = (pair.split("@") for pair in fields["records"].split(","))
-            copy.entries += [Entry(int(epoch), int(value)) for value, epoch in pairs]
+            known = self._known.setdefault(tp, {})
+            for value, epoch in details.records(fields["records"]):
+                entry = Entry(epoch, value)
+                copy.entries.append(known.setdefault(entry, entry))
 
     def deleted(self, record: Record, tp: TopicPartition) -> None:
         """A broker deleted its copy."""
         self.copies.get(tp, {}).pop(record.broker or 0, None)
 
+    def replaced(self, broker: int) -> None:
+        """A broker begins with empty disks."""
+        for copies in self.copies.values():
+            copies.pop(broker, None)
+
     def answered(self, record: Record, tp: TopicPartition) -> None:
         """A producer has an answer."""
         fields = details.named(record.detail)
         if "offset" in fields:
-            values = map(int, fields["records"].split(","))
-            promised = [Acknowledged(n, value, fields["acks"]) for n, value in enumerate(values, int(fields["offset"]))]
+            values, offset = details.records(fields["records"]), int(fields["offset"])
+            promised = [Acknowledged(n, value, fields["acks"]) for n, (value, _) in enumerate(values, offset)]
             self.acknowledged.setdefault(tp, []).extend(promised)
 
     def forget(self, tp: TopicPartition) -> None:
         """The partition is gone, and every promise about it."""
         self.acknowledged.pop(tp, None)
+        self._known.pop(tp, None)

@@ -41,7 +41,7 @@ class GuessWidget(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget and, where there is none, the question as text."""
-        return _shown(super()._repr_mimebundle_(**options), {"text/plain": repr(self)})
+        return shown(super()._repr_mimebundle_(**options), {"text/plain": repr(self)})
 
 
 class CurveWidget(ipywidgets.VBox):
@@ -75,10 +75,10 @@ class CurveWidget(ipywidgets.VBox):
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget and, where there is none, the curve as a picture and as text."""
-        return _shown(super()._repr_mimebundle_(**options), self.drawing._repr_mimebundle_())
+        return shown(super()._repr_mimebundle_(**options), self.drawing._repr_mimebundle_())
 
 
-def _shown(shown: Any, more: dict[str, str]) -> Any:
+def shown(shown: Any, more: dict[str, str]) -> Any:
     """What a widget shows, and what shows without it."""
     bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
     return {**bundle, **more}, meta

@@ -20,6 +20,7 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
+from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
 
@@ -63,8 +64,12 @@ class Admin:
         assignment: Mapping[int, Sequence[int]] | None,
         config: Mapping[str, Any] | None,
         racks: Mapping[int, str | None],
+        validate_only: bool = False,
     ) -> None:
-        """Write the topic's configuration, then its assignment; the controller does the rest."""
+        """Write the topic's configuration, then its assignment; the controller does the rest.
+
+        With `validate_only`, only what is wrong with them is found.
+        """
         topic_names.check_name(topic, self.generation)
         values = topic_config.as_text(config or {})
         zk = await self.zk()
@@ -75,6 +80,8 @@ class Admin:
             chosen = self._assigned(registered, partitions, replication_factor, racks)
         else:
             chosen = check_assignment(assignment)
+        if validate_only:
+            return
         path = znodes.ConfigEntityZNode.path("topics", topic)
         await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
         data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
@@ -89,11 +96,19 @@ class Admin:
         known = {broker: racks.get(broker) for broker in brokers}
         return assign(brokers, partitions, replication_factor, racks=known, rng=self.random)
 
-    async def add_partitions(self, topic: str, total: int, racks: Mapping[int, str | None]) -> None:
+    async def add_partitions(
+        self,
+        topic: str,
+        total: int,
+        racks: Mapping[int, str | None],
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
+    ) -> None:
         """Write the topic's assignment, as it has just been read, with more partitions, racks kept apart.
 
-        What the controller writes in between is lost. Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions,
-        getBrokerMetadatas
+        `assignment` has the replicas of the new ones, where they are not to be chosen. What the controller writes in
+        between is lost. With `validate_only`, only what is wrong is found.
+        Kafka 2.4.1: zk/AdminZkClient.scala, addPartitions, getBrokerMetadatas
         """
         zk = await self.zk()
         known = (await zk.assignments([topic])).get(topic)
@@ -102,7 +117,10 @@ class Admin:
         topic_names.check_growth(topic, self.generation)
         registered = znodes.BrokerIdsZNode.ids(await zk.read_children(znodes.BrokerIdsZNode.path()))
         there = {b: racks.get(b) for b in registered}
-        new = add_partitions({number: a.replicas for number, a in known.items()}, total, registered, there)
+        old = {number: a.replicas for number, a in known.items()}
+        new = add_partitions(old, total, registered, there) if assignment is None else assignment
+        if validate_only:
+            return
         data = self._encoded({**known, **{p: ReplicaAssignment(tuple(r)) for p, r in new.items()}})
         (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
 
@@ -110,6 +128,20 @@ class Admin:
         """A topic's znode; 0.10's controller goes through the partitions as they stand there."""
         numbers = list(assignment) if self.generation.zookeeper.pipelined else tool_order(assignment)
         return znodes.TopicZNode.encode({n: assignment[n] for n in numbers}, self.topic_version)
+
+    async def alter_config(self, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+        """Change settings of `topics/orders` or `brokers/1`, None for one to be removed; every broker is notified."""
+        zk, wanted = await self.zk(), {key: value for key, value in changes.items() if value is not None}
+        if kind == "topics":
+            texts = topic_config.as_text(wanted)
+            if name not in await self.topics():
+                raise UnknownName("topic", name, await self.topics())
+        else:
+            texts = topic_config.as_text(wanted, topic_config.OF_BROKERS, "broker configuration key")
+        missing = [key for key in changes if key not in wanted and key not in await read_config(zk, kind, name)]
+        if missing:
+            raise BadInput(f"Invalid config(s): {','.join(missing)}")
+        await change_config(zk, kind, name, {key: texts.get(key) for key in changes})
 
     async def delete_topic(self, topic: str) -> None:
         """Ask for a topic's deletion."""

@@ -1,12 +1,19 @@
-"""Two runs side by side: where they part, and how differently they end."""
+"""Two runs side by side: where they part, and how they differ at the same time."""
 
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator
+from html import escape
+from itertools import takewhile, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, short
+from kafka_ctl.invariants.logs import CHANGES, Logs
+from kafka_ctl.lab import validate
+from kafka_ctl.lab.view import LogView
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.text import describe
 
@@ -14,10 +21,12 @@ if TYPE_CHECKING:
     from kafka_ctl.lab.producer_commands import ProducerCommands
 
 TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
+WIDEST = 60
+"""The most characters of a value in the text of a table."""
 
 
 class Difference(NamedTuple):
-    """Something that two runs end with differently: its name and its value in each; None where it does not exist."""
+    """Something that differs at the same time: its name and its value in each run; None where it does not exist."""
 
     what: str
     left: object
@@ -25,15 +34,17 @@ class Difference(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """Two runs side by side: the first fact in which they part, and how they end."""
+    """Two runs side by side: the first fact in which they part, and what differs at one time."""
 
     parted: int | None
     """How many facts they share; None if all of both."""
     left: Record | None
     """What the left run did then; None if it had ended."""
     right: Record | None
+    time_ms: float
+    """The time at which they are compared, on the clocks of both."""
     differences: tuple[Difference, ...]
-    """How controller, partitions, brokers, logs, violations and znodes differ at their ends."""
+    """How controller, partitions, brokers, logs, violations and znodes differ then."""
 
     def __str__(self) -> str:
         if self.parted is None and not self.differences:
@@ -45,24 +56,45 @@ class Comparison(NamedTuple):
             lines.append(f"the first {self.parted} facts are the same, then")
             for side, record in (("left", self.left), ("right", self.right)):
                 lines.append(f"  {side:<5}  {'has ended' if record is None else describe(record)}")
-        lines += [f"{d.what}\n  left   {d.left}\n  right  {d.right}" for d in self.differences]
-        return "\n".join(lines)
+        lines.append(f"at {self.time_ms / 1000:.4f} s" + ("" if self.differences else " nothing differs"))
+        rows = [("", "left", "right"), *([_cell(value) for value in row] for row in self.differences)]
+        wide = [max(len(row[column]) for row in rows) for column in range(3)]
+        table = ["  " + "  ".join(text.ljust(width) for text, width in zip(row, wide, strict=True)) for row in rows]
+        return "\n".join(line.rstrip() for line in [*lines, *(table if self.differences else ())])
+
+    def _repr_html_(self) -> str:
+        before = str(self._replace(differences=())).removesuffix(" nothing differs" if self.differences else "")
+        head = "<tr><th></th><th>left</th><th>right</th></tr>"
+        rows = (f"<tr><th>{escape(d.what)}</th>{_td(d.left)}{_td(d.right)}</tr>" for d in self.differences)
+        table = f"<table>{head}{''.join(rows)}</table>" if self.differences else ""
+        return f"<pre>{escape(before)}</pre>{table}"
 
 
-def compare(left: ProducerCommands, right: ProducerCommands) -> Comparison:
-    """Where two runs part and how they end differently. When things happened does not count, only what and in which
-    order; neither do the times that znodes contain. Raises BadInput for what is no lab."""
+def compare(left: ProducerCommands, right: ProducerCommands, seconds: float | None = None) -> Comparison:
+    """Where two runs part, and what differs at the same time: so many `seconds` after their beginnings.
+
+    By default that is the end of the shorter one. For where they part it does not count when things happened, only what
+    and in which order; neither do the times that znodes contain. Raises BadInput for what is no lab, and for a time
+    that is none.
+    """
     for lab in (left, right):
         if not hasattr(lab, "trace") or not hasattr(lab, "znodes"):
             raise BadInput(f"compare needs two labs; {short(lab)} is none")
-    parted = next(
-        (n for n, (a, b) in enumerate(zip_longest(map(_fact, left.trace), map(_fact, right.trace))) if a != b), None
-    )
+    if seconds is not None:
+        validate.seconds("seconds", seconds)
+    parted = first_difference(left.trace.records, right.trace.records)
     here = [None if parted is None or parted >= len(lab.trace) else lab.trace[parted] for lab in (left, right)]
-    ends = [_ending(lab) for lab in (left, right)]
-    names = dict.fromkeys([*ends[0], *ends[1]])
-    differ = [Difference(n, ends[0].get(n), ends[1].get(n)) for n in names if ends[0].get(n) != ends[1].get(n)]
-    return Comparison(parted, here[0], here[1], tuple(differ))
+    time_ms = 1000 * (min(left.now, right.now) if seconds is None else seconds)
+    states = [dict(_state(lab.trace.records, time_ms)) for lab in (left, right)]
+    names = dict.fromkeys([*states[0], *states[1]])
+    differ = [Difference(n, states[0].get(n), states[1].get(n)) for n in names if states[0].get(n) != states[1].get(n)]
+    return Comparison(parted, here[0], here[1], time_ms, tuple(differ))
+
+
+def first_difference(left: Iterable[Record], right: Iterable[Record]) -> int | None:
+    """The place of the first record in which two runs part, whenever it happened; None where they are the same."""
+    pairs = zip_longest(map(_fact, left), map(_fact, right))
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), None)
 
 
 def _fact(record: Record) -> Record:
@@ -71,23 +103,58 @@ def _fact(record: Record) -> Record:
     return record._replace(time_ms=0.0, detail=detail)
 
 
-def _ending(lab: ProducerCommands) -> dict[str, object]:
-    """What a run has come to, by name."""
-    controller = lab.controller
-    ending: dict[str, object] = {"controller": controller and f"{controller.id} epoch={controller.epoch}"}
-    for p in lab.partitions():
-        ending[f"{p.topic}-{p.partition}"] = (
-            f"{p.state} leader={p.leader} isr={list(p.isr)} replicas={list(p.replicas)} "
-            f"leader_epoch={p.leader_epoch} zk_version={p.zk_version}"
-        )
-    for id, broker in lab.brokers.items():
-        leads, follows = ([str(tp) for tp in tps] for tps in (broker.leads, broker.follows))
-        ending[f"broker {id}"] = f"{broker.state} leads={leads} follows={follows}"
-    for log in lab.logs():
-        ending[f"log of {log.topic}-{log.partition} on broker {log.broker}"] = log.content
-    for violation in lab.violations:
-        ending.setdefault(f"{violation.invariant} {violation.name}", violation.text)
-    for path, (data, _, _) in lab.znodes().items():
+def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, object]]:
+    """What a run has come to at a time, by name."""
+    past = list(takewhile(lambda record: record.time_ms <= time_ms + 1e-6, records))
+    model = ClusterModel().apply_all(past)
+    context = model.context_of(model.controller)
+    yield "controller", model.controller
+    yield "controller epoch", context and context.epoch
+    for (topic, number), seen in sorted(model.partitions.items()):
+        name = f"{topic}-{number}"
+        if not seen.stored and not seen.replicas:
+            continue
+        yield f"{name} state", seen.state
+        yield f"{name} leader", seen.leader
+        yield f"{name} ISR", list(seen.isr)
+        yield f"{name} replicas", list(seen.replicas)
+        yield f"{name} leader epoch", seen.leader_epoch
+        yield f"{name} zkVersion", seen.zk_version
+    for id, broker in sorted(model.brokers.items()):
+        yield f"broker {id}", (broker.note or "up") if broker.alive else "down"
+        for what, wanted in (("leads", True), ("follows", False)):
+            hosted = sorted(key for key, led in broker.beliefs.hosted.items() if (led.leader == id) is wanted)
+            yield f"broker {id} {what}", ", ".join(f"{topic}-{number}" for topic, number in hosted)
+    yield from _logs(past)
+    for record in past:
+        if record.kind == "violation":
+            invariant, _, text = (record.detail or "").partition(": ")
+            yield f"{invariant} {record.action}", text
+    for path, node in sorted(model.znodes.items()):
         if not path.endswith("/state"):  # that is shown as a partition
-            ending[path] = TIMESTAMP.sub("timestamp", data.decode("utf-8", "backslashreplace"))
-    return ending
+            yield path, TIMESTAMP.sub("timestamp", node.data)
+
+
+def _logs(records: Iterable[Record]) -> Iterator[tuple[str, str]]:
+    """The log of each replica."""
+    logs = Logs()
+    for record in records:
+        if record.kind == "broker" and record.topic is not None and record.partition is not None:
+            tp = TopicPartition(record.topic, record.partition)
+            if record.action in CHANGES:
+                logs.changed(record, tp)
+            elif record.action == "stop-replica" and record.error is None and "delete" in (record.detail or ""):
+                logs.deleted(record, tp)
+    for tp, copies in sorted(logs.copies.items()):
+        for broker, copy in sorted(copies.items()):
+            view = LogView(*tp, broker, len(copy.entries), copy.high_watermark, tuple(copy.entries))
+            yield f"log of {tp} on broker {broker}", view.content
+
+
+def _cell(value: object) -> str:
+    text = "-" if value is None else str(value) or "none"
+    return text if len(text) <= WIDEST else text[: WIDEST - 2] + " …"
+
+
+def _td(value: object) -> str:
+    return f"<td>{escape('-' if value is None else str(value) or 'none')}</td>"

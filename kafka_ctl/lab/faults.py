@@ -1,6 +1,6 @@
 """What can go wrong in a lab: every fault is a command, recorded as kind `fault`.
 
-    process      kill start bounce shutdown pause lag catch_up slow fail_log_dir
+    process      kill start bounce shutdown pause (process_faults.py) lag catch_up slow fail_log_dir
     network      disconnect delay lose heal
     ZooKeeper    expire_session stop_zookeeper start_zookeeper
     operators    delete_controller write_znode delete_znode
@@ -11,26 +11,23 @@ starting a process.
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import json
 from collections.abc import Callable
-from contextvars import Token
 from typing import Any, cast
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
-from kafka_ctl.brokers.broker import ShutdownReport
+from kafka_ctl.brokers.dynamic_configs import CHANGES
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import menu, validate
-from kafka_ctl.lab.commands import Commands, command
+from kafka_ctl.lab.commands import command
 from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
 from kafka_ctl.lab.menu import (
     BROKER,
     CLUSTER,
     MEMORY,
     SECONDS,
-    WHEN_DOWN,
     WHEN_UP,
     ZOOKEEPER,
     Button,
@@ -38,6 +35,7 @@ from kafka_ctl.lab.menu import (
     Field,
     Given,
 )
+from kafka_ctl.lab.process_faults import ProcessFaults
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -61,97 +59,8 @@ def _lose(broker: str, given: Given) -> Call:
     return (int(broker), menu.end(given, "other")), {"applied": True} if after else {}
 
 
-class Faults(Commands):
+class Faults(ProcessFaults):
     """The faults that a lab can inject, and `heal`, which ends them."""
-
-    @command(
-        Button(BROKER, "Kill", "its process dies; ZooKeeper notices when the session times out", when=WHEN_UP),
-        drawn=Drawn(6, lambda d: with_(d.broker())),
-    )
-    def kill(self, broker: int) -> None:
-        """Kill the process, whatever it is doing: ZooKeeper notices when the session times out."""
-        process = self._known(broker)
-        if process.state == STOPPED:
-            raise BadInput(f"broker {broker} is down; kill needs one that is not")
-        self._fault("kill", broker, process.kill)
-
-    @command(
-        Button(BROKER, "Start", "its process comes up and registers", when=WHEN_DOWN),
-        drawn=Drawn(14, lambda d: with_(d.broker())),
-    )
-    def start(self, broker: int) -> None:
-        """Start a broker that is down."""
-        process = self._broker(broker, "start", running=False)
-        self._needs_zookeeper("start")
-        delay = self._world.boot_delay()
-        self._fault("start", broker, lambda: process.start(delay))
-
-    @command(
-        Button(BROKER, "Bounce", "it restarts faster than its session times out", when=WHEN_UP),
-        drawn=Drawn(4, lambda d: with_(d.broker())),
-    )
-    def bounce(self, broker: int) -> None:
-        """Restart so fast that the controller may see the broker only gone and back again."""
-        process = self._broker(broker, "bounce", running=True)
-
-        async def restart() -> None:
-            CAUSE.set(self._world.record_fault("bounce", broker))
-            await process.stop()
-            process.start(0.0)
-
-        self._world.run(restart())
-
-    @command(
-        Button(
-            BROKER, "Controlled shutdown", "it asks the controller to take its leaderships, then stops", when=WHEN_UP
-        ),
-        drawn=Drawn(5, lambda d: (((d.broker()),), {"wait": False} if d.maybe(0.6) else {})),
-    )
-    def shutdown(self, broker: int, wait: bool = True) -> ShutdownReport | None:
-        """Controlled shutdown: ask the controller to move leaderships away, then stop.
-
-        Time passes until the broker is down; with `wait=False` it has only been asked to leave.
-        """
-        process = self._broker(broker, "shutdown", running=True)
-        if wait:
-            self._needs_zookeeper("shutdown, unless with wait=False,")
-
-        def ask() -> Token:
-            return CAUSE.set(self._world.trace.add("admin", "event", "shutdown", broker=broker))
-
-        async def leave() -> ShutdownReport:
-            process.adopt()
-            ask()
-            try:
-                return await process.controlled_shutdown()
-            except asyncio.CancelledError:
-                if process.state != STOPPED:
-                    raise
-                return ShutdownReport(0, error="the process has ended")
-
-        def start() -> None:
-            token = ask()
-            process.spawn(process.controlled_shutdown())
-            CAUSE.reset(token)
-
-        if wait:
-            return self._world.run(leave())
-        self._world.clock.call(start)
-        return None
-
-    @command(
-        Button(BROKER, "Pause…", "its process stops for some seconds, as in a long garbage collection", (SECONDS,),
-               WHEN_UP, needs=MEMORY),
-        drawn=Drawn(4, lambda d: with_(d.broker(), d.seconds(20))),
-    )  # fmt: skip
-    def pause(self, broker: int, seconds: float) -> None:
-        """Let a process stand still, as in a garbage collection; then it goes on where it was.
-
-        When that is longer than its session timeout, ZooKeeper takes it for dead; it learns so when it resumes.
-        """
-        self._memory("pause")
-        process, wait = self._broker(broker, "pause", running=True), validate.seconds("a pause", seconds)
-        self._fault("pause", broker, lambda: process.pause(wait), detail=details.write(seconds=f"{wait:g}"))
 
     @command(
         Button(BROKER, "Expire session", "ZooKeeper expires its session although it is alive", when=WHEN_UP),
@@ -374,6 +283,8 @@ class Faults(Commands):
     def _write(self, name: str, op: Set | Delete, otherwise: Create | None = None) -> None:
         async def write() -> None:
             zk = await self._admin.zk()
+            if op.path.startswith(CHANGES):
+                self._world.watch_configs()
             answer = await zk.write(op)
             if answer.error == "NONODE" and otherwise is not None:
                 answer = await zk.write(otherwise)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.balance import BrokerBalance
+from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.invariants import Checker, Violation
@@ -101,6 +102,13 @@ class Inspection:
             lambda: metrics(process, self.trace, lambda topic: view.min_isr(znodes, topic, usual))
         )
 
+    def identity(self, broker: int) -> view.IdentityView:
+        """What says which id a broker has, and whether these agree; UnknownName for a broker that is not there."""
+        process = self._world.brokers.get(validate.integer("a broker id", broker))
+        if process is None:
+            raise UnknownName("broker", broker, sorted(self._world.brokers))
+        return self._look(lambda znodes: view.identity_of(process, znodes))
+
     def partitions(self) -> list[view.PartitionView]:
         """Every partition, by topic and number."""
         return self._look(lambda znodes: [p for _, p in sorted(view.partitions(znodes, self._world.acting()).items())])
@@ -121,6 +129,11 @@ class Inspection:
         """
         acting = self._world.acting()
         return self._world.clock.call(lambda: brokers_balance(acting)) if acting is not None else []
+
+    def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
+        """What the acting controller holds of a partition's leader and ISR; None without one, or without that."""
+        tp, acting = TopicPartition(topic, partition), self._world.acting()
+        return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
 
     def replicas(self) -> list[view.ReplicaView]:
         """Every replica the acting controller knows, by topic, partition and broker; none without a controller."""

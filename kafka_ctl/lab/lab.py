@@ -15,7 +15,7 @@ from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, needed_for, short
+from kafka_ctl.errors import BadInput, NotReached, Unavailable, check_not_in_browser, needed_for, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import described_cluster, ending, story, validate, view
@@ -23,6 +23,7 @@ from kafka_ctl.lab.broker_id_commands import BrokerIdCommands
 from kafka_ctl.lab.calls import calls
 from kafka_ctl.lab.commands import Topics, command
 from kafka_ctl.lab.concurrent_commands import Together
+from kafka_ctl.lab.config_commands import ConfigCommands
 from kafka_ctl.lab.description import Description, check_description, parse_description
 from kafka_ctl.lab.election_commands import ElectionCommands
 from kafka_ctl.lab.event_order import Ordering
@@ -42,7 +43,18 @@ from kafka_ctl.trace import Trace
 
 
 @calls
-class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, Together, Ordering, Travel, Rendering):
+class Lab(
+    Topics,
+    ConfigCommands,
+    ElectionCommands,
+    ProducerCommands,
+    BrokerIdCommands,
+    Faults,
+    Together,
+    Ordering,
+    Travel,
+    Rendering,
+):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
 
     `brokers`: 3 means ids 1 to 3; or a list of ids; or {id: rack}. `zookeeper`: `memory` (virtual time, the same run
@@ -50,9 +62,10 @@ class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, 
     keys. `costs`: seconds of virtual time, a table or the entries that differ, `{"boot": 0.1}`. With `settle=False` the
     brokers have only just been started when the lab is returned. `described`: what the cluster begins as, see
     `from_description`. In a ZooKeeper at an address a lab lives only where nothing is but what labs have made;
-    `join=True` lets it take part in what others have there, and change that. `elections` and `rules` are functions of
-    your own that take part, see `kafka_ctl.plugins`. With `wire=True` the brokers speak Kafka's protocol on 127.0.0.1
-    (`bootstrap_servers`), on real time, also where ZooKeeper is in memory.
+    `join=True` lets it take part in what others have there, and change that; with `wire=True`, too, their brokers may
+    be alive. `elections` and `rules` are functions of your own that take part, see `kafka_ctl.plugins`. With
+    `wire=True` the brokers speak Kafka's protocol on 127.0.0.1 (`bootstrap_servers`), on real time, also where
+    ZooKeeper is in memory.
     Raises UnknownName, BadInput or Unavailable, naming what is wrong.
     """
 
@@ -150,6 +163,12 @@ class Lab(Topics, ElectionCommands, ProducerCommands, BrokerIdCommands, Faults, 
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; NotReached after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
+
+    @property
+    def quiet(self) -> bool | None:
+        """Whether nothing is under way; None on real time, where only `settle` finds out."""
+        clock = self._world.clock
+        return clock.loop.idle if isinstance(clock, VirtualClock) else None
 
     @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
@@ -283,12 +302,14 @@ def _open_world(zookeeper: str, options: WorldOptions, join: bool, wire: bool) -
     if join and zookeeper in (MEMORY, EMBEDDED):
         raise BadInput(f"join=True needs a zookeeper='host:port/chroot' of others; {zookeeper!r} has nothing to join")
     if zookeeper == MEMORY and wire:
+        check_not_in_browser("Lab(wire=True)")
         from kafka_ctl.simulation.real_time import MemoryInRealTime
 
         return MemoryInRealTime(options)
     if zookeeper == MEMORY:
         return MemoryWorld(options)
+    check_not_in_browser("a real ZooKeeper")
     with needed_for("a real ZooKeeper"):
         from kafka_ctl.simulation.real_world import RealWorld
 
-    return RealWorld(zookeeper, options, join)
+    return RealWorld(zookeeper, options, join, among=join and wire)

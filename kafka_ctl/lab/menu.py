@@ -113,6 +113,8 @@ class Button(NamedTuple):
     """`memory`, or a field of the generation, without which it is not offered."""
     rank: int = 0
     """Smaller ones come first; equal ones in the order of their methods."""
+    do: str = ""
+    """What a click says, where the thing has another button of the same method."""
 
     def made(self, name: str, given: Given) -> Call:
         """The arguments for the thing of this name; BadInput for a field that cannot be read."""
@@ -146,7 +148,7 @@ def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
     """Kind of thing -> the buttons this lab has for it, as data for the browser."""
     return {
         thing: [
-            {"do": name, "label": b.label, "hint": b.hint, "when": b.when,
+            {"do": b.do or name, "label": b.label, "hint": b.hint, "when": b.when,
              "fields": [{key: value for key, value in f._asdict().items() if key != "read"} for f in b.fields]}
             for name, b in buttons(type(lab), thing) if b.offered(lab)
         ]
@@ -157,9 +159,10 @@ def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
 def clicked(lab: Any, thing: str, do: str, given: Given) -> Command:
     """The call for one click; UnknownName for what the thing does not have, BadInput for a bad field."""
     kind, _, name = thing.partition(":")
-    known = dict([*buttons(type(lab), kind), *buttons(type(lab), TIME)])
+    known = {b.do or name: (name, b) for place in (kind, TIME) for name, b in buttons(type(lab), place)}
     if do not in known:
         raise UnknownName(f"action on {thing or 'the cluster'}", do, known)
     if kind == BROKER and parse_int(name) is None:
         raise BadInput(f"{thing!r} is no broker")
-    return Command(do, *known[do].made(name, given))
+    method, button = known[do]
+    return Command(method, *button.made(name, given))

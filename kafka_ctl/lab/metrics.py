@@ -7,6 +7,7 @@ Kafka 2.0.1: controller/ControllerEventManager.scala, ControllerEventManager; co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -65,7 +66,11 @@ def _in(*sources: str) -> dict[str, str]:
 CONTROLLER, MANAGER = "controller/KafkaController.scala", "server/ReplicaManager.scala, newGauge"
 OLD, UPDATED, PARTITION = f"{CONTROLLER}, newGauge", f"{CONTROLLER}, updateMetrics", "cluster/Partition.scala"
 STORE = f"{PARTITION}, ZkPartitionStateStore"
-PURGATORY_SIZE, NUM_DELAYED = (f"{name},delayedOperation=Produce" for name in ("PurgatorySize", "NumDelayedOperations"))
+PRODUCE, FETCH = (
+    tuple(f"{name},delayedOperation={kind}" for name in ("PurgatorySize", "NumDelayedOperations"))
+    for kind in ("Produce", "Fetch")
+)
+"""The gauges of the two purgatories: what is watched, and what waits."""
 METRICS = (
     Metric("ActiveControllerCount", "1 where the broker takes itself for the controller", _in(OLD, OLD, OLD)),
     Metric("OfflinePartitionsCount", "partitions without a live leader",
@@ -94,10 +99,13 @@ METRICS = (
     Metric("UncleanLeaderElectionsPerSec", "elections of a replica out of sync, as controller",
            _in("controller/PartitionLeaderSelector.scala, OfflinePartitionLeaderSelector",
                *["controller/PartitionStateMachine.scala, offlinePartitionLeaderElection"] * 2)),
-    Metric(PURGATORY_SIZE, "entries on the watch lists for produce requests, also of answered ones",
+    Metric(PRODUCE[0], "entries on the watch lists for produce requests, also of answered ones",
            _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
-    Metric(NUM_DELAYED, "produce requests that wait for the high watermark",
+    Metric(PRODUCE[1], "produce requests that wait for the high watermark",
            _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
+    Metric(FETCH[0], "the same for fetches; only what comes over the wire waits there",
+           _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
+    Metric(FETCH[1], "fetches that wait for bytes", _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
     Metric("ControllerState", "what the controller is at, as a number (0: idle)",
            _in(*["controller/ControllerState.scala"] * 2)),
     Metric("EventQueueSize", "events that wait", _in(*["controller/ControllerEventManager.scala"] * 2)),
@@ -116,12 +124,13 @@ def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], 
     generation, found = broker.world.generation, dict[str, Shown]()
     own = [] if broker.state == DOWN else _of_process(records, broker.id)
     if broker.state == DOWN:
-        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *gauges.NAMES, PURGATORY_SIZE, NUM_DELAYED), 0)
+        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *gauges.NAMES, *PRODUCE, *FETCH), 0)
     else:
         found |= broker.controller.gauges.read()
         found |= gauges.gauges(broker, min_isr)
-        purgatory = broker.as_leader.produce_purgatory
-        found |= {PURGATORY_SIZE: purgatory.watched, NUM_DELAYED: purgatory.delayed}
+        leader = broker.as_leader
+        for (size, delayed), purgatory in ((PRODUCE, leader.produce_purgatory), (FETCH, leader.fetch_purgatory)):
+            found |= {size: purgatory.watched, delayed: purgatory.delayed}
     found |= _meters(own, broker.clock.now() * 1000, generation)
     found |= queue_metrics(own, broker.id) if generation.threads.single_threaded else {}
     missing = {metric.name for metric in METRICS if generation.name not in metric.sources}
@@ -163,7 +172,8 @@ def _meters(own: Sequence[Record], now_ms: float, generation: Generation) -> dic
 def timer(times: Sequence[float]) -> Timer:
     """The figures of some times, none of which may be missing."""
     ordered = sorted(times)
-    return Timer(len(ordered), sum(ordered) / len(ordered), ordered[(99 * len(ordered) - 1) // 100], ordered[-1])
+    mean = math.fsum(ordered) / len(ordered)  # `sum` adds floats otherwise from Python 3.12 on
+    return Timer(len(ordered), mean, ordered[(99 * len(ordered) - 1) // 100], ordered[-1])
 
 
 def name_of_timer(state: str) -> str:

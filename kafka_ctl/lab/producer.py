@@ -12,9 +12,9 @@ import math
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers.leader import ALL, PRODUCE_TIMEOUT
+from kafka_ctl.brokers.leader import ALL
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
-from kafka_ctl.requests import ProduceRequest, Response
+from kafka_ctl.requests import PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 
@@ -44,7 +44,7 @@ class Produced(NamedTuple):
 
     def __str__(self) -> str:
         outcome = f"at offset {self.offset}" if self.acknowledged else self.error or "not waited for"
-        return f"records {','.join(map(str, self.values))} by broker {self.leader}: {outcome}"
+        return f"records {details.runs(self.values)} by broker {self.leader}: {outcome}"
 
 
 class Producer:
@@ -64,21 +64,22 @@ class Producer:
             self._leaders[tp] = known = state.leader if state else NO_LEADER
         return known
 
-    async def send(self, tp: TopicPartition, records: int, acks: int) -> Produced:
-        """Produce the next so many values."""
+    async def send(self, tp: TopicPartition, records: int, acks: int, size: int = 0) -> Produced:
+        """Produce the next so many values, as records of so many bytes each."""
         first = self.world.last_value.get(tp, 0) + 1
         self.world.last_value[tp] = first + records - 1
-        values, leader = tuple(range(first, first + records)), self._leader(tp)
-        sent = {"records": details.listed(values), "acks": "all" if acks == ALL else acks}
+        values, leader = range(first, first + records), self._leader(tp)
+        sent = {"records": details.runs(values), "acks": "all" if acks == ALL else acks}
+        sent |= {"bytes": records * size} if size else {}
         add = self.world.trace.add
         CAUSE.set(add(PRODUCER, "request", "Produce", *tp, leader, detail=details.write(**sent)))
-        answer = await self._ask(leader, ProduceRequest(tp, values, acks))
+        answer = await self._ask(leader, ProduceRequest(tp, values, acks, [size] * records if size else ()))
         if answer.error is not None:
             self._leaders.pop(tp, None)
         offset = answer.offset if acks else None
         outcome = details.write(**sent, offset=offset)
         add(PRODUCER, "response", "Produce", *tp, leader, error=answer.error, detail=outcome)
-        return Produced(values, leader, offset, answer.error)
+        return Produced(tuple(values), leader, offset, answer.error)
 
     async def _ask(self, leader: int, request: ProduceRequest) -> Response:
         if leader == NO_LEADER:

@@ -11,8 +11,10 @@ from kafka_ctl.lab.menu import PARTITION, Button, Call, Field, Given
 from kafka_ctl.lab.producer import ACKS, Produced, Producer
 from kafka_ctl.lab.settings import MAX_ID
 
-MOST = 100
+MOST = 100_000
 """The most records that one command produces."""
+LARGEST = 1 << 30
+"""The most bytes of a record."""
 
 
 ACKS_FIELD = Field("acks", "Acks", "choice", "all|1|0")
@@ -21,7 +23,8 @@ ACKS_FIELD = Field("acks", "Acks", "choice", "all|1|0")
 def _clicked(name: str, given: Given) -> Call:
     acks = ACKS_FIELD.choice(given)
     records = menu.number(given, "records")
-    return menu.partition(name), {"records": records, "acks": int(acks) if acks.isdecimal() else acks}
+    size = {"size": bytes} if (bytes := menu.maybe(given, "size")) else {}
+    return menu.partition(name), {"records": records, "acks": int(acks) if acks.isdecimal() else acks} | size
 
 
 class ProducerCommands(Commands):
@@ -31,19 +34,27 @@ class ProducerCommands(Commands):
 
     @command(
         Button(PARTITION, "Produce…", "a producer sends so many records to its leader",
-               (Field("records", "Records", "number", "1"), ACKS_FIELD), call=_clicked),
+               (Field("records", "Records", "number", "1"), Field("size", "Bytes of each", "optional"), ACKS_FIELD),
+               call=_clicked),
         drawn=Drawn(6, lambda d: (
             (d.topic(), d.rng.randrange(PARTITIONS)), {"records": d.rng.randint(1, 3)}
             | ({"acks": 1} if d.maybe(1 / 3) else {}) | ({"wait": False} if d.maybe(0.6) else {}))),
     )  # fmt: skip
     def produce(
-        self, topic: str, partition: int, records: int = 1, acks: int | str = "all", wait: bool = True
+        self,
+        topic: str,
+        partition: int,
+        records: int = 1,
+        acks: int | str = "all",
+        wait: bool = True,
+        size: int = 0,
     ) -> Produced | None:
         """Let a producer send the next values to the leader: 1, 2, 3 and so on, in every partition by itself.
 
         `acks`: `all` (or -1) is answered when every in-sync replica has the records, 1 when the leader has, 0 not at
-        all. Time passes until the outcome is known; with `wait=False` the records have only been sent. What goes wrong
-        is part of the outcome; UnknownName for a partition that does not exist, BadInput for what cannot be sent.
+        all. Time passes until the outcome is known; with `wait=False` the records have only been sent. `size`: bytes of
+        each record; copying them takes followers time, and can be throttled. What goes wrong is part of the outcome;
+        UnknownName for a partition that does not exist, BadInput for what cannot be sent.
         """
         tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
         count = validate.integer("the number of records", records, 1)
@@ -51,8 +62,9 @@ class ProducerCommands(Commands):
             raise BadInput(f"the number of records cannot be {count}; one command produces {MOST} at most")
         if isinstance(acks, bool) or acks not in ACKS:
             raise BadInput(f"acks cannot be {short(acks)}; it is 0, 1 or all")
+        bytes = validate.integer("the size of a record", size, 0, LARGEST)
         self.partition(*tp)
-        sending = self._producer.send(tp, count, ACKS[acks])
+        sending = self._producer.send(tp, count, ACKS[acks], bytes)
         if wait:
             return self._world.run(sending)
         self._world.clock.call(lambda: self._world.clock.spawn(sending))

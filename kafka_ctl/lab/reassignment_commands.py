@@ -195,6 +195,8 @@ class ReassignmentCommands(Commands):
                 validate.integer("a throttle", given)
 
         async def execute() -> str:
+            if throttle is not None:
+                self._world.watch_configs()
             return (await (await self._tool("execute_reassignment")).execute(file, throttle, between_dirs)).text
 
         return self._use("execute_reassignment", execute())

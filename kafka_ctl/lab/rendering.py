@@ -14,6 +14,7 @@ from typing import Any
 
 from kafka_ctl.errors import BadInput, Unavailable, needed_for, short
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.story import Command
 from kafka_ctl.trace import Trace
 
 MOST_DRAWN = 100_000
@@ -25,6 +26,7 @@ class Rendering:
 
     generation: Generation
     closed: bool
+    commands: list[Command]
     _live: Any = None
 
     @property
@@ -77,6 +79,7 @@ class Rendering:
     def export(self, path: str | Path, view: str | Sequence[str] = "cluster", **options: Any) -> Path:
         """Write the run as a file that plays by itself: `.svg` (no script), `.html` (one file, no network), `.gif`.
 
+        It begins where the first command was given, when the cluster had started; with `start=0` at the first record.
         Raises BadInput for another ending, Unavailable when a tool is missing.
         """
         from kafka_ctl.views.executed_lines import lines_of
@@ -84,6 +87,8 @@ class Rendering:
         from kafka_ctl.views.options import check_own
 
         check_own("export", options)
+        if self.commands and self.commands[0].seq < len(self.trace):
+            options.setdefault("start", self.commands[0].seq)
         return export(self.trace, path, view, generation=self.generation.name, lines=lines_of(self), **options)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:

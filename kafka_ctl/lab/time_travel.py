@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName, short
 from kafka_ctl.generation import Generation
-from kafka_ctl.lab import story, validate
+from kafka_ctl.lab import link, story, validate
 from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.ending import Keeper
 from kafka_ctl.lab.progress import Progress, Report
@@ -58,6 +58,18 @@ class Travel(Commands):
     def story(self) -> str:
         """The run as text: `Lab.replay(lab.story)` opens it again, in memory exactly."""
         return "\n".join(map(str, [Command("lab", (), self._opening()), *self.commands])) + "\n"
+
+    def link(self, step: int | None = None) -> str:
+        """The run as an address within a site of `kafka-ctl site`, `try.html#story=...`: opened there, it is played.
+
+        `step` is the picture to begin with, 0 for the first; None is the last. Raises BadInput where a story does not
+        repeat: on real time, and with functions of your own.
+        """
+        self._memory("a link")
+        if self.plugins.given:
+            raise BadInput(f"a link cannot hold functions: {', '.join(self.plugins.given)}")
+        at = None if step is None else validate.integer("a step", step)
+        return f"{link.PAGE}#{link.Link(self.story, at).fragment()}"
 
     @classmethod
     def replay(

@@ -10,16 +10,24 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.identity import Meta
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, IdentityError
 from kafka_ctl.partition import NON_EXISTENT, PartitionState
 from kafka_ctl.replica import ReplicaState
 from kafka_ctl.simulation.world import named_controller
 from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.znodes import ConfigEntityZNode, ControllerZNode, TopicPartitionStateZNode, TopicZNode
+from kafka_ctl.zookeeper.znodes import (
+    BrokerSequenceIdZNode,
+    ConfigEntityZNode,
+    ControllerZNode,
+    TopicPartitionStateZNode,
+    TopicZNode,
+)
 
 Znodes = dict[str, tuple[bytes, int, int]]
 
@@ -83,6 +91,20 @@ class LogView(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}@{self.broker}  {self.content}"
+
+
+class IdentityView(NamedTuple):
+    """What says which id a broker has: its configuration (-1: nothing) and the file in each log directory.
+
+    `generated` is how many ids `/brokers/seqid` has given out; `problem` is why the broker would not start now, in
+    Kafka's words, None where it would.
+    """
+
+    broker: int
+    configured: int
+    files: dict[str, Meta | None]
+    generated: int
+    problem: str | None
 
 
 class BrokerView(NamedTuple):
@@ -181,6 +203,18 @@ def logs(brokers: Mapping[int, Broker]) -> list[LogView]:
         for id, process in brokers.items()
         for tp, log in process.disk.logs.items()
     )
+
+
+def identity_of(process: Broker, znodes: Znodes) -> IdentityView:
+    """What a broker would find out about itself if it started now."""
+    problem = None
+    try:
+        stored = identity.remembered(process.disk.meta, process.generation)
+        identity.decide(process.configured, stored, process.world.cluster_id, process.config)
+    except IdentityError as error:
+        problem = str(error)
+    generated = znodes.get(BrokerSequenceIdZNode.path(), (b"", 0, 0))[1]
+    return IdentityView(process.id, process.configured, dict(process.disk.meta), generated, problem)
 
 
 def broker(process: Broker) -> BrokerView:

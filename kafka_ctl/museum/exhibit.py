@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Violation
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum.questions import Question
+
+if TYPE_CHECKING:
+    from kafka_ctl.views.side_by_side import SideBySide
 
 STORIES = Path(__file__).parent / "stories"
 JIRA = "https://issues.apache.org/jira/browse/"
@@ -28,7 +32,8 @@ class Exhibit:
 
     `fix` are the fields of `Generation` that fix it, `releases` says who had it, `caught_by` is the id of the
     invariant it breaks or a question that the two runs answer differently, `decisive` a pattern of the trace's lines
-    to look at, and `source` the module where the bug lives.
+    to look at, `visible` one of what the cluster's picture shows of the bug (a line of `Film.described`), and `source`
+    the module where the bug lives.
     """
 
     name: str
@@ -36,6 +41,7 @@ class Exhibit:
     releases: str
     caught_by: str | Question
     decisive: str
+    visible: str
     source: str
 
     @property
@@ -143,6 +149,25 @@ class ExhibitRun:
     def is_sound(self) -> bool:
         """Whether the run without the bug breaks no invariant."""
         return not self.fixed.violations
+
+    def seen(self, lab: Lab) -> list[int]:
+        """The steps of the cluster's film of one of the two labs in whose pictures the bug is visible."""
+        from kafka_ctl.views.frames import film
+
+        made = film(lab.trace)
+        wanted = re.compile(self.exhibit.visible, re.MULTILINE)
+        return [n for n in range(len(made)) if wanted.search(made.described(n))]
+
+    def side_by_side(self, **options: Any) -> SideBySide:
+        """Both runs beside each other from where the trouble begins, as a player that steps both.
+
+        Options are those of `side_by_side` in `views/side_by_side.py`.
+        """
+        from kafka_ctl.views.side_by_side import side_by_side
+
+        options.setdefault("titles", ("With the bug", "With the fix"))
+        options.setdefault("start", (self.start(self.broken), self.start(self.fixed)))
+        return side_by_side(self.broken, self.fixed, **options)
 
     @staticmethod
     def start(lab: Lab) -> int:

@@ -21,6 +21,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="none; fixed before 0.8.0, the first with replicas",
         caught_by="I9",
         decisive=r"fault |UpdateMetadata -> .*leader=|epoch_incremented +epoch=2|ignored +STALE|violation",
+        visible=r"^disagree: .*; metadata of 3: leader 1, epoch 0",
         source="brokers/replica_manager.py",
     ),
     Exhibit(
@@ -28,6 +29,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="none; fixed before 0.8.0",
         caught_by="I2",
         decisive=r"kill|start +broker|(set|create) .*/state|election +orders|become-leader",
+        visible=r"^role:orders-0@2 .*leader not in ISR",
         source="controller/replica_machine.py",
     ),
     Exhibit(
@@ -35,6 +37,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.8.0; fixed in 0.8.1",
         caught_by=Question("Who is in sync in the end, of whom?", in_sync),
         decisive=r"fault |admin .*reassign |broker-1 .*set .*/state|(shrink|expand)-isr|set /brokers/topics/orders  ",
+        visible=r"^role:orders-0@3 .*in ISR, not assigned",
         source="controller/replica_machine.py",
     ),
     Exhibit(
@@ -42,6 +45,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.8.1.1; fixed in 0.8.2.0",
         caught_by="I18",
         decisive=r"fault |broker-2 .*/state|shrink-isr|connected",
+        visible=r"^role:orders-0@2 .*leads, ISR 2 3 1",
         source="brokers/leader.py",
     ),
     Exhibit(
@@ -49,6 +53,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.8.2.2; fixed in 0.9.0.0. Its second way in, KAFKA-12315, from 2.1 on; never fixed",
         caught_by="I14",
         decisive=r"fault |delete_controller|controller_moved|error_moving|controller  ready|LeaderAndIsr -> 3 .*s-7 ",
+        visible=r"^replica:orders-0@3 .*differs",
         source="controller/failover.py",
     ),
     Exhibit(
@@ -56,6 +61,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.9.0.1; fixed in 0.10.0.0",
         caught_by="I21",
         decisive=r"fault |delete /brokers/ids|brokers_changed .*live=1,2$|broker_failure|election +orders|violation",
+        visible=r"^role:orders-0@3 .*leader not registered",
         source="controller/membership.py",
     ),
     Exhibit(
@@ -63,6 +69,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.9.0.1; fixed in 0.10.0.0",
         caught_by=Question("Who leads in the end?", leaders),
         decisive=r"admin .*shutdown|election ",
+        visible=r"^replica:orders-0@3 .*leader",
         source="controller/partition_machine.py",
     ),
     Exhibit(
@@ -70,6 +77,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.10.0.1; fixed in 0.10.1.0",
         caught_by=Question("Which brokers hold the partition in the end?", replicas),
         decisive=r"fault |admin .*reassign|reassignment_(res|fail|wait|leader|rem)",
+        visible=r"^replica:orders-0@3 .*insync",
         source="controller/reassignment.py",
     ),
     Exhibit(
@@ -77,6 +85,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.10.1.1; fixed in 0.10.2.0",
         caught_by="I14",
         decisive=r"fault |controller-2 .*(request|  ready)|broker-3 .*become",
+        visible=r"^role:orders-0@3 .*knows no leader",
         source="controller/failover.py",
     ),
     Exhibit(
@@ -84,6 +93,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.10.1.1; fixed in 0.10.2.0",
         caught_by="I19",
         decisive=r"fault |RegisterBrokerAndReelect|/controller .*brokerid|elected|resigned|skipped|violation",
+        visible=r"^znode:/controller .*not acting",
         source="controller/leadership.py",
     ),
     Exhibit(
@@ -91,6 +101,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.10.2.2; fixed in 0.11.0.0",
         caught_by="I16",
         decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|r  elected|StopReplica -> 2|stop-rep|violat",
+        visible=r"^replica:orders-0@2 .*lagging",
         source="controller/failover.py",
     ),
     Exhibit(
@@ -98,6 +109,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.10.2.2; fixed in 0.11.0.0, by KIP-101",
         caught_by="I4",
         decisive=r"fault |Produce|append|  copy|high-water|trunc|election .*orders|orders-0 +become-leader|violation",
+        visible=r"^role:orders-0@2 .*leads, .*end 0",
         source="brokers/follower.py",
     ),
     Exhibit(
@@ -105,6 +117,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.1.0; fixed in 1.1.1",
         caught_by="I19",
         decisive=r"fault |expired|connected +sess|controller-1 .*(Expire|Shutdown|Register)|create /controller|violat",
+        visible=r"^head:1 .*still acts",
         source="brokers/broker.py",
     ),
     Exhibit(
@@ -112,6 +125,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 1.1.1; fixed in 2.0.0",
         caught_by="I19",
         decisive=r"fault |admin  .*(delete_|add_)|partitions_not|restoring|s_to_be|deletion_(can|comp)|ion_del|violat",
+        visible=r"^replica:orders-0@1 .*insync",
         source="controller/topics.py",
     ),
     Exhibit(
@@ -119,6 +133,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 1.1.1; fixed in 2.0.0",
         caught_by="I19",
         decisive=r"fault |delete .*/state|topics_to_be|refused|deletion_(compl|halt|inelig)|violation",
+        visible=r"^replica:orders-2@2 .*insync",
         source="controller/replica_machine.py",
     ),
     Exhibit(
@@ -126,6 +141,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.0.1; fixed in 2.1.0",
         caught_by="I8",
         decisive=r"delete_contr|broker-. .*partitions/(8|9|10)/state|controller  elected|moved|resigned|violation",
+        visible=r"^token .*stale controller",
         source="controller/leadership.py",
     ),
     Exhibit(
@@ -133,6 +149,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.1.0 to 2.0.1; fixed in 2.1.0",
         caught_by=Question("For how long did two brokers lead the same partition?", double_leadership),
         decisive=r"admin .*shutdown|election|LeaderAndIsr.*leader=2|orders-0 +become.*leader=2|stopped",
+        visible=r"^role:orders-0@1 .*leads, epoch 0$(.|\n)*^role:orders-0@2 .*leads, epoch 1$",
         source="controller/partition_machine.py",
     ),
     Exhibit(
@@ -140,6 +157,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.1.1; fixed in 2.2.0",
         caught_by="I14",
         decisive=r"fault |broker-3 .*registered|brokers_changed .*live=1,2,3|orders.*become|violation",
+        visible=r"^role:orders-0@3 .*not notified",
         source="controller/membership.py",
     ),
     Exhibit(
@@ -147,6 +165,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.1.1; fixed in 2.2.0",
         caught_by="I9",
         decisive=r"fault |broker-3 .*registered|ControlledShut|shutting_down_b|stale_c|election +.*prefer|violat",
+        visible=r"^disagree: .*Broker 3: up; controller 1: shuts down",
         source="brokers/broker.py",
     ),
     Exhibit(
@@ -154,6 +173,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.2.2; fixed in 2.3.0",
         caught_by="I21",
         decisive=r"fault |Ineligible -> Offline|UpdateMetadata -> 3 |  ready|violation",
+        visible=r"^role:orders-0@2 .*leader not registered",
         source="controller/replica_machine.py",
     ),
     Exhibit(
@@ -161,6 +181,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.1.0 to 2.2.2; fixed in 2.3.0",
         caught_by=Question("How many StopReplica requests were sent?", requests("StopReplica")),
         decisive=r"admin .*shutdown|StopReplica -> 2 |broker-2 .*orders-(0|11) +stop-replica|stopped",
+        visible=r"^token .*StopReplica \(0\)",
         source="controller/batch.py",
     ),
     Exhibit(
@@ -168,6 +189,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.1.0 to 2.3.1; fixed in 2.4.0",
         caught_by=Question("Which leader epochs are there in the end?", leader_epochs),
         decisive=r"admin .*shutdown|expand-isr|election|BADVERSION",
+        visible=r"^role:orders-1@2 .*leads, epoch 2",
         source="controller/partition_machine.py",
     ),
     Exhibit(
@@ -175,6 +197,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="none; fixed before 2.4.0, the first with reassignments through the controller",
         caught_by=Question("Which brokers hold the partition in the end?", replicas),
         decisive=r"fault |admin .*reassign |reassign_partitions  |reassignment_(t|caught)|r  elected",
+        visible=r"^replica:orders-0@4 .*insync",
         source="controller/reassignment_incremental.py",
     ),
     Exhibit(
@@ -182,6 +205,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.3.1; fixed in 2.4.0",
         caught_by="I18",
         decisive=r"fault |admin .*reassign |leader_epoch_upd|UpdateM.*offline=4|LeaderAndIsr .*_epoch|violation",
+        visible=r"^differ:1 .*context 1",
         source="controller/reassignment.py",
     ),
     Exhibit(
@@ -189,6 +213,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.5.1; fixed in 2.6.0",
         caught_by=Question("How many elections have found nobody?", fruitless_elections),
         decisive=r"fault |AutoPreferred|imbalance .*ratio|election .*preferred|refused",
+        visible=r"^token .*orders-0: nobody",
         source="controller/rebalance.py",
     ),
     Exhibit(
@@ -196,6 +221,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="1.0 to 2.6; fixed in 2.7.0",
         caught_by="I19",
         decisive=r"fault |admin .*reassign|LeaderAndIsr.*-> .*4 .*epoch=1|broker-4 .*orders|_caught|cas_off|violat",
+        visible=r"^replica:orders-0@4 .*offline",
         source="controller/reassignment.py",
     ),
 )  # fmt: skip

@@ -12,7 +12,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
 from typing import Any, TypeVar
@@ -152,11 +151,7 @@ class VirtualClock(Clock):
         """Run until `until()` holds, until quiet, or up to `deadline` (seconds on this clock); Halted by `halt`."""
         halt = self.halt
         stop = until if halt is None else lambda: halt() or until()
-        if asyncio._get_running_loop() in (None, self.loop):
-            self.loop.drive(stop, deadline)
-        else:  # a notebook's own loop is running in this thread; ours needs a thread without one
-            with ThreadPoolExecutor(1) as pool:
-                pool.submit(self.loop.drive, stop, deadline).result()
+        self.loop.drive(stop, deadline)
         if halt is not None and halt():
             raise Halted
 

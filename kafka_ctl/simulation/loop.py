@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import Context
 from typing import Any
 
@@ -161,14 +162,31 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def release(self, process: int) -> None:
         self._ready.extend(self.held.pop(process, ()))
 
+    @contextmanager
+    def _running(self) -> Iterator[None]:
+        """This is the loop that runs in this thread. A notebook's own, and the task of its cell, wait meanwhile.
+
+        The functions are those that Python's documentation names for other implementations of tasks ("Extending").
+        """
+        before = asyncio._get_running_loop()
+        task = None if before is None or before is self else asyncio.current_task(before)
+        if before is not None and task is not None:
+            asyncio.tasks._leave_task(before, task)
+        asyncio._set_running_loop(self)
+        try:
+            yield
+        finally:
+            asyncio._set_running_loop(before)
+            if before is not None and task is not None:
+                asyncio.tasks._enter_task(before, task)
+
     def drive(self, until: Callable[[], bool], deadline: float | None) -> None:
         """Run callbacks until `until()` holds, nothing is left, or the next one lies after `deadline`.
 
         Raises what an interrupt raises, such as KeyboardInterrupt, and what an actor died of.
         """
-        before, interrupts = asyncio._get_running_loop(), self.interrupts
-        asyncio._set_running_loop(self)
-        try:
+        interrupts = self.interrupts
+        with self._running():
             while not until():
                 if interrupts.pending is not None:
                     interrupts.take()
@@ -177,7 +195,5 @@ class VirtualLoop(asyncio.AbstractEventLoop):
                     if when is None or (deadline is not None and when > deadline):
                         break
                 self.run_one()
-        finally:
-            asyncio._set_running_loop(before)
         if self.failures:
             raise self.failures.pop(0)

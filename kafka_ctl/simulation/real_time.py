@@ -21,7 +21,7 @@ from kafka_ctl.zookeeper.memory.session import MemorySession
 from kafka_ctl.zookeeper.store import Session
 from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, ControllerZNode
 
-COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, boot=0.0, catch_up=0.2)
+COSTS = Costs(zookeeper_round_trip=0.0, request=0.0, request_state=0.0, byte=0.0, boot=0.0, catch_up=0.2)
 """On real time the machine itself takes its time."""
 LOOK = 0.01
 """Seconds between two looks at a condition."""
@@ -35,6 +35,7 @@ class RealTimeWorld(World):
     """A world whose clock is the wall's."""
 
     clock: RealClock
+    watches_configs = True
 
     def __init__(self, options: WorldOptions) -> None:
         super().__init__(options, RealClock(), COSTS)
@@ -118,7 +119,7 @@ class RealTimeWorld(World):
         acting = self.acting()
         if acting is None and any(broker.controller.active_id == -1 for broker in up):
             busy.append("there is no controller")
-        elif acting is not None and acting.context.brokers.keys() != {broker.id for broker in up}:
+        elif acting is not None and acting.context.brokers.keys() & self.brokers.keys() != {broker.id for broker in up}:
             busy.append(f"controller {acting.id} believes that brokers {sorted(acting.context.brokers)} are alive")
         if not busy and self._expects_a_shrink():
             busy.append("a leader has not yet removed a follower that stopped fetching from the ISR")
@@ -150,6 +151,7 @@ class RealTimeWorld(World):
             agreed = {broker.controller.active_id for broker in self.brokers.values() if broker.listening} <= {named}
         else:
             agreed = acting.id == named
+        alive = [broker for broker in alive if broker in self.brokers]
         return sorted(alive) == up and agreed and self._quiet() and len(self.trace) == before
 
     def _does(self, broker: Broker) -> str:

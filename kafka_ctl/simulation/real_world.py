@@ -29,7 +29,8 @@ SHORTEST_SESSION = 1000
 
 
 class RealWorld(RealTimeWorld):
-    """`zookeeper` is `embedded` or `host:port/chroot`; with `join`, that chroot may hold what no lab has made.
+    """`zookeeper` is `embedded` or `host:port/chroot`; with `join`, that chroot may hold what no lab has made, and with
+    `among`, others' brokers may live there.
 
     Raises Unavailable when the server does not answer, BadInput for an address that cannot be read or where the
     lab may not live.
@@ -37,7 +38,7 @@ class RealWorld(RealTimeWorld):
 
     store: LabStore
 
-    def __init__(self, zookeeper: str, options: WorldOptions, join: bool = False) -> None:
+    def __init__(self, zookeeper: str, options: WorldOptions, join: bool = False, among: bool = False) -> None:
         shortest = options.config["zookeeper.session.timeout.ms"]
         if shortest < SHORTEST_SESSION:
             raise BadInput(
@@ -49,7 +50,7 @@ class RealWorld(RealTimeWorld):
             if zookeeper == EMBEDDED:
                 self.server = EmbeddedServer().start()
             address = self.server.address if self.server else zookeeper
-            self.store = LabStore(address, self.clock, self.trace, self.server, shortest / 1000, join)
+            self.store = LabStore(address, self.clock, self.trace, self.server, shortest / 1000, join, among)
             self.run(self.store.claim(self._workable))
         except BaseException:
             self._give_up()

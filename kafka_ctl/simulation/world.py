@@ -67,6 +67,8 @@ class World:
     """A real ZooKeeper that was started for this world and is stopped with it."""
     listeners: Listeners | None = None
     """Where the brokers listen, if programs outside can reach them."""
+    watches_configs = False
+    """Whether brokers watch for changes of configurations: on virtual time from the first change on."""
     registration_retry = 0.5
     """Seconds a broker waits before it tries again to register where an older session's znode still is."""
 
@@ -106,6 +108,14 @@ class World:
         """Let these functions take part; an error in one of them ends what the lab is doing."""
         self.plugins = plugins
         plugins.failed = self.clock.failed
+
+    def watch_configs(self) -> None:
+        """A configuration is about to be changed: let every broker watch for that, from now on."""
+        if not self.watches_configs:
+            self.watches_configs = True
+            for broker in self.brokers.values():
+                if broker.listening:
+                    broker.dynamic_configs.begin()
 
     def record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
         """Record that this fault begins or ends; returns the record's `seq`."""

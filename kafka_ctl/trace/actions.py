@@ -49,8 +49,8 @@ GROUPS: tuple[Group, ...] = (
                    story=False),
         )),
     Group("event", "a command of `admin`, its arguments in `detail`; `refused` is the answer to one that was refused", (
-        *actions("create_topic add_partitions delete_topic reassign cancel_reassignment elect_preferred elect_leaders "
-                 "delete_controller write_znode delete_znode shutdown", "topic broker detail error"),
+        *actions("create_topic add_partitions alter_config delete_topic reassign cancel_reassignment elect_preferred "
+                 "elect_leaders delete_controller write_znode delete_znode shutdown", "topic broker detail error"),
         action("refused", "error detail"),
     )),
     Group("partition",
@@ -97,12 +97,13 @@ GROUPS: tuple[Group, ...] = (
         for kind in ("request", "response")
     ),
     Group("request",
-        "`actor` is the `producer`, `broker` whom it takes for the leader (-1: nobody); `detail` has the values and "
-        "`acks=`", (action("Produce", f"{PARTITION} broker detail", "records acks", "records to write"),)),
+        "`actor` is the `producer`, `broker` whom it takes for the leader (-1: nobody); `detail` has the values, "
+        "`acks=` and `bytes=`",
+        (action("Produce", f"{PARTITION} broker detail", "records acks bytes", "records to write"),)),
     Group("response",
         "from the `producer`: the outcome of its request, with the `error`, or the `offset=` of the first record; none "
         "where nothing was acknowledged. From a broker: its answer",
-        actions("Produce", f"{PARTITION} broker error detail", "records acks offset")),
+        actions("Produce", f"{PARTITION} broker error detail", "records acks bytes offset")),
     Group("broker", "the life of a process; `waiting` for an older session's znode to go; `named`: it takes an id", (
         action("start", "broker error detail", "", "starts", "start"),
         action("named", "broker detail"),
@@ -142,7 +143,8 @@ GROUPS: tuple[Group, ...] = (
         )),
     Group("broker",
         "a follower reached the end of its leader's log; a leader wrote another ISR (`isr_before=` in `detail`, "
-        "`error` if somebody else had written); an attempt to leave in good order was answered (`attempt=`, "
+        "`error` if somebody else had written); settings of a topic, or its own, were changed "
+        "(`config=`); an attempt to leave in good order was answered (`attempt=`, "
         "`remaining=`)", (
             action("caught-up", f"{PARTITION} broker leader leader_epoch", "",
                    "has caught up with the leader of {0}", "have caught up with the leaders of {0}"),
@@ -150,6 +152,8 @@ GROUPS: tuple[Group, ...] = (
                    "takes who lags out of the ISR of {0}", "take who lags out of the ISR of {0}"),
             action("expand-isr", f"{PARTITION} broker error {STATE} detail", "isr_before cached_version",
                    "takes who caught up into the ISR of {0}", "take who caught up into the ISR of {0}"),
+            action("config-changed", "topic broker detail", "config", "goes by changed settings",
+                   "go by changed settings"),
             action("controlled-shutdown", "broker error detail", "attempt remaining",
                    "has no leadership left and may go", "have no leadership left and may go"),
         )),
@@ -161,12 +165,12 @@ GROUPS: tuple[Group, ...] = (
     Group("broker",
         "a leader writes records, a follower copies them from its leader; records above `offset=` are dropped (`by=` "
         "what: `high-watermark`, `leader-epoch` or `leader-end`); the high watermark is `offset=` now. `detail` lists "
-        "records as value@leader epoch", (
-            action("append", f"{PARTITION} broker leader leader_epoch detail", "offset records",
+        "records as value@leader epoch (many in a row as `1..5000@0`), and their `bytes=` where they have sizes", (
+            action("append", f"{PARTITION} broker leader leader_epoch detail", "offset records bytes",
                    "writes new records to {0}", "write new records to {0}"),
-            action("copy", f"{PARTITION} broker leader leader_epoch detail", "offset records",
+            action("copy", f"{PARTITION} broker leader leader_epoch detail", "offset records bytes",
                    "copies the new records of {0}", "copy the new records of {0}"),
-            action("truncate", f"{PARTITION} broker leader leader_epoch detail", "offset records by",
+            action("truncate", f"{PARTITION} broker leader leader_epoch detail", "offset records bytes by",
                    "drops records of {0} that its leader may not have",
                    "drop records of {0} that its leader may not have"),
             action("high-watermark", f"{PARTITION} broker leader leader_epoch detail", "offset",
@@ -175,8 +179,9 @@ GROUPS: tuple[Group, ...] = (
         )),
     Group("fault",
         "what was broken or healed, on which `broker`; `detail` has the seconds, or both ends of a connection", (
-            action("kill", "broker", "", "{0} is killed: its process is gone, but ZooKeeper does not know yet."),
-            action("start", "broker", "", "{0} is started again."),
+            action("kill", "broker detail", "grace",
+                   "{0} is killed: its process is gone, but ZooKeeper does not know yet."),
+            action("start", "broker detail", "empty", "{0} is started again."),
             action("bounce", "broker", "", "{0} is restarted faster than its session expires."),
             action("add_broker", "broker detail", "", "A broker joins the cluster ({2})."),
             action("set_broker_id", "broker detail", "", "The configuration of {0} is changed ({2})."),

@@ -8,10 +8,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kafka_ctl.trace.record import Record
+
+FEW = 500
+"""So many records are listed one by one."""
 
 
 def write(*flags: str, **values: object) -> str | None:
@@ -23,6 +26,30 @@ def write(*flags: str, **values: object) -> str | None:
 def listed(values: Iterable[object]) -> str:
     """A list as the value of a word: `1,2,3`."""
     return ",".join(map(str, values))
+
+
+def runs(values: Sequence[int], epochs: Sequence[int] = ()) -> str:
+    """The values of records, `1,2,3`, or with the leader epoch of each `1@0,2@0`; many in a row as `1..5000@0`."""
+    tails = [f"@{epoch}" for epoch in epochs] or [""] * len(values)
+    if len(values) <= FEW:
+        return ",".join(f"{value}{tail}" for value, tail in zip(values, tails, strict=True))
+    words, first = [], 0
+    for at in range(1, len(values) + 1):
+        if at == len(values) or values[at] != values[at - 1] + 1 or tails[at] != tails[first]:
+            alone = at - first == 1
+            words.append(f"{values[first]}{'' if alone else f'..{values[at - 1]}'}{tails[first]}")
+            first = at
+    return ",".join(words)
+
+
+def records(text: str) -> list[tuple[int, int]]:
+    """The records that `runs` has written: value and leader epoch (0 where none is written)."""
+    found: list[tuple[int, int]] = []
+    for word in text.split(","):
+        span, _, epoch = word.partition("@")
+        first, _, last = span.partition("..")
+        found += [(value, int(epoch or 0)) for value in range(int(first), int(last or first) + 1)]
+    return found
 
 
 def link(source: object, target: object, one_way: bool = False) -> str:

@@ -59,7 +59,18 @@ MESSAGES: tuple[Group, ...] = (
                 story=True,
                 news=True,
             ),
-            message("election_failed", "error", "Controller {number} could not elect a leader.", news=True),
+            message(
+                "election_failed",
+                "error",
+                "Controller {number} could not elect a leader.",
+                news=True,
+                rule=Rule(
+                    "An error while it takes over ends a controller's time in office, so that another broker can try.",
+                    "it gives up: {error}",
+                    (("without the error", "it would be the controller"),),
+                    ("leadership._elect",),
+                ),
+            ),
             message("reading_epoch"),
             message("initialized_epoch", "epoch zk_version"),
             message("incrementing_epoch"),
@@ -72,8 +83,28 @@ MESSAGES: tuple[Group, ...] = (
                 "Broker {number} gives the controllership up on purpose.",
                 story=True,
                 news=True,
+                rule=Rule(
+                    "A batch of requests that was left half sent cannot be trusted: the controller gives up, so that "
+                    "another one reads everything anew (KAFKA-2300).",
+                    "it deletes /controller and resigns",
+                    (("had the batch been empty", "it would have gone on"),),
+                    ("environment.Environment.illegal_state",),
+                ),
             ),
-            message("resigned", "", "Broker {number} resigns: it is no longer the controller.", story=True, news=True),
+            message(
+                "resigned",
+                "",
+                "Broker {number} resigns: it is no longer the controller.",
+                story=True,
+                news=True,
+                rule=Rule(
+                    "A controller resigns when /controller no longer names it or its session has expired: it forgets "
+                    "its context and closes its channels.",
+                    "it acts no more",
+                    (("had its session lasted and /controller stayed", "it would still be the controller"),),
+                    ("failover.resign",),
+                ),
+            ),
             message("reelection_skipped"),
             message("error_processing", "error event"),
         ),
@@ -113,6 +144,13 @@ MESSAGES: tuple[Group, ...] = (
                 "epoch",
                 "Controller {number} has taken over{with_epoch}: it has read the cluster and begins.",
                 news=True,
+                rule=Rule(
+                    "A new controller knows nothing of the old one's memory: it reads brokers, topics, assignments and "
+                    "states from ZooKeeper, informs the brokers, and then begins.",
+                    "it begins, with epoch {epoch}",
+                    (("had another broker been elected meanwhile", "it would find out and resign"),),
+                    ("failover.become_controller",),
+                ),
             ),
             message("starting_scheduler"),
         ),
@@ -126,6 +164,18 @@ MESSAGES: tuple[Group, ...] = (
                 "bounced dead live new",
                 "Controller {number} compares /brokers/ids with what it knew: {difference}.",
                 news=True,
+                rule=Rule(
+                    "The controller compares the znodes under /brokers/ids with the brokers that it knows; since 2.2 "
+                    "also their broker epochs, so that a quick restart is noticed.",
+                    "new: {new}; restarted: {bounced}; gone: {dead}; live: {live}",
+                    (
+                        (
+                            "had a broker gone and come back between two looks",
+                            "it would be seen by its broker epoch only (KAFKA-7235)",
+                        ),
+                    ),
+                    ("membership._brokers_are",),
+                ),
             ),
             message("broker_epochs_initialized", "epochs"),
             message("broker_epochs_updated", "epochs"),

@@ -1,63 +1,31 @@
 """What the records say the cluster looks like: a model folded from the trace and from nothing else.
 
-`ClusterModel.apply(record)` moves the model one record on. It keeps two truths apart where they differ: a broker's
-process can be dead while its znode still stands, and a partition can have a leader that cannot answer.
+`ClusterModel.apply(record)` moves the model one record on. It keeps truths apart where they differ: a broker's process
+can be dead while its znode still stands, a partition can have a leader that cannot answer, and what ZooKeeper has
+(`partitions`), what a controller has in its context (`controllers`) and what a broker was sent (`BrokerSeen.beliefs`)
+may be three different things.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import lru_cache
+from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
 from kafka_ctl.trace import details
-from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
+from kafka_ctl.trace.record import KINDS, Record
+from kafka_ctl.trace.seen import BrokerSeen, PartitionSeen, Work, ZNode
 
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
 _BROKER = re.compile(r"/brokers/ids/(\d+)$")
+_TIMEOUT = re.compile(r"\btimeout=(\d+(?:\.\d+)?)s\b")
+DELETED = "/admin/delete_topics/"
 _NUMBER = re.compile(r"(\d+)$")
-
-
-class ZNode(NamedTuple):
-    """A znode as the writes left it; `owner` is who holds an ephemeral one."""
-
-    data: str
-    version: int
-    owner: str
-
-
-class Work(NamedTuple):
-    """The event that a controller works on, and the records that say that it began, and that it was queued."""
-
-    event: str
-    started: int
-    queued: int | None
-
-
-@dataclass
-class BrokerSeen:
-    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now."""
-
-    id: int
-    alive: bool = False
-    registered: bool = False
-    rack: str | None = None
-    note: str = ""
-
-
-@dataclass
-class PartitionSeen:
-    """A partition from the last record about it; `leader` is -1 for nobody, None while not yet known."""
-
-    state: str = "NonExistentPartition"
-    leader: int | None = None
-    isr: tuple[int, ...] = ()
-    replicas: tuple[int, ...] = ()
-    leader_epoch: int | None = None
-    zk_version: int | None = None
 
 
 @dataclass
@@ -77,6 +45,14 @@ class ClusterModel:
     """Controller -> the `seq` of its last resignation."""
     shutting_down: set[int] = field(default_factory=set)
     """Brokers in controlled shutdown, as controllers have logged it."""
+    topics_to_be_deleted: set[str] = field(default_factory=set)
+    """Topics named under `/admin/delete_topics`."""
+    controllers: dict[int, ControllerSeen] = field(default_factory=dict)
+    """Broker -> the context of its controller, for each that was ever elected."""
+    changed: dict[Key, int] = field(default_factory=dict)
+    """Partition -> the `seq` of the last record that changed what anybody has of it."""
+    reshaped: int = -1
+    """The `seq` of the last record by which a broker or a controller came, went or changed."""
     controller: int | None = None
     controller_epoch: int | None = None
     cuts: dict[int, list[str]] = field(default_factory=dict)
@@ -84,12 +60,13 @@ class ClusterModel:
     zookeeper_down: bool = False
     violations: list[str] = field(default_factory=list)
     seq: int = -1
+    time_ms: float = 0.0
 
     def apply(self, record: Record) -> None:
-        self.seq = record.seq
-        handler = getattr(self, f"_{record.kind}", None)
+        self.seq, self.time_ms = record.seq, record.time_ms
+        handler = _HANDLERS.get(record.kind)
         if handler is not None:
-            handler(record)
+            handler(self, record)
 
     def apply_all(self, records: Iterable[Record]) -> ClusterModel:
         for record in records:
@@ -102,9 +79,27 @@ class ClusterModel:
     def partition(self, topic: str, partition: int) -> PartitionSeen:
         return self.partitions.setdefault((topic, partition), PartitionSeen())
 
+    def context_of(self, number: int | None) -> ControllerSeen | None:
+        """The context of a broker's controller; None where it was never elected."""
+        return None if number is None else self.controllers.get(number)
+
+    def acting(self) -> list[ControllerSeen]:
+        """The controllers that act, also where ZooKeeper knows another one, by id."""
+        return [found for _, found in sorted(self.controllers.items()) if found.acts]
+
+    def deposed(self) -> list[ControllerSeen]:
+        """Controllers that act with an epoch lower than the present one."""
+        return [found for found in self.acting() if (found.epoch or 0) < (self.controller_epoch or 0)]
+
     def _zk(self, record: Record) -> None:
         path = record.path
-        if record.error or not path or record.action not in ("create", "set", "delete"):
+        if record.action in ("connect", "reconnected", "expired", "closed"):
+            self._session(record)
+        if record.error or not path:
+            return
+        if record.action not in ("create", "set", "delete"):
+            if record.action == "get":
+                self._read(path, number_of(record.actor))
             return
         if record.action == "delete":
             self.znodes.pop(path, None)
@@ -116,10 +111,36 @@ class ClusterModel:
             self.znodes[path] = ZNode(record.detail or "", record.zk_version or 0, owner)
         self._meaning(path, record)
 
+    def _session(self, record: Record) -> None:
+        """A session begins, is heard of again, or ends."""
+        actor = record.actor if record.actor != "zookeeper" else (record.detail or "").rpartition(" ")[2]
+        number = number_of(actor)
+        if number is None or not actor.startswith("broker"):
+            return
+        broker = self.broker(number)
+        broker.silent = None
+        if record.action == "connect" and (said := _TIMEOUT.search(record.detail or "")):
+            broker.timeout = 1000 * float(said[1])
+
+    def _read(self, path: str, reader: int | None) -> None:
+        """A controller that fills its context takes over what ZooKeeper has just then."""
+        context = self.context_of(reader)
+        if context is None or not context.reads:
+            return
+        if found := _STATE.search(path):
+            key = found[1], int(found[2])
+            if (seen := self.partitions.get(key)) is not None and (stored := seen.led) is not None:
+                context.leadership[key] = stored
+                self.changed[key] = self.seq
+
     def _meaning(self, path: str, record: Record) -> None:
         """What a write to one of Kafka's znodes says about the cluster."""
         gone = record.action == "delete"
-        if path.endswith("/controller"):
+        if path.startswith(DELETED):
+            self.reshaped = self.seq
+            (self.topics_to_be_deleted.discard if gone else self.topics_to_be_deleted.add)(path.removeprefix(DELETED))
+        elif path.endswith("/controller"):
+            self.reshaped = self.seq
             named = None if gone else controller_of(record.detail)
             self.controller = named if named in (number_of(record.actor), self.controller) else None  # by hand
         elif path.endswith("/controller_epoch"):
@@ -127,6 +148,7 @@ class ClusterModel:
         elif found := _BROKER.search(path):
             broker = self.broker(int(found[1]))
             broker.registered = not gone
+            self.reshaped = self.seq
             if gone:
                 self.shutting_down.discard(broker.id)
             if not gone:
@@ -137,23 +159,29 @@ class ClusterModel:
         elif (found := _TOPIC.search(path)) and gone:
             for key in [key for key in self.partitions if key[0] == found[1]]:
                 self.partitions[key].replicas = ()
+                self.changed[key] = self.seq
         elif found:
             for number, replicas in sorted(_mapping(details.json_object(record.detail).get("partitions")).items()):
                 if (plain := parse_int(str(number))) is not None:
                     self.partition(found[1], plain).replicas = details.ids(replicas)
+                    self.changed[found[1], plain] = self.seq
 
     def _state(self, topic: str, partition: int, record: Record, gone: bool) -> None:
+        self.changed[topic, partition] = self.seq
         if gone:
             seen = self.partitions.get((topic, partition))
             if seen:
-                seen.leader, seen.isr = None, ()
+                seen.leader, seen.isr, seen.stored = None, (), False
             return
         seen, said = self.partition(topic, partition), details.json_object(record.detail)
         if isinstance(said.get("leader"), int):
             seen.leader, seen.isr = said["leader"], details.ids(said.get("isr"))
             seen.leader_epoch, seen.zk_version = said.get("leader_epoch"), record.zk_version
+            seen.stored, seen.writer, seen.written_ms = True, number_of(record.actor), record.time_ms
 
     def _event(self, record: Record) -> None:
+        if record.action == "shutdown" and record.actor == "admin" and record.broker is not None:
+            self.broker(record.broker).leaving = True
         if not record.actor.startswith("controller"):
             return
         queue = self.waiting.setdefault(record.actor, [])
@@ -170,18 +198,22 @@ class ClusterModel:
 
     def _controller(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
+        if number is not None and record.action in MESSAGES:
+            self.controllers.setdefault(number, ControllerSeen(number)).said(record)
+            self.reshaped = self.seq
         if record.action in ("elected", "ready") and number is not None:
             self.controller = number
         self.controller_epoch = max(self.controller_epoch or 0, record.controller_epoch or 0) or None
         if record.action in ("elected", "ready"):
             return
         if record.action == "initializing_replica_state":
+            self.reshaped = self.seq
             self.replicas.clear()
         elif record.action == "initializing_partition_state":
             for seen in self.partitions.values():
                 seen.state = "NonExistentPartition"
         elif record.action == "resigned":
-            if self.controller == number and not self.znodes.get("/controller"):
+            if self.controller == number:
                 self.controller = None
             self.resigned[record.actor] = record.seq
         elif record.action == "shutting_down_broker":
@@ -190,11 +222,15 @@ class ClusterModel:
     def _partition(self, record: Record) -> None:
         if record.topic is None or record.partition is None or record.error:
             return
-        seen = self.partition(record.topic, record.partition)
+        key = record.topic, record.partition
+        seen = self.partition(*key)
         seen.state = record.target or seen.state
+        self.changed[key] = self.seq
+        if (context := self.context_of(number_of(record.actor))) is not None:
+            context.moved(record, key)
         if record.replicas:
             seen.replicas = record.replicas
-        if record.leader is not None:
+        if record.leader is not None and not seen.stored:
             seen.leader, seen.isr = record.leader, record.isr or ()
             seen.leader_epoch, seen.zk_version = record.leader_epoch, record.zk_version
 
@@ -202,48 +238,84 @@ class ClusterModel:
         if record.topic is None or record.partition is None or record.broker is None or record.error:
             return
         self.replicas[record.topic, record.partition, record.broker] = record.target or ""
+        self.changed[record.topic, record.partition] = self.seq
         self.holders.setdefault((record.topic, record.partition), {})[record.broker] = None
+
+    def _request(self, record: Record) -> None:
+        context = self.context_of(number_of(record.actor))
+        if context is not None and record.topic is not None and record.partition is not None:
+            context.sent(record, (record.topic, record.partition))
+            self.changed[record.topic, record.partition] = self.seq
 
     def _broker(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
         if number is None:
             return
         broker = self.broker(number)
+        if record.topic is not None and record.partition is not None:
+            key = record.topic, record.partition
+            broker.beliefs.did(record, key, number)
+            self.changed[key] = self.seq
+            if record.action == "cached":
+                return
+            if record.action in ("append", "copy", "truncate"):
+                broker.log_ends[key] = _log_end(record)
+            elif record.action == "stop-replica" and not record.error and "delete" in details.flags(record.detail):
+                broker.log_ends.pop(key, None)
+        else:
+            self.reshaped = self.seq
         if record.action == "start":
+            self._ended(broker)
             broker.alive, broker.note = True, "starting"
         elif record.action == "registered":
             broker.alive, broker.note = True, ""
         elif record.action == "stopped":
-            broker.alive, broker.note = False, ""
+            self._ended(broker)
+        elif record.action == "log-dir-failed":
+            broker.beliefs.lost_dir(record)
         elif (
             record.topic is not None
             and record.partition is not None
             and record.isr
             and not record.error
             and (record.action in ("shrink-isr", "expand-isr"))
+            and not self.partition(record.topic, record.partition).stored
         ):
             self.partition(record.topic, record.partition).isr = record.isr
+
+    def _ended(self, broker: BrokerSeen) -> None:
+        """A process ended, and with it what it had in memory, its controller's context included."""
+        broker.ends()
+        self.reshaped = self.seq
+        if (context := self.controllers.get(broker.id)) is not None:
+            context.forget()
 
     def _fault(self, record: Record) -> None:
         if record.action in ("heal", "stop_zookeeper", "start_zookeeper"):
             self.zookeeper_down = record.action == "stop_zookeeper"
         if record.action == "heal":
             self.cuts.clear()
+            for other in self.brokers.values():
+                other.silent = other.silent if not other.alive else None
         if record.broker is None:
             return
         broker = self.broker(record.broker)
+        self.reshaped = self.seq
         if record.action in ("kill", "bounce"):
-            broker.alive, broker.note = False, ""
+            self._ended(broker)
+            broker.silent = record.time_ms
         elif record.action in ("start", "restart"):
             broker.alive, broker.note = True, "starting"
         elif record.action == "pause":
-            broker.note = "paused"
+            broker.note, broker.silent = "paused", record.time_ms
         elif record.action == "disconnect":
             for end, far in details.ends(record.detail):
                 if end.isdecimal():
                     self.cuts.setdefault(int(end), []).append(far)
+                    if far == "zookeeper":
+                        self.broker(int(end)).silent = record.time_ms
         elif record.action in ("resume", "continue"):
-            broker.note = ""
+            broker.note, broker.silent = "", None
 
     def _violation(self, record: Record) -> None:
         self.violations.append(record.action)
@@ -264,6 +336,19 @@ class ClusterModel:
         return (*assigned, *(b for b in self.holders.get(key, ()) if b not in assigned))
 
 
+_HANDLERS: dict[str, Callable[[ClusterModel, Record], None]] = {
+    kind: getattr(ClusterModel, f"_{kind}") for kind in KINDS if hasattr(ClusterModel, f"_{kind}")
+}
+"""Kind of record -> what takes it into the model."""
+
+
+def _log_end(record: Record) -> int:
+    """Where a log ends after records were written to it or dropped from it."""
+    said = details.named(record.detail)
+    written = len(said.get("records", "").split(",")) if record.action != "truncate" and said.get("records") else 0
+    return (parse_int(said.get("offset", "")) or 0) + written
+
+
 def _mapping(value: Any) -> dict[Any, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -277,6 +362,7 @@ def controller_of(text: str | None) -> int | None:
     return parse_int(str(details.json_object(text).get("brokerid", text)))
 
 
+@lru_cache(maxsize=4096)
 def number_of(actor: str) -> int | None:
     """The broker behind an actor's name: 2 for `controller-2` and `broker-2`, None for `zookeeper`."""
     found = _NUMBER.search(actor)

@@ -178,13 +178,13 @@ class Recorder(Sequence[Record]):
     def causes(self, seq: int) -> Self:
         """The chain of causes that ends in the record `seq`, first cause first."""
         chain: list[Record] = []
-        record = self._numbered(seq)
+        record = self.numbered(seq)
         while record is not None:
             chain.append(record)
-            record = self._numbered(record.cause) if record.cause is not None else None
+            record = self.numbered(record.cause) if record.cause is not None else None
         return self._part(chain[::-1])
 
-    def _numbered(self, seq: int) -> Record | None:
+    def numbered(self, seq: int) -> Record | None:
         """The record with this number, if it is here; a part of a history may lack any."""
         place = bisect_left(self.records, seq, key=attrgetter("seq"))
         found = self.records[place : place + 1]

@@ -12,7 +12,7 @@ from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, PartState
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, point_at, svg_head
-from kafka_ctl.views.static_svg import CAPTION, caption_svg, part_svg, stacked, token_svg
+from kafka_ctl.views.static_svg import caption_height, caption_svg, part_svg, stacked, token_svg
 
 FADE = 0.35
 """Seconds a change takes."""
@@ -32,7 +32,7 @@ def _playing(film: Film, seconds: float, theme: str, names: str) -> str:
     """One film as SVG; `names` begins the names of its keyframes."""
     movie = _Movie(film, seconds, theme, names)
     scene, (x, y) = film.scene, film.scene.offset
-    height = scene.height + CAPTION + 4
+    height = scene.height + caption_height(film) + 4
     loose = "".join(movie.part(part) for part in scene.parts.values() if not part.pinned)
     pinned = "".join(movie.part(part) for part in scene.parts.values() if part.pinned)
     body = (

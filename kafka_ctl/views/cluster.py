@@ -3,6 +3,9 @@
 A replica is a chip: filled with a star where it leads, outlined with a dot in the ISR, dashed with a ring out
 of it, dotted with a cross offline. Its star glides when the leader changes; a hollow star marks the preferred
 replica. The crown is on the broker that is controller. Large clusters are counted per broker instead.
+
+A replica is drawn as ZooKeeper has it. Below it stands what its broker was sent, and a mark where broker or controller
+have something else.
 """
 
 from __future__ import annotations
@@ -12,16 +15,25 @@ from dataclasses import replace
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.clusterdot import COUNTS, ZNODES, Layout, replica_id
+from kafka_ctl.views.clusterdot import COUNTS, ROLE, ROW, ZNODES, Layout, replica_id
+from kafka_ctl.views.differences import Differences, role
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.legend import add_legend
-from kafka_ctl.views.scene import Box, Part, Point, Scene, parse, shorten
-from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, summary
+from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, box, parse, point_at, shorten
+from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.tokens import tokens, znode_of
 
 Key = tuple[str, int]
+BETWEEN, CLOSE = 58.0, 26.0
+"""Pixels between two lines of brokers: room for what travels among them, or as little as an overview needs."""
 AWAY: Point = (-100.0, -100.0)
+BELOW = ROLE * 72
+"""Pixels: the line below a replica."""
+
+
+MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
+UNSENT = PartState("sent gone", ("",))
 
 
 class ClusterView:
@@ -35,6 +47,25 @@ class ClusterView:
         self.union = union
         self.layout = Layout(union, counted=len(union.partitions) > counted_above)
         self.drawn = self._scene()
+        self.differences = Differences()
+        self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
+        self._drawn: set[Key] = set()
+        """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
+        self._touched: set[Key] = set()
+        self._of: ClusterModel | None = None
+
+    def _chip_parts(self, key: Key) -> dict[int, tuple[Part, str, str]]:
+        """By broker, a partition's replica and the ids of its mark and of the line below it."""
+        names = {broker: replica_id(key, broker) for broker in self.union.members(key)}
+        return {
+            broker: (
+                self.drawn.parts[name],
+                name.replace("replica:", "differs:", 1),
+                name.replace("replica:", "role:", 1),
+            )
+            for broker, name in names.items()
+            if name in self.drawn.parts
+        }
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -46,7 +77,7 @@ class ClusterView:
     def _scene(self) -> Scene:
         width, height, offset, parts = parse(self.layout.digraph().source)
         scene = Scene(width, height, offset)
-        scene.add(*(_dressed(part) for part in parts))
+        scene.add(*(dressed for part in parts for dressed in _dressed(part, self.layout.has_roles)))
         if not self.layout.counted:
             for kind in ("preferred", "star"):
                 for topic, partition in self.layout.partitions:
@@ -55,25 +86,53 @@ class ClusterView:
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
         add_legend(scene, self.layout.counted)
+        few = len(self.layout.brokers) <= ROW
+        scene.rows = [
+            Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
+            Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), BETWEEN if few else CLOSE),
+            Row(tuple(name for name in scene.parts if name.startswith("legend:")), 6.0),
+        ]
+        if not self.layout.brokers:
+            scene.rows.pop(1)
+        held = {broker: f"session:{broker}" for broker in self.layout.brokers}
+        scene.wires = {name: ("zookeeper", f"broker:{b}") for b, name in held.items() if name in scene.parts}
+        for name, (above, below) in scene.wires.items():
+            _straighten(scene, name, above, below)
         return scene
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
         looks: dict[str, PartState] = {}
-        self._brokers(model, records, looks)
+        self.differences.update(model)
+        self._brokers(model, records, step.time_ms if step else 0.0, looks)
         self._zookeeper(model, records, looks)
+        detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
-            self._counts(model, looks)
+            detail = self._counts(model, looks)
         else:
-            touched = {(r.topic, r.partition) for r in records if r.topic is not None}
-            for key in self.layout.partitions:
-                self._partition(model, key, key in touched, looks)
-        return Picture(looks, tokens(self.drawn, records), summary(model))
+            self._partitions(model, records, looks)
+        deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
+        return Picture(looks, tokens(self.drawn, records, deposed), summary(model), self.differences.text(), detail)
 
-    def _brokers(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+    def _partitions(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+        """Every partition that may have changed since the last picture of this model."""
+        if model is not self._of:
+            self._of, self._drawn = model, set()
+        touched = {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
+        again = self.differences.compared | touched | self._touched
+        for key in self.layout.partitions:
+            if key in again or key not in self._drawn:
+                self._drawn.add(key)
+                self._partition(model, key, key in touched, looks)
+        self._touched = touched
+
+    def _brokers(
+        self, model: ClusterModel, records: Sequence[Record], time_ms: float, looks: dict[str, PartState]
+    ) -> None:
         busy = ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
+        counts = self.differences.counts()
         for number in self.layout.brokers:
             seen = model.brokers.get(number)
             style, said = broker_state(model, number)
@@ -81,11 +140,12 @@ class ClusterView:
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
             texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
-            line = "wire gone"
+            looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
+            line, silent = "wire session gone", session_state(model, number, time_ms)
             if seen and seen.registered:
                 whole = seen.alive and "zookeeper" not in model.cuts.get(number, ())
-                line = "wire" if whole and not model.zookeeper_down else "wire broken"
-            looks[f"session:{number}"] = PartState(line)
+                line = "wire session" if whole and not model.zookeeper_down else "wire session broken"
+            looks[f"session:{number}"] = PartState(line + (" expiring" if silent else ""), (silent or "session",))
         head = self.drawn.parts.get(f"head:{model.controller}")
         at = (head.box.middle[0] - 52, head.box.y + 13) if head else None
         looks["crown"] = PartState("crown" if at else "crown gone", at=at)
@@ -111,64 +171,140 @@ class ClusterView:
             looks[f"znode:{path}"] = PartState(styles, (name, said[path]))
 
     def _partition(self, model: ClusterModel, key: Key, touched: bool, looks: dict[str, PartState]) -> None:
-        seen, name = model.partitions.get(key), self.layout.names[key]
+        seen, name, chips = model.partitions.get(key), (self.layout.names[key],), self._chips[key]
         leader_at = preferred_at = None
-        shade = ""
-        for broker in model.members(key) if seen else ():
-            part = self.drawn.parts.get(replica_id(key, broker))
-            if part is None or seen is None:
+        shade, differs = "", self.differences.partitions.get(key)
+        there = model.members(key) if seen else ()
+        for broker in there:
+            if broker not in chips or seen is None:
                 continue
+            part, mark, line = chips[broker]
             style, leads = replica_state(model, key, broker), broker == seen.leader
             sign = "none" if leads else GLYPHS[style]
-            looks[part.id] = PartState(f"plate {style}" + (" hot" if touched else ""), (name,), sign)
+            other = "" if differs is None else differs.of(broker)
+            styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
+            looks[part.id] = PartState(styles, name, sign)
+            looks[mark] = MARKED if other else UNMARKED
+            if self.layout.has_roles:
+                looks[line] = _role(model, key, broker, other)
             if leads:
                 leader_at = (part.box.x + 11, part.box.middle[1])
             if seen.replicas[:1] == (broker,):
                 preferred_at = (part.box.x + part.box.width - 9, part.box.middle[1])
                 shade = " on_leader" if style == "leader" else ""
-        for broker in self.union.members(key):
-            looks.setdefault(replica_id(key, broker), PartState("plate gone", (name,), "none"))
+        for broker in chips.keys() - there:
+            part, mark, line = chips[broker]
+            looks[part.id], looks[mark] = PartState("plate gone", name, "none"), UNMARKED
+            if self.layout.has_roles:
+                looks[line] = UNSENT
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
             looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
 
-    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> None:
+    def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> dict[tuple[int, str], str]:
+        """Count the replicas of each broker; how each of them stands is the answer."""
+        detail: dict[tuple[int, str], str] = {}
         counts = {broker: dict.fromkeys(COUNTS, 0) for broker in self.layout.brokers}
         for key in model.partitions:
             for broker in model.members(key):
                 style = replica_state(model, key, broker)
+                detail[broker, f"{key[0]}-{key[1]}"] = style
                 if style in COUNTS:
                     counts[broker][style] += 1
+        for differs in self.differences.partitions.values():
+            for broker in {*differs.roles, *differs.metadata} & counts.keys():
+                counts[broker]["differs"] += 1
         for broker, found in counts.items():
             for style, text in COUNTS.items():
                 faded = "" if found[style] else " faded"
-                sign = "star" if style == "leader" else GLYPHS[style]
+                sign = "star" if style == "leader" else GLYPHS.get(style, style)
                 look = PartState(f"plate {style}{faded}", (f"{text} {found[style]:,}",), sign)
                 looks[f"count:{broker}:{style}"] = look
+        return detail
 
 
-def _dressed(part: Part) -> Part:
-    """A laid out part with its words where this view wants them."""
+def _role(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
+    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise."""
+    host = model.brokers.get(broker)
+    if other:
+        return PartState("otherwise", (other,))
+    if host is None or not host.listens or key not in host.beliefs.hosted:
+        return UNSENT
+    end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
+    return PartState("sent", (role(broker, host.beliefs.hosted[key]) + end,))
+
+
+def _differing(context: int, metadata: int) -> PartState:
+    """The line at the head of a broker: in how many partitions its controller's context and its metadata differ."""
+    if not context and not metadata:
+        return PartState("badge gone", ("",))
+    said = f"context {context}, metadata {metadata}" if context and metadata else ""
+    said = said or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
+    return PartState("badge", (said,), "differs")
+
+
+def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:
+    """A laid out part with its words where this view wants them, and what belongs to it."""
     kind, _, rest = part.id.partition(":")
-    box = part.box
-    if kind in ("replica", "count"):
-        text = part.texts[0]._replace(x=box.x + 20, anchor="start")
-        of = f"partition:{rest.rpartition('@')[0]}" if kind == "replica" else ""
-        return replace(part, texts=(text,), glyph=(box.x + 11, box.middle[1], 1), title=rest, of=of)
+    if kind == "replica":
+        return _chip(part, rest, has_roles)
+    place = part.box
+    if kind == "count":
+        text = part.texts[0]._replace(x=place.x + 20, anchor="start")
+        return (replace(part, texts=(text,), glyph=(place.x + 11, place.middle[1], 1), title=rest),)
     if kind == "head":
-        one, two, three = part.texts
+        one, two, three, four = part.texts
         texts = (
-            one._replace(size=14, bold=True, y=box.y + 18),
-            two._replace(size=11.5, y=box.y + 33),
-            three._replace(size=11.5, y=box.y + 46),
+            one._replace(size=14, bold=True, y=place.y + 18),
+            two._replace(size=11.5, y=place.y + 33),
+            three._replace(size=11.5, y=place.y + 46),
         )
-        return replace(part, texts=texts, styles="bare", of=f"broker:{rest}")
+        words = four._replace(size=11.5, y=place.y + 59)
+        sign = (place.x + 9, place.y + 55, 0.9)
+        title = "How many partitions are otherwise in ZooKeeper"
+        line = Part(f"differ:{rest}", place, (), (words,), "badge gone", sign, "differs", title, f"broker:{rest}")
+        return replace(part, texts=texts, styles="bare", of=f"broker:{rest}"), line
     if kind == "znode":
         one, two = part.texts
-        name, data = one._replace(bold=True, y=box.y + 14), two._replace(y=box.y + 28)
-        return replace(part, texts=(name, data), styles="zoo", title=rest)
-    return part
+        name, data = one._replace(bold=True, y=place.y + 14), two._replace(y=place.y + 28)
+        return (replace(part, texts=(name, data), styles="zoo", title=rest),)
+    return (part,)
+
+
+def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
+    """A replica, the line below it if there is room, and the mark at its corner."""
+    place, of = part.box, f"partition:{rest.rpartition('@')[0]}"
+    chip = place._replace(height=place.height - BELOW * has_roles)
+    name = part.texts[0]._replace(x=chip.x + 20, y=chip.middle[1] + 4, anchor="start")
+    sign = (chip.x + 11, chip.middle[1], 1)
+    parts = [replace(part, box=chip, shapes=(box(*chip),), texts=(name,), glyph=sign, title=rest, of=of)]
+    if has_roles:
+        line = Box(place.x + 3, chip.y + chip.height + 1, place.width - 6, BELOW - 2)
+        text = Text(line.middle[0], line.y + line.height - 3.2, "", 11)
+        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "sent gone", of=of))
+    x, y = chip.x + chip.width - 3, chip.y + 1
+    around = box(x - 7, y - 7, 14, 14)
+    title = "ZooKeeper has something else"
+    mark = Part(
+        f"differs:{rest}", Box(x - 7, y - 7, 14, 14), (around,), (), "badge gone", (x, y, 0.9), "differs", title, of
+    )
+    return (*parts, mark)
+
+
+def _straighten(scene: Scene, name: str, above: str, below: str) -> None:
+    """Let a session run straight down to its broker: it belongs to no znode."""
+    frame, broker = scene.parts[above].box, scene.parts[below].box
+    x, top = broker.middle[0], frame.y + frame.height
+    start = max(frame.x + 8, min(x, frame.x + frame.width - 8))
+    line = f"M{start:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
+    where = Box(min(start, x), top, abs(x - start), broker.y - top)
+    middle = point_at(line, 0.5)
+    texts = (Text(*middle, "session", 11.5),)
+    shape = Shape("body", "path", (("d", line),))
+    scene.change(
+        name, box=where, shapes=(shape,), line=line, texts=texts, title=f"session of {below.replace(':', ' ')}"
+    )
 
 
 def _work(model: ClusterModel, actor: str) -> str:
@@ -178,7 +314,8 @@ def _work(model: ClusterModel, actor: str) -> str:
     doing = work.event if work is not None and work.started > since else ""
     if not doing:
         return f"{waiting} queued" if waiting else ""
-    return shorten(doing, 26) + (f" (+{waiting} queued)" if waiting else "")
+    more = f" +{waiting}" if waiting else ""
+    return shorten(doing, 22 - len(more)) + more
 
 
 def _last_state(record: Record) -> str:

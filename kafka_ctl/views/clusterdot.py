@@ -17,8 +17,16 @@ ZNODES = {
     "state": "…/partitions/N/state",
 }
 """The znodes that are drawn, and what is written on them."""
-COUNTS = {"leader": "leads", "insync": "in sync", "lagging": "out of sync", "offline": "offline"}
+COUNTS = {
+    "leader": "leads",
+    "insync": "in sync",
+    "lagging": "out of sync",
+    "offline": "offline",
+    "differs": "differ",
+}
 """How replicas are counted in a large cluster, and the words for it."""
+CHIP, ROLE = 0.29, 0.21
+"""Inches: how high a replica is, and the line below it with what its broker was sent."""
 ROW = 8
 """The most brokers side by side."""
 ALIGNED = 12
@@ -52,6 +60,8 @@ class Layout:
         self.width = min(1.75, max(0.95, 0.6 + longest * 0.088))
         if counted or self.columns == 1:
             self.width = 1.75
+        self.has_roles = not counted and self.columns == 1
+        """Whether there is room below each replica for what its broker was sent."""
         self.rows = -(-(len(COUNTS) if counted else most) // self.columns)
 
     def _columns(self, most: int) -> int:
@@ -87,12 +97,13 @@ class Layout:
     def _broker(self, box: Digraph, broker: int, looks: Mapping[str, PartState] | None) -> None:
         width = max(self.columns * self.width + (self.columns - 1) * GAP, 1.95)
         box.attr(id=f"broker:{broker}", margin="8")
-        head = _dressed(f"head:{broker}", f"Broker {broker}\nx\nx", looks)
-        box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.68", **head)
+        head = _dressed(f"head:{broker}", f"Broker {broker}\nx\nx\nx", looks)
+        box.node(f"b{broker}", id=f"head:{broker}", width=f"{width:.2f}", height="0.86", **head)
         above = [f"b{broker}"] * self.columns
         for place, (name, part, text) in enumerate(self._cells(broker)):
             look = {"id": encode_id(part), **_dressed(part, text, looks)} if part else {"style": "invis"}
-            box.node(name, width=f"{self.width:.2f}", height="0.29", **look)
+            high = CHIP + ROLE * self.has_roles
+            box.node(name, width=f"{self.width:.2f}", height=f"{high:.2f}", **look)
             box.edge(above[place % self.columns], name, style="invis", weight="100")
             above[place % self.columns] = name
 
@@ -130,4 +141,6 @@ def _dressed(part: str, placeholder: str, looks: Mapping[str, PartState] | None)
     look = (looks or {}).get(part)
     if look is None:
         return {"label": label(placeholder)} if looks is None else {"style": "invis"}
-    return {"label": label("\n".join(filter(None, look.texts)) or placeholder), **graph_attributes(look.styles)}
+    below = (looks or {}).get(f"role:{part.removeprefix('replica:')}")
+    texts = [*look.texts, *(below.texts if below is not None else ())]
+    return {"label": label("\n".join(filter(None, texts)) or placeholder), **graph_attributes(look.styles)}

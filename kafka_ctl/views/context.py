@@ -12,7 +12,6 @@ from kafka_ctl.trace.model import ClusterModel
 CONTEXT = ("Live", "Leaving", "Partitions", "Replicas", "Reassigned", "Deleted")
 """What is shown, in this order."""
 REQUESTS = "/admin/reassign_partitions"
-DELETED = "/admin/delete_topics/"
 TOPICS = "/brokers/topics/"
 
 
@@ -21,14 +20,13 @@ def context(model: ClusterModel) -> dict[str, str]:
 
     Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
     """
-    deleted = (path.removeprefix(DELETED) for path in sorted(model.znodes) if path.startswith(DELETED))
     return {
         "Live": _listed(sorted(broker.id for broker in model.brokers.values() if broker.registered)),
         "Leaving": _listed(sorted(model.shutting_down)),
         "Partitions": _counted(seen.state for seen in model.partitions.values()),
         "Replicas": _counted(model.replicas.values()),
         "Reassigned": _listed(dict.fromkeys(reassigned(model))),
-        "Deleted": _listed(deleted),
+        "Deleted": _listed(sorted(model.topics_to_be_deleted)),
     }
 
 

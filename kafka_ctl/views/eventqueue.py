@@ -12,15 +12,15 @@ from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.context import CONTEXT, context
 from kafka_ctl.views.frames import PartState, Picture
-from kafka_ctl.views.scene import Box, Part, Scene, Text, box, shorten
+from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
 
-NAME, SLOT, GAP, ROW, HEAD = 140.0, 170.0, 6.0, 52.0, 30.0
-"""Pixels of a controller's name, of a place in the queue, between places, of a row, and above the rows."""
-PLACES = 5
-"""The place of work and the first waiting places; further events wait out of sight."""
-LINE = 20.0
+NAME, SLOT, GAP, ROW, HEAD, WORDS = 132.0, 136.0, 4.0, 62.0, 30.0, 66
+"""Pixels of a controller's name, a place in the queue, between places, of a row, and above; characters of a line."""
+PLACES = 3
+"""The place of work and the first waiting places; how many more events wait is said."""
+LINE = 33.0
 """Pixels of a line of the context, below the queues."""
 
 
@@ -45,7 +45,7 @@ class EventQueueView:
         width = NAME + PLACES * (SLOT + GAP) + 8
         scene = Scene(width, HEAD + ROW * len(self.brokers) + 20 + LINE * len(CONTEXT))
         for place in range(PLACES):
-            heading = "at work" if place == 0 else "next" if place == 1 else f"{place}."
+            heading = ("at work", "next", "then")[place]
             text = Text(NAME + place * (SLOT + GAP) + SLOT / 2, 20, heading, 12)
             scene.add(Part(f"head:{place}", Box(0, 0, width, HEAD), (), (text,), "note"))
         for broker in self.brokers:
@@ -56,13 +56,15 @@ class EventQueueView:
             scene.add(Part(f"event:{seq}", Box(0, 0, SLOT, 34), (shape,), label, "plate", title=record.action + about))
         for number, name in enumerate(CONTEXT):
             top = HEAD + ROW * len(self.brokers) + 14 + LINE * number
-            head, text = Text(12, top + 14, name, 12, "start", bold=True), Text(NAME, top + 14, "x", 12, "start")
-            scene.add(Part(f"context:{number}", Box(0, top, width, LINE), (), (head, text), "bare"))
+            head = Text(12, top + 14, name, 12, "start", bold=True)
+            lines = (Text(NAME, top + 14 + 14 * row, "x", 11.5, "start") for row in (0, 1))
+            scene.add(Part(f"context:{number}", Box(0, top, width, LINE), (), (head, *lines), "bare"))
         return scene
 
     def _row(self, broker: int) -> list[Part]:
         top = HEAD + ROW * (self.brokers.index(broker))
-        texts = (Text(12, top + 16, f"Broker {broker}", 13, "start", bold=True), Text(12, top + 31, "x", 11.5, "start"))
+        name = Text(12, top + 15, f"Broker {broker}", 13, "start", bold=True)
+        texts = (name, Text(12, top + 30, "x", 11.5, "start"), Text(12, top + 45, "x", 11.5, "start"))
         row = box(4, top - 4, NAME + PLACES * (SLOT + GAP), ROW - 6, 8)
         parts = [Part(f"broker:{broker}", Box(4, top - 4, NAME, ROW - 6), (row,), texts, "frame")]
         for place in range(PLACES):
@@ -85,22 +87,27 @@ class EventQueueView:
             broker = number_of(actor)
             assert broker is not None
             style, said = broker_state(model, broker)
-            looks[f"broker:{broker}"] = PartState(f"frame {style}", (f"Broker {broker}", said))
+            more = f"{hidden} more wait" if (hidden := len(lines) - PLACES) > 0 else ""
+            looks[f"broker:{broker}"] = PartState(f"frame {style}", (f"Broker {broker}", said, more))
         values = context(model)
         for number, name in enumerate(CONTEXT):
-            looks[f"context:{number}"] = PartState("bare", (name, shorten(values[name], 120)))
+            looks[f"context:{number}"] = PartState("bare", (name, *halves(values[name], WORDS), ""))
         waits = sum(len(model.waiting.get(actor, ())) for actor in self.place)
         return Picture(looks, (), f"{waits} events wait. {' '.join(f'{name}: {values[name]}.' for name in CONTEXT)}")
 
 
+LABEL = 20
+"""The most characters of a line in a place of the queue."""
+
+
 def _label(text: str) -> tuple[Text, ...]:
     """An event's name, in two lines where one is too short: LeaderAndIsr / ResponseReceived 3."""
-    if len(text) <= 23:
+    if len(text) <= LABEL:
         return (Text(SLOT / 2, 21, text, 12),)
     breaks = [place for place in range(1, len(text)) if text[place].isupper()] or [len(text) // 2]
     at = min(breaks, key=lambda place: abs(place - len(text) / 2))
     return tuple(
-        Text(SLOT / 2, 14 + 13 * row, shorten(half, 25), 11.5) for row, half in enumerate((text[:at], text[at:]))
+        Text(SLOT / 2, 14 + 13 * row, shorten(half, LABEL), 11.5) for row, half in enumerate((text[:at], text[at:]))
     )
 
 

@@ -11,20 +11,26 @@ from kafka_ctl.kafka_log.write import KafkaLines
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.executed_lines import Lines
 from kafka_ctl.views.frames import Film
-from kafka_ctl.views.payload import payload
-from kafka_ctl.views.why import whys
+from kafka_ctl.views.payload import LOGS, payload
+from kafka_ctl.views.why import is_offered, whys
 
 
 def with_log(films: Sequence[Film], records: Sequence[Record], options: dict[str, Any]) -> dict[str, Any]:
-    """The films as data, with the lines of `state-change.log` if it is known of which generation they are.
+    """The films as data, with the lines of both of Kafka's logs if it is known of which generation they are.
 
     `options` are those the films were made with. In the answer `asks` says whether "why?" can be answered.
     """
     if not isinstance(records, Recorder) or "generation" not in options:
         return payload(films)
     start = options.get("start") or 0
-    lines = KafkaLines("state-change", options["generation"]).add(records)
-    return payload(films, [(seq, line) for seq, line in lines if seq >= start]) | {"asks": True}
+    logs = {
+        name: [(seq, line) for seq, line in KafkaLines(name, options["generation"]).add(records) if seq >= start]
+        for name in LOGS
+    }
+    data, generation = payload(films, logs), Generation(options["generation"])
+    for frame, made in zip(data["frames"], films[0].frames, strict=True):
+        frame["why"] = is_offered(records, made.seqs, generation)
+    return data | {"asks": True}
 
 
 def answered(

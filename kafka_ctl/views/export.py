@@ -17,15 +17,15 @@ from typing import Any
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.animated import animated
+from kafka_ctl.views.assets import PLAYER, SHEET, read
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explanations import answered
 from kafka_ctl.views.frames import Film, film, wants_of
+from kafka_ctl.views.marks import find_marks, prose_html
 from kafka_ctl.views.options import views_of
-from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
 from kafka_ctl.writing import write_file
 
-HERE = Path(__file__).parent
 KINDS = (".svg", ".html", ".png", ".gif")
 
 
@@ -35,16 +35,24 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     `.svg` plays by itself, without script; `.html` is the player in one file, with the lines of Kafka's log and the
     answers to "why?" when `generation` is given for a `Trace`; `.png` (a filmstrip) and `.gif` are drawn by a
     Chromium, through Playwright. Several views keep step; in pictures they stand below one another. Options are those
-    of `film` in `views/frames.py`. Raises BadInput for another ending and where nothing can be written, Unavailable
-    when a tool is missing or the disk is full.
+    of `film` in `views/frames.py`; a page also takes `marks`, names of steps (`film.html#step-NAME` opens there), and
+    `prose`, a text with links to them: see `views/marks.py`. Raises BadInput for another ending and where nothing can
+    be written, Unavailable when a tool is missing or the disk is full.
     """
     path = checked(path)
     views = views_of(view)
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
-    lines = options.pop("lines", None)
+    lines, marks, prose = (options.pop(name, None) for name in ("lines", "marks", "prose"))
+    if (marks or prose) and path.suffix != ".html":
+        raise BadInput(f"marks and prose are for a .html page, not for {short(path.name)}")
     films = [film(records, name, **options) for name in views]
-    return write(films, path, answered(films, records, options, lines) if path.suffix == ".html" else None)
+    if path.suffix != ".html":
+        return write(films, path)
+    data = answered(films, records, options, lines)
+    if marks:
+        data["marks"] = find_marks(films[0], records, marks)
+    return write_file(path, page(films, data, prose or ""))
 
 
 def checked(path: str | Path) -> Path:
@@ -70,15 +78,21 @@ def write(films: Sequence[Film], path: Path, data: dict[str, Any] | None = None)
     return write_file(path, (png if path.suffix == ".png" else gif)(films))
 
 
-def page(films: Sequence[Film], data: dict[str, Any] | None = None) -> str:
-    """One HTML page that plays films in any browser; `page.html` is the template, `data` the films as data."""
+def page(films: Sequence[Film], data: dict[str, Any] | None = None, prose: str = "") -> str:
+    """One HTML page that plays films in any browser; `page.html` is the template, `data` the films as data.
+
+    `prose` is a text beside them whose links lead to the marks in `data`.
+    """
     first = films[0]
     fill = {
         "title": escape(printable(f"{first.title}: {len(first)} steps")),
-        "sheet": (HERE / "player.css").read_text(encoding="utf-8") + css(),
+        "sheet": SHEET,
+        "prose": f'<section class="prose">{prose_html(prose, (data or {}).get("marks", {}))}</section>'
+        if prose
+        else "",
         "steps": "".join(f"<li>{escape(printable(frame.caption))}</li>" for frame in first.frames),
-        "player": (HERE / "player.js").read_text(encoding="utf-8"),
+        "player": PLAYER,
         "film": json.dumps(data or payload(films), separators=(",", ":")).replace("<", "\\u003c"),
     }
-    form = (HERE / "page.html").read_text(encoding="utf-8")
+    form = read("page.html")
     return re.sub(r"<!--(\w+)-->", lambda slot: fill[slot[1]], form)

@@ -8,10 +8,11 @@ whether it will be a widget, a script-free SVG or a page.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from kafka_ctl.errors import BadInput, UnknownName
@@ -20,7 +21,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.captions import caption
 from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
-from kafka_ctl.views.steps import Step, steps
+from kafka_ctl.views.steps import Step, lesson, steps
 from kafka_ctl.views.supergraph import union
 
 
@@ -50,12 +51,23 @@ class Token(NamedTuple):
         return self.beside or point_at(self.line, self.rest)
 
 
+def pill_width(label: str) -> float:
+    """Pixels of the pill that bears a token's label."""
+    return 16 + 6.8 * len(label)
+
+
 class Picture(NamedTuple):
-    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words."""
+    """One frame's looks by part id (in a film: the new ones), what travels, and the cluster in words.
+
+    `differs` says who has something else than ZooKeeper; `detail` is what a counted picture does not draw: (broker,
+    partition) -> how the replica stands (in a film: the new).
+    """
 
     looks: dict[str, PartState]
     tokens: tuple[Token, ...] = ()
     summary: str = ""
+    differs: str = ""
+    detail: Mapping[tuple[int, str], str] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -69,15 +81,20 @@ class Frame:
     picture: Picture
     seqs: tuple[int, ...] = ()
     cause: int | None = None
+    lesson: str = ""
+    """What is to be learnt from it: see `LESSONS` in `views/steps.py`."""
 
     @property
     def alt(self) -> str:
         """The frame in words, for who cannot see it."""
-        return f"{self.caption} {self.picture.summary}".strip()
+        return " ".join(filter(None, (self.caption, self.picture.differs, self.picture.summary)))
 
 
 class View(Protocol):
-    """One way to draw a cluster, made from the union model of all records, the records and the steps."""
+    """One way to draw a cluster, made from the union model of all records, the records and the steps.
+
+    A picture may leave out looks that are as in the last picture of the same model.
+    """
 
     title: str
 
@@ -129,6 +146,17 @@ class Film:
             if track[0][0] <= at
         }
 
+    def described(self, index: int) -> str:
+        """One frame's picture as lines: parts in sight (id, styles, words), what travels, who has otherwise."""
+        picture = self.frames[index].picture
+        lines = [
+            f"{name} [{look.styles}] {' / '.join(filter(None, look.texts))}".rstrip()
+            for name, look in sorted(self.looks(index).items())
+            if "gone" not in look.styles.split()
+        ]
+        lines += [f"token [{token.styles}] {token.label}" for token in picture.tokens]
+        return "\n".join([*lines, f"disagree: {picture.differs}"] if picture.differs else lines)
+
     def text(self) -> str:
         """The steps as numbered lines: what a reader without pictures gets."""
         lines = [f"{frame.index:>3}  {frame.time_ms:>10.1f} ms  {frame.caption}" for frame in self.frames]
@@ -175,29 +203,44 @@ class FilmBuilder:
     """A film that can grow: the model it has reached, and how every part was shown last."""
 
     def __init__(self, view: str, drawing: View, records: Sequence[Record], first: int) -> None:
-        self.drawing, self.place = drawing, first
+        self.drawing, self.place, self.records = drawing, first, records
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
+        self.detail: Mapping[tuple[int, str], str] = {}
         self.film = Film(view, drawing.title, drawing.scene())
         opening = "This is how things stood before." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
-        self.film.frames.append(Frame(0, "start", time, opening, self._changed(None)))
+        self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
 
     def add(self, records: Sequence[Record], found: Iterable[Step]) -> None:
         """Go on with these steps; each frame keeps the looks that are new in it."""
         frames = self.film.frames
+        self.records = records
         for step in found:
-            self.model.apply_all(records[self.place : step.upto])
-            self.place = step.upto
+            self.move(step)
             cause = None if step.cause is None else step.cause + 1
-            picture, text = self._changed(step), caption(step.records)
-            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause))
+            picture, text = self.changed(step), caption(step.records)
+            frames.append(Frame(len(frames), step.kind, step.time_ms, text, picture, step.seqs, cause, lesson(step)))
         vars(self.film).pop("tracks", None)
 
-    def _changed(self, step: Step | None) -> Picture:
+    def move(self, step: Step) -> None:
+        """Take the model to the end of this step."""
+        self.model.apply_all(self.records[self.place : step.upto])
+        self.place = step.upto
+
+    def changed(self, step: Step | None) -> Picture:
+        """The picture of a step, or of how things stand without one: the looks that are new in it."""
         picture = self.drawing.picture(self.model, step)
-        new = {name: look for name, look in picture.looks.items() if self.shown.get(name) != look}
+        shown = self.shown
+        new = {
+            name: look
+            for name, look in picture.looks.items()
+            if (before := shown.get(name)) is not look and before != look
+        }
         self.shown.update(new)
-        return picture._replace(looks=new)
+        detail = {key: style for key, style in picture.detail.items() if self.detail.get(key) != style}
+        detail.update(dict.fromkeys(self.detail.keys() - picture.detail.keys(), ""))
+        self.detail = picture.detail
+        return picture._replace(looks=new, detail=detail)
 
 
 def interpolate_positions(made: Sequence[Frame]) -> None:

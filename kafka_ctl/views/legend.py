@@ -1,49 +1,76 @@
-"""The legend under a picture: what each sign and outline means, so that no colour has to be remembered."""
+"""The legend under a picture: what each sign, outline and line means, so that nothing has to be remembered."""
 
 from __future__ import annotations
 
-from kafka_ctl.views.scene import Box, Part, Scene, Text, box
+from collections.abc import Iterator
+from typing import NamedTuple
 
-_REPLICAS = (
-    ("leader", "star", "leader"),
-    ("insync", "dot", "in sync"),
-    ("lagging", "ring", "out of sync"),
-    ("offline", "cross", "offline"),
-    ("new", "plus", "new"),
+from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box
+
+HIGH, APART = 18.0, 8.0
+"""Pixels of an entry, and between two."""
+
+
+class Entry(NamedTuple):
+    """A mark: its styles, its sign, what it means; its `kind` is `chip` (a box around the words), `line` or `sign`."""
+
+    styles: str
+    glyph: str
+    text: str
+    kind: str = "chip"
+
+
+REPLICAS = (
+    Entry("plate leader", "star", "leader"),
+    Entry("plate insync", "dot", "in sync"),
+    Entry("plate lagging", "ring", "out of sync"),
+    Entry("plate offline", "cross", "offline"),
+    Entry("plate new", "plus", "new"),
+    Entry("plate deleting", "minus", "being deleted"),
 )
-_MARKS = (("preferred", "star", "preferred leader"), ("crown", "crown", "controller"))
+MARKS = (
+    Entry("preferred note", "star", "preferred leader", "sign"),
+    Entry("crown note", "crown", "controller", "sign"),
+    Entry("otherwise note", "differs", "otherwise than ZooKeeper", "sign"),
+    Entry("zoo ephemeral", "none", "ephemeral znode"),
+    Entry("plate doubtful", "none", "silent or cut off"),
+    Entry("plate hot", "none", "in this step"),
+    Entry("wire session", "none", "session", "line"),
+    Entry("wire session expiring", "none", "session without heartbeats", "line"),
+)
 
 
 def add_legend(scene: Scene, counted: bool = False) -> None:
-    """Put the legend of the cluster picture below it."""
-    top = scene.height - scene.offset[1] + 6
-    left = 8.0 - scene.offset[0]
-    for style, glyph, text in _REPLICAS:
-        width = 30 + len(text) * 6.5
-        scene.add(
-            Part(
-                f"legend:{style}",
-                Box(left, top, width, 18),
-                (box(left, top, width, 18, 5),),
-                (Text(left + 20, top + 12.5, text, 11.5, "start"),),
-                f"plate {style}",
-                (left + 11, top + 9, 0.9),
-                glyph,
-            )
-        )
-        left += width + 8
-    for style, glyph, text in () if counted else _MARKS:
-        scene.add(
-            Part(
-                f"legend:{style}",
-                Box(left, top, 20, 18),
-                (),
-                (Text(left + 20, top + 12.5, text, 11.5, "start"),),
-                f"{style} note",
-                (left + 9, top + 9, 0.8),
-                glyph,
-            )
-        )
-        left += 26 + len(text) * 6.3
-    scene.height += 32
-    scene.width = max(scene.width, left + scene.offset[0] + 8)
+    """Put the legend of the cluster picture below it, in lines as wide as the picture."""
+    left, top = 8.0 - scene.offset[0], scene.height - scene.offset[1] + 6
+    right, x, y = scene.width - scene.offset[0] - 8, left, top
+    for number, entry in enumerate(
+        (*REPLICAS, *(mark for mark in MARKS if not counted or "preferred" not in mark.styles))
+    ):
+        wide = _width(entry)
+        if x > left and x + wide > right:
+            x, y = left, y + HIGH + 6
+        scene.add(_part(f"legend:{number}", entry, Box(x, y, wide, HIGH)))
+        x += wide + APART
+    scene.height += y - top + 32
+
+
+def _width(entry: Entry) -> float:
+    sign = {"chip": 30 if entry.glyph != "none" else 14, "sign": 24, "line": 36}[entry.kind]
+    return sign + len(entry.text) * (6.5 if entry.kind == "chip" else 6.2)
+
+
+def _part(name: str, entry: Entry, where: Box) -> Part:
+    x, y = where.x, where.y
+    aside = {"chip": 20 if entry.glyph != "none" else 7, "sign": 20, "line": 32}[entry.kind]
+    text = Text(x + aside, y + 12.5, entry.text, 11.5, "start")
+    sign = (x + (11 if entry.kind == "chip" else 9), y + 9, 0.9 if entry.kind == "chip" else 0.8)
+    glyph = sign if entry.glyph != "none" else None
+    return Part(name, where, tuple(_shapes(entry, where)), (text,), entry.styles, glyph, entry.glyph)
+
+
+def _shapes(entry: Entry, where: Box) -> Iterator[Shape]:
+    if entry.kind == "chip":
+        yield box(*where, 5)
+    elif entry.kind == "line":
+        yield Shape("body", "path", (("d", f"M{where.x:g},{where.y + 9:g}h28"),))

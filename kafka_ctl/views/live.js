@@ -19,11 +19,13 @@ class Live extends Player {
   ask(message) { this.model.send(message); }
   act(thing, action, given = {}) { this.closeMenu(); this.ask({ do: "act", thing, action: action.do, given }); }
 
-  load() {
+  load() { this.keeping(() => this.loadNow()); }
+  loadNow() {
     this.offers = "";
     this.actions = html("div", { class: "actions", role: "toolbar", "aria-label": "What can be done" });
     this.form = html("form", { class: "form", hidden: "" });
     this.said = html("div", { class: "said", role: "status", "aria-live": "assertive" });
+    this.over = html("div", { class: "over" }, this.form);   // a form lies over the picture and does not push it
     this.rules = html("section", { class: "rules", "aria-label": "Invariants" });
     this.script = html("section", { class: "script", "aria-label": "Script" });
     this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
@@ -31,7 +33,7 @@ class Live extends Player {
     this.head = html("div", { class: "title" });
     this.tabs.append(this.head);
     this.stage.before(this.popup);
-    this.root.querySelector(".scene").before(this.actions, this.form, this.said);
+    this.root.querySelector(".scene").before(this.actions, this.over, this.said);
     this.root.append(html("div", { class: "below" }, this.rules, this.script));
     this.news();
   }
@@ -61,6 +63,7 @@ class Live extends Player {
         const more = views[view.view];
         if (!more) continue;
         for (const [name, rows] of Object.entries(more.tracks)) { (view.tracks[name] ??= []).push(...rows); fill(view.tracks[name]); }
+        for (const [broker, own] of Object.entries(more.details ?? {})) for (const [name, rows] of Object.entries(own)) ((view.details[broker] ??= {})[name] ??= []).push(...rows);
         view.tokens.push(...more.tokens);
         view.summary.push(...more.summary);
       }
@@ -76,10 +79,12 @@ class Live extends Player {
     if (from < this.last && !this.calm.matches) this.set("playing", true);
   }
   // Script, rules, and what can be done, as they are now.
-  news() {
+  news() { this.keeping(() => this.newsNow()); }
+  newsNow() {
     const { script, said, title, violations, name } = this.now;
     this.head.textContent = title;
-    this.said.textContent = said.text ?? "Click a broker, a partition or ZooKeeper: every click is a call of the lab.";
+    this.said.replaceChildren(html("span", {}, said.text ?? "Click a broker, a partition or ZooKeeper: every click is a call of the lab."));
+    if (this.now.waits) this.said.append(" ", this.going());
     this.said.classList.toggle("refused", !!said.refused);
     this.said.classList.toggle("hint", !said.text);
     const copy = html("button", { type: "button", class: "copy" }, "Copy");
@@ -99,6 +104,12 @@ class Live extends Player {
     if (this.compared) this.compared.textContent = this.now.compared;
     this.root.setAttribute("aria-label", `${name}: a live cluster`);
     this.toolbar();
+  }
+  // Says that a command only begins when it is given, and offers to let the time pass that it needs.
+  going() {
+    const on = html("button", { type: "button", class: "on", "data-do": "settle" }, "Go on until quiet ▸");
+    on.onclick = () => this.ask({ do: "act", thing: "", action: "settle", given: {} });
+    return html("span", { class: "waits" }, "Something is under way, and time stands still. ", on);
   }
   async copy(text) {
     try { await navigator.clipboard.writeText(text); } catch {
@@ -120,7 +131,8 @@ class Live extends Player {
     const [kind, name] = [thing.split(":")[0], thing.slice(thing.indexOf(":") + 1)];
     return (this.model.get("menu")[kind] ?? []).map((action) => ({ ...action, off: action.when && this.now.brokers[name] !== action.when }));
   }
-  toolbar() {
+  toolbar() { this.keeping(() => this.toolbarNow()); }
+  toolbarNow() {
     const { brokers, partitions, undo: undoable, travels } = this.now, thing = this.thing();
     const key = JSON.stringify([thing, brokers, Object.keys(partitions), undoable, travels, this.embedded]);
     if (key === this.offers) return;   // made anew only when something in it differs
@@ -144,9 +156,29 @@ class Live extends Player {
         travel.append(fork);
       }
     }
-    this.actions.replaceChildren(own, time, travel);
+    own.classList.add("own");
+    this.actions.replaceChildren(own, html("span", { class: "row" }, time, travel));
+    this.reserve();
     if (focus) this.actions.querySelector(`[data-key="${focus}"]`)?.focus();
   }
+  // The toolbar is as high as it is for the thing with the most buttons: choosing another moves nothing.
+  reserve() {
+    const own = this.actions.querySelector(".own"), wide = this.actions.clientWidth;
+    if (!own || !wide) return;
+    if (wide !== this.reserved?.wide) {
+      const choose = own.querySelector("select"), highs = Object.entries(this.model.get("menu")).filter(([kind]) => kind !== "time").map(([kind, actions]) => {
+        const trial = html("span", { class: "group own trial", "aria-hidden": "true" }, choose.cloneNode(true), ...this.buttonsFor(kind, actions));
+        trial.querySelectorAll("[data-act]").forEach((made) => { made.removeAttribute("data-act"); made.tabIndex = -1; });
+        this.actions.append(trial);
+        const high = trial.offsetHeight;
+        trial.remove();
+        return high;
+      });
+      this.reserved = { wide, high: Math.max(...highs) };
+    }
+    own.style.minHeight = this.reserved.high + "px";
+  }
+  spread() { super.spread(); if (this.actions?.isConnected) this.reserve(); }
   buttonsFor(thing, actions, role) {
     return actions.map((action) => {
       const made = html("button", { type: "button", "data-act": action.do, "data-key": thing + action.do, title: action.hint, ...(role ? { role } : {}) }, action.label);
@@ -175,14 +207,14 @@ class Live extends Player {
       return html("label", {}, field.label + " ", input);
     });
     const cancel = html("button", { type: "button" }, "Cancel");
-    cancel.onclick = () => { this.form.hidden = true; this.root.focus(); };
+    cancel.onclick = () => { this.form.hidden = true; this.root.focus({ preventScroll: true }); };
     const what = (NAMES[thing.split(":")[0]] ?? "") + (thing.includes(":") ? ` ${name}: ` : " ") + action.label.replace("…", "");
     this.form.replaceChildren(html("b", {}, what), ...fields, html("button", { type: "submit", class: "go" }, "Do it"), cancel);
     this.form.onsubmit = (event) => {
       event.preventDefault();
       this.form.hidden = true;
       this.act(thing, action, Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value])));
-      this.root.focus();
+      this.root.focus({ preventScroll: true });
     };
     this.form.onkeydown = (event) => {   // JupyterLab keeps Enter from submitting
       if (event.key === "Escape") cancel.click();
@@ -207,9 +239,7 @@ class Live extends Player {
     this.popup.replaceChildren(html("div", { class: "of" }, label), ...this.buttonsFor(thing, this.offered(thing), "menuitem"));
     this.popup.setAttribute("aria-label", label);
     this.popup.hidden = false;
-    const room = this.root.getBoundingClientRect(), wide = this.popup.offsetWidth, high = this.popup.offsetHeight;
-    this.popup.style.left = Math.max(4, Math.min(event.clientX - room.left + 6, room.width - wide - 8)) + "px";
-    this.popup.style.top = Math.max(4, Math.min(event.clientY - room.top + 6, room.height - high - 8)) + "px";
+    this.stand(event);
     const items = () => [...this.popup.querySelectorAll("button:not(:disabled)")];
     this.popup.onkeydown = (key) => {
       const by = { ArrowDown: 1, ArrowUp: -1 }[key.key];
@@ -219,11 +249,35 @@ class Live extends Player {
     };
     items()[0]?.focus();
   }
+  // The menu stands where it was asked for, as far as all of it is then in sight; a long one has two columns.
+  stand({ clientX, clientY }) {
+    const room = this.root.getBoundingClientRect(), seen = this.inSight(), around = this.popup.offsetParent.getBoundingClientRect();
+    const most = Math.min(seen.bottom, room.bottom) - Math.max(seen.top, room.top) - 12;
+    this.popup.classList.remove("two");
+    this.popup.style.maxHeight = "none";
+    this.popup.classList.toggle("two", this.popup.offsetHeight > most);
+    this.popup.style.maxHeight = most + "px";
+    const wide = this.popup.offsetWidth, high = this.popup.offsetHeight;
+    const x = Math.max(room.left + 4, Math.min(clientX + 6, room.right - wide - 8));
+    const y = Math.max(Math.max(seen.top, room.top) + 4, Math.min(clientY + 6, Math.min(seen.bottom, room.bottom) - high - 8));
+    this.popup.style.left = x - around.left + "px";
+    this.popup.style.top = y - around.top + "px";
+  }
+  // What of the page can be seen where this player is: the window, and whatever scrolls in it.
+  inSight() {
+    let top = 0, bottom = innerHeight;
+    for (let one = this.root.parentElement; one && one !== document.body; one = one.parentElement) {
+      if (!/auto|scroll|hidden/.test(getComputedStyle(one).overflowY) || one.clientHeight >= one.scrollHeight) continue;
+      const at = one.getBoundingClientRect();
+      [top, bottom] = [Math.max(top, at.top), Math.min(bottom, at.bottom)];
+    }
+    return { top, bottom };
+  }
   closeMenu() {
     if (this.popup.hidden) return;
     const inside = this.popup.contains(document.activeElement);
     this.popup.hidden = true;
-    if (inside) this.root.focus();
+    if (inside) this.root.focus({ preventScroll: true });
   }
 
   // Two futures side by side.

@@ -18,16 +18,16 @@ from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.menu import clicked
 from kafka_ctl.lab.menu import menu as buttons
 from kafka_ctl.reassign.plan import write_plan
+from kafka_ctl.views.assets import LIVE
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.live_film import LiveFilm
-from kafka_ctl.views.player import HERE, Widget
+from kafka_ctl.views.player import Widget
 from kafka_ctl.views.script import REFUSED, UNTIL, call, script
 from kafka_ctl.views.status import idle_controller
 
 PLANNED = 12
 """The most partitions in a plan that is offered for editing."""
-ESM = "".join((HERE / name).read_text(encoding="utf-8") for name in ("player.js", "live.js"))
 
 
 class Live(Widget):
@@ -37,7 +37,7 @@ class Live(Widget):
     brokers and partitions, what was said last. `beside` is the widget of another future, made by a fork.
     """
 
-    _esm: Any = ESM.replace("export default { render };\n", "", 1)
+    _esm: Any = LIVE
 
     shown = traitlets.List(traitlets.Unicode(), ["cluster"]).tag(sync=True)
     menu = traitlets.Dict().tag(sync=True)
@@ -202,6 +202,7 @@ class Live(Widget):
         idle = idle_controller(model)
         now: dict[str, Any] = {
             "said": said or {},
+            "waits": lab.quiet is False,
             "name": self.name,
             "title": f"Kafka {lab.generation}, {lab.now:.3f} s" + (f"; {idle}" if idle else ""),
             "script": [printable(line) for line in script(lab, self.name)],
@@ -239,6 +240,9 @@ def _join(view: dict[str, Any], more: dict[str, Any]) -> None:
     """Add further rows to a view that is kept for a page that is loaded anew."""
     for name, rows in more["tracks"].items():
         view["tracks"].setdefault(name, []).extend(rows)
+    for broker, partitions in more.get("details", {}).items():
+        for name, rows in partitions.items():
+            view.setdefault("details", {}).setdefault(broker, {}).setdefault(name, []).extend(rows)
     view["tokens"] += more["tokens"]
     view["summary"] += more["summary"]
 

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from kafka_ctl.generation import Generation
 from kafka_ctl.kafka_log.write import KafkaLines
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
+from kafka_ctl.views.differences import Differences
 from kafka_ctl.views.frames import MACHINES, VIEWS, FilmBuilder, interpolate_positions, view_class
 from kafka_ctl.views.palette import GLYPHS
-from kafka_ctl.views.payload import Rows, by_frame, frame_data, view_data
+from kafka_ctl.views.payload import LOGS, Rows, add_logs, frame_data, view_data
 from kafka_ctl.views.status import summary
 from kafka_ctl.views.steps import Step, newsworthy, steps
 from kafka_ctl.views.supergraph import Union
+from kafka_ctl.views.why import is_offered
 
 AT_ONCE = 150
 """The most steps that one command makes; more are joined."""
@@ -31,8 +34,8 @@ class LiveFilm:
     def __init__(self, trace: Recorder, generation: str) -> None:
         self.trace, self.generation = trace, generation
         self.first = self.place = 0
-        self.union, self.model = Union(), ClusterModel()
-        self.log = KafkaLines("state-change", generation)
+        self.union, self.model, self.differences = Union(), ClusterModel(), Differences()
+        self.logs = {name: KafkaLines(name, generation) for name in LOGS}
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
         self.frame_of: dict[int, int] = {}
@@ -53,10 +56,8 @@ class LiveFilm:
         for step in steps(new, newsworthy, most):
             self._add(step)
         self.place += len(new)
-        lines = self.log.add(new)
         seqs = [(), *(step.seqs for step in self.steps)]
-        for frame, text in zip(self.frames[before:], by_frame(seqs[before:], lines), strict=True):
-            frame["log"] = text
+        add_logs(self.frames[before:], seqs[before:], {name: log.add(new) for name, log in self.logs.items()})
         return self.frames[before:]
 
     def _add(self, step: Step) -> None:
@@ -71,7 +72,9 @@ class LiveFilm:
         self.frame_of.update(dict.fromkeys(step.seqs, len(self.frames)))
         self.steps.append(step._replace(upto=upto, cause=None if cause is None else cause - 1))
         text, said = caption(step.records), summary(self.model)
-        self.frames.append(frame_data(step.kind, step.time_ms, text, said, cause, step.seqs))
+        differs = self.differences.update(self.model).text()
+        frame = frame_data(step.kind, step.time_ms, text, said, cause, step.seqs, differs)
+        self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, Generation(self.generation))})
 
     def show(self, view: str) -> dict[str, Any]:
         """The view as a whole, with all frames so far."""
@@ -99,7 +102,7 @@ class LiveFilm:
         if view == "zookeeper":
             now: Any = view_class(view)(self.union.model(), self.trace.records, self.steps)
             before: Any = builder.drawing
-            return bool(now.digraph().source == before.digraph().source)
+            return bool(now.drawn == before.drawn)
         return view in MACHINES or (view == "cluster" and self.union.size[0] == size[0])
 
     @property

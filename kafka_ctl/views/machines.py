@@ -17,32 +17,28 @@ from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
-from kafka_ctl.views.frames import PartState, Picture, Token
+from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
 from kafka_ctl.views.palette import THEMES
-from kafka_ctl.views.scene import Part, Scene, parse, shorten
+from kafka_ctl.views.scene import Part, Point, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
 
 LIGHT = THEMES["light"]
-COLUMNS = (("NonExistentReplica", "ReplicaDeletionSuccessful"), ("NewReplica", "ReplicaDeletionStarted"),
+ROWS = (("NonExistentReplica", "ReplicaDeletionSuccessful"), ("NewReplica", "ReplicaDeletionStarted"),
            ("OnlineReplica", "OfflineReplica"))  # fmt: skip
-"""States that stand below one another where there is room: so the seven of a replica are a circle, not a long line."""
+"""States that stand side by side where there is room for names: so the seven of a replica are a circle."""
 PORTS = {("OnlineReplica", "OnlineReplica"): {"tailport": "s", "headport": "s"}}
 """Where a move begins and ends that would be in the way of others."""
-ASIDE = {
-    ("OnlineReplica", "OfflineReplica"): -16.0,
-    ("OfflineReplica", "OnlineReplica"): 22.0,
-    ("ReplicaDeletionSuccessful", "NonExistentReplica"): -14.0,
-}
-"""Pixels by which the name of a move within a column stands beside its line."""
+NAMES = 21
+"""The most characters of the names in a state."""
 
 
 def machine_digraph(table: TransitionTable, roomy: bool = False) -> Digraph:
-    """A table as a coloured graph; `roomy` leaves space inside the states for counts and names."""
-    apart, long = ("0.75", "1.15") if roomy else ("0.35", "0.5")
-    size = {"width": "2.25", "height": "0.95", "fixedsize": "true"} if roomy else {"width": "1.25", "height": "0.45"}
+    """A table as a coloured graph; `roomy` leaves space inside the states for counts and names, and runs downwards."""
+    apart, long, way = ("0.85", "0.42", "TB") if roomy else ("0.35", "0.5", "LR")
+    size = {"width": "1.9", "height": "0.95", "fixedsize": "true"} if roomy else {"width": "1.25", "height": "0.45"}
     graph = Digraph(
         table.name,
-        graph_attr={"rankdir": "LR", "pad": "0.15", "nodesep": apart, "ranksep": long, "fontname": FONT},
+        graph_attr={"rankdir": way, "pad": "0.15", "nodesep": apart, "ranksep": long, "fontname": FONT},
         node_attr={
             "shape": "box", "style": "rounded,filled", "fillcolor": LIGHT["panel"], "color": LIGHT["line"],
             "penwidth": "1.2", "fontname": FONT, "fontsize": "13", **size,
@@ -66,10 +62,10 @@ def machine_digraph(table: TransitionTable, roomy: bool = False) -> Digraph:
             tooltip=label(move.effect),
             **ports,
         )
-    for column in COLUMNS if roomy else ():
-        if set(column) <= set(table.states):
+    for row in ROWS if roomy else ():
+        if set(row) <= set(table.states):
             with graph.subgraph(graph_attr={"rank": "same"}) as same:
-                for state in column:
+                for state in row:
                     same.node(state)
     return graph
 
@@ -132,9 +128,7 @@ class MachineView:
             )
             return replace(part, texts=texts, title=name)
         source, _, target = name.partition(">")
-        aside = ASIDE.get((source, target), 0.0)
-        names = tuple(text._replace(x=text.x + aside) for text in part.texts)
-        return replace(part, texts=names, title=f"{source} → {target}: {self.table.find('', source, target).effect}")
+        return replace(part, title=f"{source} → {target}: {self.table.find('', source, target).effect}")
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         states = self.states(model)
@@ -167,11 +161,7 @@ class MachineView:
         if absent:
             style = "plate new"
         count = "–" if absent and not names else str(len(names))
-        shown = names if len(names) <= 2 else [names[0], f"+{len(names) - 1}"]
-        return PartState(
-            style + (" hot" if entered else ""),
-            (name_of(state), count, ", ".join(shorten(n, 20) for n in shown)),
-        )
+        return PartState(style + (" hot" if entered else ""), (name_of(state), count, few(names)))
 
     def _tokens(self, made: Sequence[Record]) -> list[Token]:
         groups: dict[str, list[str]] = {}
@@ -183,12 +173,27 @@ class MachineView:
                 subject = names[0] if len(set(names)) == 1 else str(len(names))
                 name = part.texts[0]  # it takes the place of this name, so that the arrow is seen
                 label = shorten(f"{name.text}: {subject}", 24)
-                found.append(Token(part.line, label, rest=0.5, beside=(name.x, name.y - 6)))
+                found.append(Token(part.line, label, rest=0.5, beside=self._inside(label, name.x, name.y - 6)))
         return found
+
+    def _inside(self, label: str, x: float, y: float) -> Point:
+        """The place for a label nearest to x, y at which none of it is cut off."""
+        scene, half = self.scene(), pill_width(label) / 2 + 2
+        least = half - scene.offset[0]
+        return max(least, min(x, least + scene.width - 2 * half)), y
 
     @staticmethod
     def name(record: Record) -> str:
         return f"{record.topic}-{record.partition}"
+
+
+def few(names: Sequence[str], room: int = NAMES) -> str:
+    """Both names where they fit, or the first and how many more there are, in at most `room` characters."""
+    whole = ", ".join(names)
+    if len(whole) <= room:
+        return whole
+    more = f", +{len(names) - 1}" if len(names) > 1 else ""
+    return shorten(names[0], room - len(more)) + more
 
 
 class PartitionView(MachineView):

@@ -112,6 +112,7 @@ STYLES: dict[str, Slots] = {
         "body": {"fill": "$off", "stroke": "$off_line", "stroke-dasharray": "1.5 2.5"},
         "label": {"fill": "$off_ink"},
     },
+    "absent": {"body": {"fill": "none", "stroke": "$dim", "stroke-dasharray": "2 3"}, "label": {"fill": "$dim"}},
     "doubtful": {"body": {"fill": "$lag", "stroke": "$lag_line", "stroke-dasharray": "5 3"}},
     "zoo": {
         "body": {"fill": "$zoo", "stroke": "$zoo_line"},
@@ -150,6 +151,11 @@ STYLES: dict[str, Slots] = {
     "life": {"body": {"fill": "none", "stroke": "$line", "stroke-width": "1.6"}},
     "ruling": {"body": {"stroke": "$good", "stroke-width": "6"}},
     "dead": {"body": {"stroke": "$off_line", "stroke-dasharray": "1.5 4"}},
+    "expiring": {
+        "body": {"stroke": "$lag_line", "stroke-width": "3", "stroke-dasharray": "7 4"},
+        "label": {"fill": "$ink"},
+    },
+    "session": {"body": {"stroke-width": "2.4", "stroke-dasharray": "0.1 5", "stroke-linecap": "round"}},
     "ask": {
         "body": {"fill": "none", "stroke": "$good", "stroke-width": "1.8"},
         "head": {"fill": "$good"},
@@ -167,6 +173,22 @@ STYLES: dict[str, Slots] = {
     "veil": {"body": {"fill": "$page", "stroke": "none", "opacity": "0.82"}},
     "now": {"body": {"stroke": "$hot", "stroke-width": "2.5"}},
     "held": {"body": {"stroke": "$zoo_line"}},
+    # What somebody has otherwise than ZooKeeper, and what agrees with it.
+    "differs": {
+        "body": {"stroke": "$bad", "stroke-width": "2.6", "stroke-dasharray": "none"},
+        "glyph": {"fill": "$bad"},
+    },
+    "sent": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$dim"}},
+    "otherwise": {
+        "body": {"fill": "$off", "stroke": "none"},
+        "label": {"fill": "$off_ink", "font-weight": "700"},
+        "glyph": {"fill": "$bad"},
+    },
+    "badge": {
+        "body": {"fill": "$page", "stroke": "$bad", "stroke-width": "1.6"},
+        "glyph": {"fill": "$bad"},
+        "label": {"fill": "$bad", "font-weight": "700"},
+    },
     # What has just changed, and what is not there.
     "hot": {"body": {"stroke": "$hot", "stroke-width": "3"}},
     "chosen": {"body": {"stroke": "$ink", "stroke-width": "3"}},
@@ -211,6 +233,7 @@ GLYPHS = {
     "cross": "M-4-2.6L-2.6-4 0-1.4 2.6-4 4-2.6 1.4 0 4 2.6 2.6 4 0 1.4-2.6 4-4 2.6-1.4 0Z",
     "plus": "M-1-4.2H1V-1H4.2V1H1V4.2H-1V1H-4.2V-1H-1Z",
     "minus": "M-4-1H4V1H-4Z",
+    "differs": "M-4-2.9H4V-1.1H-4ZM-4 1.1H4V2.9H-4ZM1.7-5L3-4.4-1.7 5-3 4.4Z",
     "none": "M0 0",
 }
 """Signs, drawn around 0,0 in a box of about 12: they need no font."""

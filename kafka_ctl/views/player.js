@@ -12,6 +12,12 @@ const KIND_NAMES = { zk: "ZooKeeper write", watch: "watch", event: "event", cont
   wait: "operation waits", complete: "operation completed", purge: "watch lists purged" };
 const MARKED = ["fault", "election", "controller", "violation"];
 const LEGIBLE = 11;    // the smallest text on the screen, in pixels; the style sheet has it, too
+const COMPACT = 540;   // a view beside another has at least so many pixels, if there are so many
+const STEP = "#step-";   // how a link in the prose names a step
+const SHORT = 10, PAUSE = 100;   // milliseconds from which on time has a length, and from which on it is written
+const AXIS = "Steps over time. Marks: orange a fault or violation, yellow a controller change, blue an election; grey: time in which nothing happens.";
+const LOGS = { events: "controller", log: "state-change" };   // Kafka's logs, by the names of a frame's lines of them
+const STANDS = { leader: "leaders", insync: "in sync", lagging: "out of sync", offline: "offline", new: "new", deleting: "being deleted" };
 const STUTTER = 900;   // with more parts than this nothing is animated
 
 function html(tag, attributes = {}, ...inside) {
@@ -33,6 +39,11 @@ function icon(name) {
 function button(name, label) {
   return html("button", { type: "button", "data-do": name, "aria-label": label, title: label }, icon(name));
 }
+// A length of time with a unit that suits it; `duration` in wording.py says the same.
+function duration(ms) {
+  for (const [size, unit] of [[3600000, "h"], [60000, "min"], [1000, "s"]]) if (ms >= size) return `${+(ms / size).toPrecision(3)} ${unit}`;
+  return `${ms >= 10 ? ms.toFixed(0) : +ms.toPrecision(2)} ms`;
+}
 function classes(styles) {
   return styles.split(" ").map((style) => "s-" + style).join(" ");
 }
@@ -47,9 +58,10 @@ class Stage {
     this.svg.querySelectorAll("script").forEach((element) => element.remove());
     const [wide, high] = ["width", "height"].map((side) => +this.svg.getAttribute(side));
     const least = Math.min(11.5, ...[...this.svg.querySelectorAll("text")].map((text) => +text.getAttribute("font-size")));
-    this.needs = wide * LEGIBLE / least;   // pixels below which somebody could not read it
-    this.wide = wide > 2 * high;
-    for (const [name, value] of Object.entries({ wide: wide + "px", least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
+    this.scale = LEGIBLE / least;   // below this somebody could not read it
+    this.flow = view.flow && new Flow(this.svg, view.flow, view.flow.offset, wide, high);
+    this.least = least;
+    this.measure(wide, high);
     this.parts = new Map();
     this.svg.querySelectorAll("[data-id]").forEach((part) => this.parts.set(part.dataset.id, part));
     this.travel = this.svg.querySelector(".travel");
@@ -64,7 +76,25 @@ class Stage {
       if (event.defaultPrevented) event.stopPropagation();   // we have a menu: JupyterLab's is not wanted
     });
   }
+  measure(wide, high) {
+    this.needs = wide * this.scale;
+    this.wide = wide > 2 * high;
+    for (const [name, value] of Object.entries({ wide: wide + "px", least: this.least, shape: wide / high })) this.svg.style.setProperty("--" + name, value);
+  }
+  // Lays the picture out for so many pixels.
+  fit(pixels) {
+    if (!this.flow || !pixels || pixels === this.pixels) return;
+    this.pixels = pixels;
+    if (!this.flow.fit(pixels / this.scale)) return;
+    this.svg.classList.add("still");
+    this.flow.apply(this.parts);
+    this.measure(...this.flow.size);
+    this.shown = {};
+    if (this.index !== undefined) this.show(this.index, 0);
+    requestAnimationFrame(() => requestAnimationFrame(() => this.svg.classList.toggle("still", this.parts.size > STUTTER)));
+  }
   show(index, moving) {
+    this.index = index;
     for (const [name, track] of Object.entries(this.view.tracks)) {
       const look = lookAt(track, index);
       if (this.shown[name] !== look) { this.dress(this.parts.get(name), look); this.shown[name] = look; }
@@ -83,7 +113,8 @@ class Stage {
         part.classList.add("placed");
         requestAnimationFrame(() => requestAnimationFrame(() => part.classList.remove("placed")));
       }
-      part.style.transform = `translate(${at[0]}px,${at[1]}px)`;
+      const [x, y] = this.flow ? this.flow.at(at) : at;
+      part.style.transform = `translate(${x}px,${y}px)`;
     }
     const sign = part.querySelector(":scope > .glyph");
     if (sign && glyph) sign.setAttribute("d", this.glyphs[glyph]);
@@ -91,7 +122,11 @@ class Stage {
   }
   send([line, label, styles, x, y, width], moving) {
     const group = svg("g", { class: "part " + classes(styles), "data-id": "token" });
-    const wire = svg("path", { class: "wire", d: line });
+    const wire = svg("path", { class: "wire", d: this.flow ? this.flow.line(line) : line });
+    if (this.flow?.moved.size) {
+      const rest = wire.getPointAtLength(wire.getTotalLength() * 0.75);
+      [x, y] = [this.flow.inside(rest.x, width), rest.y];
+    }
     const pill = svg("g", { class: "pill " + classes(styles) });
     const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.9, "font-size": 11.5 });
     text.textContent = label;
@@ -142,6 +177,9 @@ class Player {
       "data-lm-suppress-shortcuts": "true" });   // keys pressed in here are ours, not JupyterLab's
     el.append(this.root);
     this.root.addEventListener("keydown", (event) => this.key(event));
+    this.leading = (event) => this.lead(event);
+    document.addEventListener("click", this.leading, true);
+    for (const kind of ["keydown", "keyup", "keypress"]) this.root.addEventListener(kind, (event) => event.stopPropagation());
     this.watchTheme();
     this.sizes = new ResizeObserver(() => this.spread());
     this.load();
@@ -150,6 +188,7 @@ class Player {
       ["change:playing", () => this.beat()], ["change:speed", () => this.beat()], ["change:loop", () => this.bar()],
       ["change:selected", () => this.chosen()], ["change:theme", () => this.paint()],
       ["msg:custom", (message) => this.received(message)]]) model.on(event, action);
+    if (this.marked(location.hash) !== undefined) this.go(this.marked(location.hash));
   }
   get film() { return this.model.get("film"); }
   get index() { return Math.max(0, Math.min(this.last, this.model.get("index"))); }
@@ -167,19 +206,30 @@ class Player {
     this.tabs = html("div", { class: "tabs", role: "tablist" });
     this.stage = html("div", { class: "stage" });
     this.caption = html("div", { class: "caption", role: "status", "aria-live": "polite" });
+    this.differs = html("div", { class: "differs" });   // who has something else than ZooKeeper
     this.summary = html("div", { class: "summary" });
-    this.log = html("div", { class: "log", role: "log", tabindex: "0", "aria-live": "off", "aria-label": "Kafka's state-change.log" });
+    this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
+    this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
+      const pick = html("button", { type: "button", "data-log": key, title: "Again: whichever has something to say" }, name + ".log");
+      pick.onclick = () => { this.pinned = this.pinned === key ? "" : key; this.showLog(this.index); };
+      return pick;
+    }));
+    this.log.addEventListener("keydown", (event) => this.browse(event));
     this.why = html("div", { class: "why", role: "region", "aria-label": "Why", hidden: "" });
     for (const [name, title] of this.tabNames()) {
       const tab = html("button", { type: "button", role: "tab", "data-tab": name, title: "Shift: beside the others" }, title);
       tab.onclick = (event) => this.open(name, event.shiftKey || event.ctrlKey || event.metaKey);
       this.tabs.append(tab);
     }
+    clearInterval(this.clock);
     this.tabs.hidden = this.tabs.children.length < 2;
     this.film.views.forEach((view) => this.place(view));
-    this.scene = html("div", { class: "scene" }, this.stage, this.log);
-    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.caption, this.summary, this.why);
+    this.logs = html("div", { class: "logs" }, this.which, this.log);
+    this.scene = html("div", { class: "scene" }, this.stage, this.logs);
+    this.detail = html("section", { class: "detail", "aria-label": "What is counted", hidden: "" });
+    this.root.replaceChildren(this.tabs, this.scene, this.controls(), this.detail, this.caption, this.differs, this.summary, this.why);
     this.open(this.film.views[0].view);
+    for (const name of (this.film.beside ?? []).slice(1)) this.open(name, true);   // two runs: both at once
     this.show(); this.beat(); this.chosen();
   }
   tabNames() { return this.film.views.map((view) => [view.view, view.title]); }
@@ -187,7 +237,11 @@ class Player {
   place(view) {
     const stage = new Stage(view, this.film.glyphs, (name, event) => this.choose(name, event));
     const box = html("div", { class: "view", "data-view": view.view });
+    if (this.film.beside) {   // named, and below one another where two have no room
+      box.append(html("h4", { class: "run" }, view.title));
+    }
     box.append(stage.svg);
+    box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, COMPACT))}px)`;
     stage.box = box;
     const old = this.stages.get(view.view);
     if (old) { box.hidden = old.box.hidden; old.box.replaceWith(box); } else this.stage.append(box);
@@ -212,6 +266,8 @@ class Player {
   }
   // The log stands below where a picture is flat, or would be too small beside it.
   spread() {
+    for (const pause of this.pauses?.children ?? []) pause.classList.toggle("tight", pause.scrollWidth > pause.clientWidth);
+    for (const stage of this.stages.values()) if (!stage.box.hidden) stage.fit(stage.box.clientWidth);
     const seen = [...this.stages.values()].filter((stage) => !stage.box.hidden), room = this.root.clientWidth * 0.7;
     this.scene.classList.toggle("wide", seen.some((stage) => stage.wide || stage.needs > room));
   }
@@ -226,32 +282,68 @@ class Player {
       this.buttons[name].onclick = action;
       bar.append(this.buttons[name]);
     }
-    this.slide = html("input", { type: "range", min: 0, max: this.last, "aria-label": "Step", class: "scrub" });
-    this.slide.oninput = () => this.go(+this.slide.value);
-    const track = html("div", { class: "track" }, this.marks(), this.slide);
-    this.number = html("input", { type: "number", min: 0, max: this.last, "aria-label": "Jump to step", class: "number" });
-    this.number.onchange = () => this.go(Math.round(+this.number.value) || 0);
+    this.slide = html("input", { type: "range", min: 0, step: "any", "aria-label": "Step", class: "scrub" });
+    this.slide.oninput = () => this.go(this.nearest(+this.slide.value));
+    this.slide.onkeydown = (event) => this.slid(event);
+    this.pauses = html("div", { class: "pauses", "aria-hidden": "true" });
+    const track = html("div", { class: "track", title: AXIS }, svg("svg"), this.pauses, this.slide);
+    this.number = html("input", { type: "text", inputmode: "numeric", "aria-label": "Step: a number and Enter jump there", class: "number" });
+    this.number.onkeydown = (event) => this.typed(event);
+    this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
-    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump());
+    bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump(), ...this.parting());
     this.measure();
     return bar;
   }
   // How many steps there are, and which: again whenever some are added.
   measure() {
-    this.slide.max = this.number.max = this.last;
+    this.axis = this.places();
+    this.root.dataset.last = this.last;
+    this.slide.max = this.axis.at(-1) || 1;
     this.of.textContent = `of ${this.last}`;
     this.slide.parentElement.firstChild.replaceWith(this.marks());
+    this.pause();
     const known = [...this.kinds.options].map((option) => option.value);
     const kinds = [...new Set(this.film.frames.map((frame) => frame.kind))].filter((kind) => kind in KIND_NAMES && !known.includes(kind));
     const rank = (kind) => (MARKED.indexOf(kind) + 1 || 9);
     kinds.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
     kinds.forEach((kind) => this.kinds.append(html("option", { value: kind }, KIND_NAMES[kind])));
+    if (!known.length) for (const mark of Object.keys(this.film.marks ?? {})) this.kinds.append(html("option", { value: "mark:" + mark }, "▸ " + mark));
+  }
+  // The scrubber is an axis of time: a step of its own width each, and the logarithm of the time that passes between two.
+  gap(i) { return i > 0 ? this.film.frames[i].time - this.film.frames[i - 1].time : 0; }
+  places() {
+    const long = Math.max(0.6, this.last * 0.03);
+    let at = 0;
+    return this.film.frames.map((_, i) => (at += i === 0 ? 0 : 1 + (this.gap(i) > SHORT ? long * Math.log10(this.gap(i) / SHORT) : 0)));
+  }
+  nearest(place) {
+    let found = 0;
+    this.axis.forEach((at, i) => { if (Math.abs(at - place) < Math.abs(this.axis[found] - place)) found = i; });
+    return found;
+  }
+  slid(event) {
+    const to = { ArrowLeft: this.index - 1, ArrowDown: this.index - 1, ArrowRight: this.index + 1, ArrowUp: this.index + 1, Home: 0, End: this.last,
+      PageUp: this.index + 10, PageDown: this.index - 10 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    this.go(to);
+  }
+  // Long times without a step, with their length, where there is room for it.
+  pause() {
+    const whole = this.axis.at(-1) || 1;
+    this.pauses.replaceChildren(...this.film.frames.flatMap((_, i) => {
+      if (this.gap(i) < PAUSE) return [];
+      const from = this.axis[i - 1], wide = this.axis[i] - from, text = duration(this.gap(i));
+      return [html("span", { style: `left:${100 * from / whole}%;width:${100 * wide / whole}%`, title: `${text} between steps ${i - 1} and ${i}` }, text)];
+    }));
   }
   marks() {
-    const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${Math.max(this.last, 1)} 10` });
+    const marks = svg("svg", { class: "marks", "aria-hidden": "true", preserveAspectRatio: "none", viewBox: `0 0 ${this.axis.at(-1) || 1} 10` });
     this.film.frames.forEach((frame, i) => {
       const kind = MARKED.indexOf(frame.kind);
-      if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${i} ${[0, 4, 2, 0][kind]}V10` }));
+      if (i === this.film.parted) marks.append(svg("path", { class: "mark m-parted", d: `M${this.axis[i]} 0V10` }));
+      if (kind >= 0) marks.append(svg("path", { class: "mark m-" + frame.kind, d: `M${this.axis[i]} ${[0, 4, 2, 0][kind]}V10` }));
     });
     return marks;
   }
@@ -272,7 +364,37 @@ class Player {
     jump.onclick = () => this.leap(1);
     return [this.kinds, jump];
   }
+  marked(href) { return href?.startsWith(STEP) ? this.film.marks?.[href.slice(STEP.length)] : undefined; }
+  // The prose: a link leads to the step that it names, and is marked while that is shown.
+  links() {
+    if (!this.film.marks) return [];
+    const near = this.root.closest(".jp-NotebookPanel") ?? document;
+    return [...near.querySelectorAll(`a[href^="${STEP}"]`)].filter((link) => this.marked(link.getAttribute("href")) !== undefined);
+  }
+  lead(event) {
+    const link = event.target.closest?.("a");
+    if (!link || !this.links().includes(link)) return;
+    event.preventDefault();
+    this.set("playing", false);
+    this.go(this.marked(link.getAttribute("href")));
+    this.root.scrollIntoView({ block: "nearest" });
+  }
+  highlightLinks() {
+    for (const link of this.links()) {
+      const here = this.marked(link.getAttribute("href")) === this.index;
+      link.classList.toggle("kc-here", here);
+      if (here) link.setAttribute("aria-current", "step"); else link.removeAttribute("aria-current");
+    }
+  }
+  // Leads to the first step in which two runs differ.
+  parting() {
+    if (this.film.parted == null) return [];
+    const first = html("button", { type: "button", class: "parted", "data-do": "parted" }, `First difference: step ${this.film.parted}`);
+    first.onclick = () => this.go(this.film.parted);
+    return [first];
+  }
   leap(direction) {
+    if (this.kinds.value.startsWith("mark:")) return this.go(this.film.marks[this.kinds.value.slice(5)]);
     for (let i = this.index + direction; i >= 0 && i <= this.last; i += direction) {
       if (this.film.frames[i].kind === this.kinds.value) return this.go(i);
     }
@@ -281,6 +403,31 @@ class Player {
     const playing = !this.model.get("playing");
     if (playing && this.index >= this.last) this.go(0);
     this.set("playing", playing);
+  }
+  typed(event) {
+    const by = { ArrowUp: 1, ArrowDown: -1 }[event.key];
+    if (event.key !== "Enter" && !by) return;
+    event.preventDefault();
+    const number = parseInt(this.number.value, 10);
+    this.go(by ? this.index + by : Number.isNaN(number) ? this.index : number);
+    this.number.value = this.index;
+    this.number.select();
+  }
+  // The lines of the log are one stop of the Tab key; arrows go from line to line.
+  browse(event) {
+    const lines = [...this.log.querySelectorAll(".line")], at = lines.indexOf(event.target);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: lines.length - 1 }[event.key];
+    if (at < 0 || to === undefined) return;
+    event.preventDefault(); event.stopPropagation();
+    const next = lines[Math.max(0, Math.min(lines.length - 1, to))];
+    event.target.tabIndex = -1; next.tabIndex = 0;
+    next.focus();
+  }
+  // Does what may take away, replace or switch off what has the focus: then it stays in the player, or JupyterLab gets the next key.
+  keeping(change) {
+    const had = document.activeElement, inside = this.root.contains(had);
+    change();
+    if (inside && (document.activeElement.disabled || !this.root.contains(document.activeElement))) this.root.focus({ preventScroll: true });
   }
   key(event) {
     if (event.target.matches("input, select, textarea") || event.altKey || event.ctrlKey || event.metaKey) return;
@@ -293,7 +440,8 @@ class Player {
     event.preventDefault(); event.stopPropagation();
     keys[event.key]();
   }
-  show() {
+  show() { this.keeping(() => this.showStep()); }
+  showStep() {
     const index = this.index, frame = this.film.frames[index];
     const forward = this.shown !== null && index === this.shown + 1;
     const near = this.shown !== null && Math.abs(index - this.shown) <= 1;
@@ -303,35 +451,56 @@ class Player {
     this.shown = index;
     this.root.dataset.step = index;
     this.caption.replaceChildren(html("span", { class: "time" }, `${(frame.time / 1000).toFixed(4)} s`), " ", frame.caption);
+    const later = index < this.last ? this.gap(index + 1) : 0;
+    if (later >= PAUSE) this.caption.append(" ", html("span", { class: "later" }, `The next step is ${duration(later)} later.`));
     if (frame.cause != null) {
       const cause = html("button", { type: "button", class: "cause", title: this.film.frames[frame.cause].caption }, `because of step ${frame.cause}`);
       cause.onclick = () => this.go(frame.cause);
       this.caption.append(" ", cause);
     }
-    if (this.film.asks && frame.seqs.length) {
+    if (this.film.asks && frame.seqs.length && frame.why !== false) {
       const why = html("button", { type: "button", class: "cause", "data-do": "why", "aria-label": "Why this step?" }, "why?");
       why.onclick = () => { this.shut = null; this.model.send({ do: "why", frame: index }); };
       this.caption.append(" ", why);
     }
+    this.differs.textContent = frame.differs ?? "";
     this.summary.textContent = frame.summary;
+    this.highlightLinks();
+    this.open_up();
     this.showLog(index);
     this.explain(null);
     this.bar();
   }
+  // The log that has something to say of this step, or else had of the last one: answers to requests are no news.
+  telling(index) {
+    for (let i = index; i >= 0; i--) {
+      const { log = [], events = [] } = this.film.frames[i];
+      if (log.some((text) => !text.includes("Received response"))) return "log";
+      if (events.length) return "events";
+    }
+    return "events";
+  }
   // The log lines up to this step; each leads to its step.
   showLog(index) {
-    const logOf = (i) => (this.film.frames[i].log ?? []).map((text) => [i, text]);
+    const key = this.pinned || this.telling(index);
+    const logOf = (i) => (this.film.frames[i][key] ?? []).map((text) => [i, text]);
+    for (const pick of this.which.children) pick.setAttribute("aria-pressed", String(pick.dataset.log === key));
+    this.log.setAttribute("aria-label", `Kafka's ${LOGS[key]}.log`);
+    const focused = this.log.contains(document.activeElement);
     let before = [];
     for (let i = index - 1; i >= 0 && before.length < 24; i--) before = [...logOf(i), ...before];
     const lines = [...before.slice(-36), ...logOf(index)].map(([i, text]) => {
-      const line = html("button", { type: "button", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
+      const line = html("button", { type: "button", tabindex: "-1", class: i === index ? "line here" : "line", title: `step ${i}` }, text);
       if (i === index) line.setAttribute("aria-current", "step");
       line.onclick = () => this.choose("step:" + i);
       return line;
     });
     this.log.replaceChildren(...lines);
-    this.log.hidden = !(this.logged ??= this.film.frames.some((frame) => frame.log?.length));
+    this.logs.hidden = !(this.logged ??= this.film.frames.some((frame) => Object.keys(LOGS).some((name) => frame[name]?.length)));
     this.here = this.log.querySelector(".here") ?? lines.findLast((line) => +line.title.slice(5) < index);
+    const stop = this.here ?? lines.at(-1);
+    if (stop) stop.tabIndex = 0;
+    if (focused) stop?.focus({ preventScroll: true });
     this.follow();
   }
   // Keeps the step's lines in sight; measured when the browser lays the page out anyway.
@@ -347,6 +516,7 @@ class Player {
     const row = (name, text) => html("div", { class: "fact" }, html("dt", {}, name), html("dd", {}, text));
     const list = html("dl", {});
     list.append(row("Rule", why.rule), ...why.inputs.map(([name, text]) => row(name, text)), row("Decided", why.decided));
+    if (why.kafka) list.append(row("In Kafka", why.kafka));
     const parts = [list];
     if (why.otherwise.length) {
       parts.push(html("h5", {}, "It would have been otherwise"), html("ul", {}, ...why.otherwise.map(([what, then]) => html("li", {}, html("b", {}, what + ": "), then))));
@@ -363,17 +533,19 @@ class Player {
       beside.push(html("div", { class: "code" }, ...codes, html("p", { class: "known" }, known)));
     }
     const shut = html("button", { type: "button", class: "shut", "aria-label": "Close the explanation" }, "✕");
-    shut.onclick = () => { this.shut = this.index; this.explain(null); this.root.focus(); };
+    shut.onclick = () => { this.shut = this.index; this.explain(null); this.root.focus({ preventScroll: true }); };
     this.why.replaceChildren(shut, html("h4", {}, why.title), html("div", { class: "answer" }, ...beside));
     this.why.scrollIntoView({ block: "nearest" });
   }
-  bar() {
+  bar() { this.keeping(() => this.buttonsNow()); }
+  buttonsNow() {
     const { first, back, play, next, last } = this.buttons, playing = this.model.get("playing");
     first.disabled = back.disabled = this.index <= 0;
     next.disabled = last.disabled = this.index >= this.last;
     play.replaceChildren(icon(playing ? "pause" : "play"));
     play.ariaLabel = play.title = playing ? "Pause (space)" : "Play (space)";
-    this.slide.value = this.number.value = this.index;
+    this.slide.value = this.axis[this.index];
+    if (document.activeElement !== this.number) this.number.value = this.index;
     this.slide.setAttribute("aria-valuetext", `step ${this.index} of ${this.last}`);
     this.speeds.value = this.model.get("speed");
     this.looping.setAttribute("aria-pressed", String(this.model.get("loop")));
@@ -382,7 +554,10 @@ class Player {
     clearTimeout(this.timer);
     this.bar();
     if (!this.model.get("playing")) return;
-    const wait = (700 + Math.min(2600, this.film.frames[this.index].caption.length * 18)) / this.model.get("speed");
+    const pause = this.index < this.last ? this.gap(this.index + 1) : 0;
+    const read = 700 + Math.min(2600, this.film.frames[this.index].caption.length * 18) + (pause > PAUSE ? 900 * Math.log10(pause / PAUSE) : 0);
+    const wait = read / this.model.get("speed");
+    if (pause > PAUSE) this.run(this.index, wait, pause);
     this.timer = setTimeout(() => {
       if (this.index < this.last) this.go(this.index + 1);
       else if (this.model.get("loop")) this.go(0);
@@ -390,11 +565,44 @@ class Player {
       this.beat();
     }, wait);
   }
+  // The clock runs from a step to a later one, and with it the time that a session has been silent.
+  run(index, wait, pause) {
+    clearInterval(this.clock);
+    const begin = performance.now(), time = this.film.frames[index].time, said = [];
+    for (const stage of this.stages.values()) for (const label of stage.svg.querySelectorAll(".s-expiring > .label")) {
+      const found = /^silent ([\d.]+) (of [\d.]+ s)$/.exec(label.textContent);
+      if (found) said.push([label, +found[1], found[2]]);
+    }
+    this.clock = setInterval(() => {
+      const passed = Math.min(1, (performance.now() - begin) / wait) * pause;
+      if (this.index !== index || !this.model.get("playing") || passed >= pause) return clearInterval(this.clock);
+      this.caption.firstChild.textContent = `${((time + passed) / 1000).toFixed(4)} s`;
+      for (const [label, since, of] of said) label.textContent = `silent ${(since + passed / 1000).toFixed(1)} ${of}`;
+    }, 100);
+  }
   choose(name, event) {
     if (name.startsWith("step:")) this.go(+name.slice(5));
     this.set("selected", name);
   }
-  chosen() { for (const stage of this.stages.values()) stage.choose(this.model.get("selected")); }
+  chosen() { for (const stage of this.stages.values()) stage.choose(this.model.get("selected")); this.open_up(); }
+  // What a large cluster's picture only counts, replica by replica, of the broker that is chosen.
+  open_up() {
+    const [, broker, only] = /^(?:broker|head|session|count):(\d+)(?::(\w+))?$/.exec(this.model.get("selected")) ?? [];
+    const own = this.film.views.find((view) => view.details)?.details[broker];
+    this.detail.hidden = !own;
+    if (!own) return this.detail.replaceChildren();
+    const now = Object.entries(own).map(([name, track]) => [name, track[0][0] <= this.index ? lookAt(track, this.index)[1] : ""]);
+    const shown = now.filter(([, style]) => style && (!only || style === only)).sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+    const chips = shown.map(([name, style]) => {
+      const chip = html("button", { type: "button", tabindex: "-1", class: "chip " + style, title: `${name}: ${STANDS[style] ?? style}` }, name);
+      chip.onclick = (event) => this.choose("partition:" + name, event);
+      return chip;
+    });
+    const shut = html("button", { type: "button", class: "shut", "aria-label": "Close" }, "✕");
+    shut.onclick = () => this.set("selected", "");
+    const what = only ? STANDS[only] ?? only : "replicas";
+    this.detail.replaceChildren(html("h4", {}, `Broker ${broker}: ${shown.length} ${what}`), shut, html("div", { class: "chips" }, ...chips));
+  }
   watchTheme() {
     this.watcher = new MutationObserver(() => this.paint());
     this.watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });
@@ -406,7 +614,7 @@ class Player {
     const asked = this.model.get("theme"), lab = document.body.dataset.jpThemeLight;
     this.root.dataset.theme = asked !== "auto" ? asked : lab ? (lab === "false" ? "dark" : "light") : this.dark.matches ? "dark" : "light";
   }
-  close() { clearTimeout(this.timer); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; }
+  close() { clearTimeout(this.timer); clearInterval(this.clock); this.sizes.disconnect(); this.watcher.disconnect(); this.dark.onchange = null; document.removeEventListener("click", this.leading, true); }
 }
 
 function render({ model, el }) {

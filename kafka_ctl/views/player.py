@@ -9,26 +9,24 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from html import escape
-from pathlib import Path
 from typing import Any
 
 import anywidget
 import traitlets
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.assets import PLAYER, SHEET
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.executed_lines import Lines
 from kafka_ctl.views.explanations import with_log
 from kafka_ctl.views.frames import Film, film, wants_of
+from kafka_ctl.views.marks import find_marks
 from kafka_ctl.views.options import check_player, views_of
-from kafka_ctl.views.palette import css
 from kafka_ctl.views.payload import payload
 from kafka_ctl.views.static_svg import filmstrips
 from kafka_ctl.views.why import answers
-
-HERE = Path(__file__).parent
 
 
 class Widget(anywidget.AnyWidget):
@@ -37,8 +35,8 @@ class Widget(anywidget.AnyWidget):
     `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
     """
 
-    _esm: Any = HERE / "player.js"
-    _css = (HERE / "player.css").read_text(encoding="utf-8") + css()
+    _esm: Any = PLAYER
+    _css = SHEET
 
     film = traitlets.Dict().tag(sync=True)
     index = traitlets.Int(0).tag(sync=True)
@@ -91,22 +89,37 @@ def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **o
 
     `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
     keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
-    `theme`, and `lines` (what finds the lines that ran, see `views/executed_lines.py`). Raises UnknownName for another
-    view, BadInput for an empty trace.
+    `theme`, `marks` (names of steps for links in the prose, see `views/marks.py`; `index` may be one of them), and
+    `lines` (what finds the lines that ran, see `views/executed_lines.py`). Raises UnknownName for another view,
+    BadInput for an empty trace.
     """
     names = ("index", "speed", "loop", "theme", "playing")
     own: dict[str, Any] = {name: options.pop(name) for name in names if name in options}
     lines: Lines | None = options.pop("lines", None)
+    marks, at = options.pop("marks", {}), own.get("index")
+    if isinstance(at, str):
+        own["index"] = 0
     check_player(own)
     views = views_of(view)
     if len(views) > 1:
         options.setdefault("wants", wants_of(views))
     films = [film(records, name, **options) for name in views]
     data = with_log(films, records, options)
+    if marks:
+        data["marks"] = find_marks(films[0], records, marks)
+    if isinstance(at, str):
+        own["index"] = _marked(at, data.get("marks", {}))
     made = Player(films, data, **own)
     if isinstance(records, Recorder) and data.get("asks"):
         _answering(made, records, Generation(options["generation"]), lines)
     return made
+
+
+def _marked(name: str, marks: dict[str, int]) -> int:
+    """The step of a mark; UnknownName for a name that is none."""
+    if name not in marks:
+        raise UnknownName("mark", name, marks)
+    return marks[name]
 
 
 def _answering(made: Player, trace: Recorder, generation: Generation, lines: Lines | None) -> None:

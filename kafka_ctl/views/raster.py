@@ -7,7 +7,7 @@ import math
 import shutil
 from collections.abc import Sequence
 
-from kafka_ctl.errors import Unavailable
+from kafka_ctl.errors import Unavailable, unavailable
 from kafka_ctl.views.frames import Film
 from kafka_ctl.views.static_svg import SIZE, filmstrips, stacked, static_svg
 
@@ -20,7 +20,7 @@ def _draw(pictures: list[str]) -> list[bytes]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError as missing:
-        raise Unavailable("PNG and GIF need Playwright: pip install playwright") from missing
+        raise unavailable("a PNG or GIF", "PNG and GIF need Playwright: pip install playwright") from missing
     if not (program := next(filter(None, map(shutil.which, BROWSERS)), None)):
         raise Unavailable("PNG and GIF need a Chromium on PATH, for example: apt-get install chromium")
     with sync_playwright() as playwright:

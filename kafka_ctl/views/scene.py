@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from html import escape
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
@@ -79,14 +79,28 @@ class Part:
     """Stays when the camera moves."""
 
 
+class Row(NamedTuple):
+    """Parts side by side that wrap where there is less room, `apart` pixels between two lines; a `frame` around all."""
+
+    blocks: tuple[str, ...]
+    apart: float = 8.0
+    frame: str = ""
+
+
 @dataclass
 class Scene:
-    """All parts in drawing order; `width` and `height` are what is seen, `offset` where 0,0 is in it."""
+    """All parts in drawing order; `width` and `height` are what is seen, `offset` where 0,0 is in it.
+
+    A drawing with `rows` is laid out anew in the browser where it is wider than the room there is (`flow.js`); `wires`
+    are the lines that then run from a row's frame to a block: the id of each, and the ids of its two ends.
+    """
 
     width: float
     height: float
     offset: Point = (0.0, 0.0)
     parts: dict[str, Part] = field(default_factory=dict)
+    rows: list[Row] = field(default_factory=list)
+    wires: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def add(self, *parts: Part) -> None:
         self.parts.update((part.id, part) for part in parts)
@@ -108,6 +122,23 @@ def shorten(text: str, longest: int) -> str:
         return text
     tail = (longest - 1) // 2
     return text[: longest - 1 - tail] + "…" + text[len(text) - tail :]
+
+
+def halves(text: str, room: int) -> list[str]:
+    """A text in one or two lines of at most `room` small letters, broken at a space, `/` or `_` where there is one."""
+    first = _prefix(text, room)
+    if first == len(text):
+        return [text]
+    at = max(text.rfind(sign, 0, first) for sign in " /_")
+    at = at if at > first // 2 else first
+    rest = text[at:].lstrip()
+    return [text[:at].rstrip(), shorten(rest, max(_prefix(rest, room), 2))]
+
+
+def _prefix(text: str, room: int) -> int:
+    """How many characters fit into the room of so many small letters; capitals take a third more."""
+    sizes = accumulate(4 / 3 if sign.isupper() or sign in "_@" else 1.0 for sign in text)
+    return sum(size <= room for size in sizes)
 
 
 def text_svg(text: Text, shown: str, look: str = "") -> str:

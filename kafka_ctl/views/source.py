@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 from kafka_ctl.errors import KafkaCtlError
 
 T = TypeVar("T")
+_CITED = re.compile(r"Kafka \d+(\.\d+)+: \S")
 PACKAGE = Path(__file__).parents[1]
 
 
@@ -68,6 +70,25 @@ def source(code: CodeType, executed: Iterable[int] = ()) -> Source:
     ]
     file = Path(code.co_filename).relative_to(PACKAGE.parent)
     return Source(f"{code.co_qualname} in {file.as_posix()}", tuple(lines))
+
+
+def cited(functions: Iterable[Callable[..., Any] | CodeType]) -> str:
+    """Where Kafka's source has what these functions do: as they say themselves, or their class, or their module."""
+    for function in functions:
+        module = inspect.getmodule(function)
+        code = function if isinstance(function, CodeType) else function.__code__
+        own = next((text for text in code.co_consts[:1] if isinstance(text, str)), "")
+        outer = getattr(module, code.co_qualname.partition(".")[0], None)
+        for doc in (own, getattr(outer, "__doc__", None), getattr(module, "__doc__", None)):
+            if found := citation(doc or ""):
+                return found
+    return ""
+
+
+def citation(doc: str) -> str:
+    """The last paragraph of a docstring from `Kafka 2.0.1: ` on; empty where it has none."""
+    begun = _CITED.search(doc)
+    return " ".join(doc[begun.start() :].split("\n\n")[0].split()) if begun else ""
 
 
 def _docstring(text: list[str]) -> range:

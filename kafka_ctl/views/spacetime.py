@@ -1,25 +1,36 @@
-"""Space and time: a lane for ZooKeeper and for each broker, time running down, messages between the lanes.
+"""Space and time: a lane for ZooKeeper, each broker and administrators, time running down, messages between them.
 
 The whole diagram is drawn once. A band marks the step shown, a veil covers what is still to come, and the
-picture scrolls with them.
+picture scrolls with them. What happens stands in words at the right. Between two steps there is the more room the more
+time passes, by its logarithm, and a long pause says how long it is: the time axis is `gap`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from math import log10
 from typing import NamedTuple
 
 from kafka_ctl.table import short
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import PartState, Picture
-from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, halves, shorten
 from kafka_ctl.views.steps import Step, newsworthy
+from kafka_ctl.views.wording import duration
 
-ROW, HEAD, LEFT, LANE, RIGHT, WINDOW = 30.0, 44.0, 84.0, 176.0, 56.0, 15
-"""Pixels of a row, of the heading, of the time column, of a lane and beside the last one; rows seen at once."""
-FITS = 23
-"""The most characters between one lane and the next, or beside the last one."""
+ROW, HEAD, LEFT, LANE, STORE, WORDS, WIDTH = 30.0, 44.0, 64.0, 42.0, 68.0, 168.0, 560.0
+"""Pixels of a row, the heading, the time column, a lane, ZooKeeper's lane, the words, and of all at least."""
+WINDOW = 15 * ROW
+"""Pixels of the diagram that are seen at once."""
+SHORT, PAUSE = 10.0, 100.0
+"""Milliseconds from which on a gap has a length, and from which on it says how long it is."""
+
+
+def gap(ms: float) -> float:
+    """The pixels between two rows that stand for so many milliseconds: 18 for each power of ten from 10 ms on."""
+    return 18.0 * log10(ms / SHORT) if ms > SHORT else 0.0
 
 
 class SpaceTimeView:
@@ -29,10 +40,17 @@ class SpaceTimeView:
 
     def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.records, self.steps = records, steps
-        self.lanes = ["zookeeper", *(f"broker-{b}" for b in sorted(union.brokers))]
-        self.place = {lane: LEFT + LANE * (i + 0.5) for i, lane in enumerate(self.lanes)}
-        self.width = LEFT + LANE * len(self.lanes) + RIGHT
+        asked = any(lane_of(r.actor) == ADMIN for step in steps for r in step.records)
+        self.lanes = [*([ADMIN] if asked else ()), "zookeeper", *(f"broker-{b}" for b in sorted(union.brokers))]
+        widths = [STORE if lane == "zookeeper" else LANE for lane in self.lanes]
+        ends = list(accumulate(widths, initial=LEFT))
+        self.place = {lane: (x0 + x1) / 2 for lane, (x0, x1) in zip(self.lanes, pairwise(ends), strict=True)}
+        self.words = ends[-1] + 8
+        self.width = max(WIDTH, self.words + WORDS)
         self.row_of: dict[tuple[int, ...], int] = {step.seqs: row for row, step in enumerate(steps)}
+        self.pauses = [0.0, *(after.time_ms - before.time_ms for before, after in pairwise(steps))]
+        self.tops = list(accumulate((gap(ms) + ROW for ms in self.pauses), initial=HEAD))
+        """Where the gap before each row begins, and at last where all end; `tops[row + 1] - ROW` is a row's own top."""
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -40,142 +58,141 @@ class SpaceTimeView:
 
     def scene(self) -> Scene:
         """Everything that ever happens, and what marks the present."""
-        rows = max(len(self.steps), 1)
-        scene = Scene(self.width, HEAD + ROW * min(rows + 1, WINDOW))
+        scene = Scene(self.width, HEAD + min(self.tops[-1] - HEAD + ROW, WINDOW))
+        below = self.tops[-1] + WINDOW
         ground = box(0, 0, self.width, ROW, 0)
-        scene.add(Part("band", Box(0, 0, self.width, ROW * (rows + WINDOW)), (ground,), styles="band"))
-        scene.add(*self._lives(rows))
+        scene.add(Part("band", Box(0, 0, self.width, below), (ground,), styles="band"))
+        scene.add(*self._lives())
         for row, step in enumerate(self.steps):
-            scene.add(*self._row(row, step))
-        veil = box(0, ROW, self.width, ROW * (rows + WINDOW), 0)
-        scene.add(Part("veil", Box(0, 0, self.width, ROW * (rows + WINDOW)), (veil,), styles="veil"))
+            scene.add(*self._pause(row), *self._row(row, step))
+        veil = box(0, ROW, self.width, below, 0)
+        scene.add(Part("veil", Box(0, 0, self.width, below), (veil,), styles="veil"))
         scene.add(Part("ground", Box(0, 0, 0, 0), (box(0, 0, self.width, HEAD, 0),), styles="heading", pinned=True))
-        for lane, x in self.place.items():
-            name = "ZooKeeper" if lane == "zookeeper" else lane.replace("broker-", "Broker ")
-            shape = box(x - 56, 8, 112, 26)
-            scene.add(
-                Part(
-                    f"lane:{lane}",
-                    Box(x - 56, 8, 112, 26),
-                    (shape,),
-                    (Text(x, 25.5, name, 13, bold=True),),
-                    "plate",
-                    of=f"broker:{number_of(lane)}" if lane != "zookeeper" else "",
-                    pinned=True,
-                )
-            )
+        time = Text(LEFT - 8, 25.5, "time", 11.5, "end")
+        scene.add(Part("axis", Box(0, 0, LEFT, HEAD), (), (time,), "note", pinned=True, title=SCALE))
+        scene.add(*(self._lane(lane, x) for lane, x in self.place.items()))
         return scene
 
-    def _y(self, row: int) -> float:
-        return HEAD + ROW * (row + 0.5)
+    def _lane(self, lane: str, x: float) -> Part:
+        wide = (STORE if lane == "zookeeper" else LANE) - 2
+        where = Box(x - wide / 2, 4, wide, 34)
+        number = number_of(lane)
+        texts: tuple[Text, ...] = (Text(x, 25.5, "ZooKeeper" if lane == "zookeeper" else "admin", 11.5, bold=True),)
+        if number is not None:
+            texts = Text(x, 18, "Broker", 11.5), Text(x, 32, str(number), 12.5, bold=True)
+        of = f"broker:{number}" if number is not None else ""
+        return Part(f"lane:{lane}", where, (box(*where),), texts, "plate", of=of, pinned=True)
 
-    def _lives(self, rows: int) -> Iterator[Part]:
-        """The life lines: plain while a broker lives, bold while it rules, dotted while it is dead."""
+    def _top(self, row: int) -> float:
+        """Where a row begins, after the time that has passed since the one before; -1 is just above the first."""
+        return self.tops[row + 1] - ROW
+
+    def _y(self, row: int) -> float:
+        return self._top(row) + ROW / 2
+
+    def _pause(self, row: int) -> Iterator[Part]:
+        """A long time without a step: a dotted line through it that says how long."""
+        if self.pauses[row] < PAUSE:
+            return
+        top, high = self.tops[row], gap(self.pauses[row])
+        y, said = top + high / 2, f"{duration(self.pauses[row])} pass"
+        line = Shape("body", "path", (("d", f"M{LEFT:g},{y:g}H{self.words - 4:g}"),))
+        text = Text(self.words, y + 4, said, 11.5, "start")
+        yield Part(f"pause:{row}", Box(LEFT, top, self.width - LEFT, high), (line,), (text,), "wire broken", title=said)
+
+    def _lives(self) -> Iterator[Part]:
+        """The life lines: plain in life, bold for the controller, dashed while only the session of a broker lives."""
         model, place = ClusterModel(), 0
-        now = dict.fromkeys(self.lanes, ("life dead", 0))
-        now["zookeeper"] = ("life", 0)
+        now = {lane: ("life dead" if lane.startswith("broker") else "life", HEAD) for lane in self.lanes}
         for row, step in enumerate(self.steps):
             model.apply_all(self.records[place : step.upto])
             place = step.upto
             for number, seen in model.brokers.items():
-                style = (
-                    "life ruling"
-                    if model.controller == number and seen.alive
-                    else "life"
-                    if seen.alive
-                    else "life dead"
-                )
+                style = "life expiring" if seen.registered else "life dead"
+                if seen.alive:
+                    style = "life ruling" if model.controller == number else "life"
                 lane = f"broker-{number}"
                 if now[lane][0] != style:
-                    yield self._life(lane, *now[lane], row)
-                    now[lane] = (style, row)
+                    yield self._life(lane, *now[lane], self._top(row))
+                    now[lane] = (style, self._top(row))
         for lane, (style, since) in now.items():
-            yield self._life(lane, style, since, rows + 1)
+            yield self._life(lane, style, since, self.tops[-1] + ROW)
 
-    def _life(self, lane: str, style: str, since: int, until: int) -> Part:
-        x, top, bottom = self.place[lane], HEAD + ROW * since, HEAD + ROW * until
+    def _life(self, lane: str, style: str, top: float, bottom: float) -> Part:
+        x = self.place[lane]
         line = Shape("body", "path", (("d", f"M{x:g},{top:g}V{bottom:g}"),))
-        return Part(f"life:{lane}:{since}", Box(x, top, 0, bottom - top), (line,), styles=style)
+        title = "its process is dead, its session is not" if "expiring" in style else ""
+        return Part(f"life:{lane}:{top:g}", Box(x, top, 0, bottom - top), (line,), styles=style, title=title)
 
     def _row(self, row: int, step: Step) -> Iterator[Part]:
         y = self._y(row)
         if row == 0 or step.time_ms != self.steps[row - 1].time_ms:
-            time = Text(LEFT - 14, y + 4, f"{step.time_ms / 1000:.4f} s", 11.5, "end")
+            time = Text(LEFT - 8, y + 4, f"{step.time_ms / 1000:.4f} s", 11.5, "end")
             yield Part(f"time:{row}", Box(0, y, LEFT, ROW), (), (time,), "note", of=f"step:{row + 1}")
-        seen: set[tuple[str, str, str]] = set()
-        labelled: set[str] = set()
-        messages = sorted(map(message, step.records), key=lambda m: m.source == m.target)  # arrows get the words
-        dotted = {m.source for m in messages if m.source == m.target}
-        for style, source, target, label in messages:
-            if (style, source, target) in seen or source not in self.place:
-                continue
-            seen.add((style, source, target))
-            title = "" if label in labelled else label
-            labelled.add(label)
-            name = f"row:{row}:{len(seen)}"
-            if target in self.place and target != source:
-                yield self._arrow(name, row, style, source, target, title)
-            else:
-                yield self._dot(name, row, style, source, title, dotted)
+        seen: dict[tuple[str, str, str], list[str]] = {}
+        for style, source, target, label in sorted(map(message, step.records), key=lambda m: m.source == m.target):
+            if source in self.place:
+                seen.setdefault((style, source, target), []).append(label)
+        for number, ((style, source, target), labels) in enumerate(seen.items(), 1):
+            way = self._arrow if target in self.place and target != source else self._dot
+            yield way(f"row:{row}:{number}", row, style, source, target, "; ".join(dict.fromkeys(labels)))
+        if seen:
+            said = {labels[0]: f" (+{n})" if (n := len(dict.fromkeys(labels)) - 1) else "" for labels in seen.values()}
+            yield self._said(row, next(iter(seen))[0], [label + more for label, more in said.items()])
+
+    def _said(self, row: int, style: str, labels: Sequence[str]) -> Part:
+        """What happens in this row, in at most two lines at the right."""
+        y, room = self._y(row), int((self.width - self.words - 4) / 6.2)
+        whole = "; ".join(labels)
+        lines = halves(whole, room)
+        first = y + 4 if len(lines) == 1 else y - 2.5
+        texts = tuple(Text(self.words, first + 13 * n, line, 11.5, "start") for n, line in enumerate(lines))
+        where = Box(self.words, y - ROW / 2, self.width - self.words, ROW)
+        return Part(f"said:{row}", where, (), texts, f"{style} mark", title=whole, of=f"step:{row + 1}")
 
     def _arrow(self, name: str, row: int, style: str, source: str, target: str, title: str) -> Part:
         y, x0, x1 = self._y(row), self.place[source], self.place[target]
         way = 1 if x1 > x0 else -1
-        end, tip = x1 - 5 * way, y + 7
+        end, tip = x1 - 3 * way, y + 6
         shapes = (
-            Shape("body", "path", (("d", f"M{x0:g},{y - 5:g}L{end - 6 * way:g},{tip:g}"),)),
+            Shape("body", "path", (("d", f"M{x0:g},{y - 6:g}L{end - 6 * way:g},{tip - 1:g}"),)),
             Shape("head", "path", (("d", f"M{end:g},{tip:g}l{-9 * way},-4.5v9Z"),)),
         )
-        text = (Text(x0 + way * 10, y - 9, shorten(title, 46), 11.5, "start" if way > 0 else "end"),) if title else ()
-        return Part(
-            name,
-            Box(min(x0, x1), y - 8, abs(x1 - x0), 16),
-            shapes,
-            text,
-            style,
-            title=title,
-            of=f"step:{row + 1}",
-        )
+        where = Box(min(x0, x1), y - 8, abs(x1 - x0), 16)
+        return Part(name, where, shapes, (), style, title=title, of=f"step:{row + 1}")
 
-    def _dot(self, name: str, row: int, style: str, lane: str, title: str, dotted: set[str]) -> Part:
-        """A mark in one lane, its words at its right; in the last lane long ones at its left, where there is room."""
-        y, x, number = self._y(row), self.place[lane], self.lanes.index(lane)
-        after, before = (self.lanes[n] if 0 <= n < len(self.lanes) else "" for n in (number + 1, number - 1))
-        left = not after and number > 1 and len(title) > FITS and before not in dotted
-        room = 46 if left or (after and after not in dotted) else FITS
-        aside = 16 if "crown" in style else 11
-        text = Text(x - aside if left else x + aside, y + 4, shorten(title, room), 11.5, "end" if left else "start")
+    def _dot(self, name: str, row: int, style: str, lane: str, target: str, title: str) -> Part:
+        """A mark in one lane."""
+        y, x = self._y(row), self.place[lane]
         sign = {"alarm": "cross", "event crown": "crown"}.get(style, "dot")
         size = 1.2 if sign != "crown" else 0.9
-        return Part(
-            name,
-            Box(x - 6, y - 6, 12, 12),
-            (),
-            (text,) if title else (),
-            f"{style} mark",
-            (x, y, size),
-            sign,
-            title=title,
-            of=f"step:{row + 1}",
-        )
+        where = Box(x - 6, y - 6, 12, 12)
+        return Part(name, where, (), (), f"{style} mark", (x, y, size), sign, title=title, of=f"step:{row + 1}")
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         row = self.row_of[step.seqs] if step else -1
-        scroll = max(0, min(row - WINDOW + 5, len(self.steps) - WINDOW + 1))
-        y = HEAD + ROW * row
+        y = self._top(row)
+        scroll = max(0.0, min(y + 5 * ROW - HEAD - WINDOW, self.tops[-1] + ROW - HEAD - WINDOW))
         looks = {
             "band": PartState("band" if step else "band gone", at=(0.0, y)),
             "veil": PartState("veil", at=(0.0, y)),
-            "camera": PartState("", at=(0.0, -ROW * scroll)),
+            "camera": PartState("", at=(0.0, -scroll)),
         }
         messages = dict.fromkeys(map(sentence, step.records if step else ()))
         return Picture(looks, (), f"Row {row + 1} of {len(self.steps)}. {' '.join(list(messages)[:4])}".strip())
 
 
+SCALE = "Between two steps: 18 pixels for each power of ten of the time that passes, from 10 ms on"
+ADMIN = "admin"
+"""The lane of administrators and of the reassignment tool."""
+
+
 def lane_of(actor: str) -> str:
     """The lane of an actor: a controller lives on its broker."""
     number = number_of(actor)
-    return f"broker-{number}" if number is not None and actor.startswith(("broker", "controller")) else actor
+    if number is not None and actor.startswith(("broker", "controller")):
+        return f"broker-{number}"
+    return ADMIN if actor in ("admin", "tool", "producer") else actor
 
 
 class Message(NamedTuple):
@@ -213,7 +230,7 @@ def message(record: Record) -> Message:
             where = f"broker-{record.broker}" if record.broker is not None else "zookeeper"
             return Message("alarm", where, where, record.action)
         case "event" if record.actor == "admin":
-            return Message("event", "zookeeper", "zookeeper", f"admin: {record.action}")
+            return Message("event", ADMIN, ADMIN, f"asks for {record.action.replace('_', ' ')}")
     title = VERBS.get(record.action, record.action.replace("_", " "))
     return Message("event", lane, lane, f"{title} {about}".strip())
 

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from html import escape
 
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.frames import Film, Frame, PartState, Token
+from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
 from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, shape_svg, svg_head, text_svg
+from kafka_ctl.views.steps import LESSONS
 
-CAPTION = 46
+CAPTION, DIFFERS = 46, 30
 HEAD = 34.0
-"""Pixels of the caption below a picture and of the title above a filmstrip."""
+"""Pixels of the caption below a picture, of its line about differences, and of the title above a filmstrip."""
 SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 """The first match is the size of a whole picture."""
 
@@ -26,7 +27,7 @@ SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool = True) -> str:
     """One frame of a film as SVG; the last one by default."""
     frame = film.frames[index]
-    height = film.scene.height + (CAPTION if caption else 0)
+    height = film.scene.height + (caption_height(film) if caption else 0)
     head = svg_head(film.scene.width, height, f' role="img" aria-label="{escape(printable(frame.alt))}"')
     return head + f"<title>{escape(printable(frame.caption))}</title>" + panel(film, frame, theme, caption) + "</svg>\n"
 
@@ -34,7 +35,7 @@ def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool 
 def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) -> str:
     """The inside of a picture: ground, parts, what travels, caption."""
     scene, colours = film.scene, THEMES[theme]
-    height, looks = scene.height + (CAPTION if caption else 0), film.looks(frame.index)
+    height, looks = scene.height + (caption_height(film) if caption else 0), film.looks(frame.index)
     camera = looks["camera"].at if "camera" in looks else None
     parts: dict[bool, str] = {
         pinned: "".join(
@@ -66,19 +67,30 @@ def _in_sight(part: Part, height: float, camera: Point | None) -> bool:
     return top < height + 40 and top + part.box.height > -40
 
 
+def caption_height(film: Film) -> int:
+    """Pixels below a picture: two more lines where somebody ever has something else than ZooKeeper."""
+    return CAPTION + DIFFERS * any(frame.picture.differs for frame in film.frames)
+
+
 def caption_svg(film: Film, frame: Frame, theme: str) -> str:
-    """The step's number and its sentence, in at most two lines under the picture."""
+    """Below the picture: the step's number and its sentence, and who has something else than ZooKeeper."""
     colours, width, top = THEMES[theme], film.scene.width, film.scene.height
-    lines = textwrap.wrap(frame.caption, max(int(width / 7.4) - 8, 20))[:2]
     number = f"{frame.index}/{len(film) - 1}"
-    rows = "".join(
-        f'<text x="66" y="{top + 18 + 16 * i:g}" font-size="12.5" fill="{colours["ink"]}">'
-        f"{escape(printable(line))}</text>"
-        for i, line in enumerate(lines)
-    )
     return (
         f'<path d="M0 {top:g}H{width:g}" stroke="{colours["faint"]}"/>'
-        f'<text x="10" y="{top + 18:g}" font-size="11" fill="{colours["dim"]}">{number}</text>{rows}'
+        f'<text x="10" y="{top + 18:g}" font-size="11" fill="{colours["dim"]}">{number}</text>'
+        + _lines(frame.caption, top + 18, width / 7.4, 12.5, colours["ink"])
+        + _lines(frame.picture.differs, top + 51, width / 6.4, 11.5, colours["bad"])
+    )
+
+
+def _lines(text: str, top: float, letters: float, size: float, colour: str) -> str:
+    """A text in at most two lines; `letters` are as many as the picture is wide."""
+    lines = textwrap.wrap(text, max(int(letters) - 8, 20), max_lines=2, placeholder=" …")
+    return "".join(
+        f'<text x="66" y="{top + 1.28 * size * i:g}" font-size="{size:g}" fill="{colour}">'
+        f"{escape(printable(line))}</text>"
+        for i, line in enumerate(lines)
     )
 
 
@@ -114,23 +126,22 @@ def token_svg(token: Token, theme: str) -> str:
     )
 
 
-def pill_width(label: str) -> float:
-    return 16 + 6.8 * len(label)
-
-
 def key_frames(film: Film, most: int = 6) -> list[Frame]:
-    """The frames that show the story: marked steps first, then evenly spread ones, in order."""
+    """The frames of the lesson, in order: one of each kind after the first fault, then more of each, and the last.
+
+    Where there are too few of them, frames from between fill the room.
+    """
     inner = film.frames[1:]
     if len(inner) <= most:
         return inner or film.frames
-    rank = {"violation": 0, "fault": 1, "controller": 2, "election": 3, "partition": 4}
-    weighty = sorted(inner[:-1], key=lambda f: (rank.get(f.kind, 9), f.index))
+    fault = next((f.index for f in inner if f.lesson in ("violation", "fault")), 0)
+    by_lesson = {name: [f.index for f in inner[:-1] if f.lesson == name] for name in LESSONS}
+    queues = [sorted(found, key=lambda index: (index < fault, index)) for found in by_lesson.values()]
     picked = {inner[-1].index}
-    for kind in ("violation", "fault", "controller", "election", "partition"):
-        of_kind = [f.index for f in weighty if f.kind == kind]
-        room = most - len(picked)
-        share = max(1, room // 2)
-        picked.update(of_kind[: min(share, room)])
+    for turn in range(max(map(len, queues), default=0)):
+        for queue in queues:
+            if turn < len(queue) and len(picked) < most:
+                picked.add(queue[turn])
     for i in range(1, most + 1):
         if len(picked) < most:
             picked.add(inner[(len(inner) - 1) * i // (most + 1)].index)
@@ -142,7 +153,7 @@ def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str 
     most = most or (6 if len(film.scene.parts) < 150 else 4)
     shown = key_frames(film, most)
     columns = max(1, min(columns, len(shown)))
-    width, height, gap = film.scene.width, film.scene.height + CAPTION, 14
+    width, height, gap = film.scene.width, film.scene.height + caption_height(film), 14
     rows = -(-len(shown) // columns)
     whole = (columns * (width + gap) + gap, rows * (height + gap) + gap)
     alt = f"{film.title} in {len(shown)} pictures. " + " ".join(f"{f.index}: {f.alt}" for f in shown)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kafka_ctl.trace.model import ClusterModel, controller_of
+from kafka_ctl.views.differences import is_stale
 
 GLYPHS = {
     "leader": "none",  # its star is a part of its own, which glides
@@ -18,7 +19,9 @@ GLYPHS = {
 def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
     """The style of a broker and what is written under its name."""
     seen = model.brokers.get(number)
-    if seen is None or (not seen.alive and not seen.registered):
+    if seen is None:
+        return "absent", "not seen yet"
+    if not seen.alive and not seen.registered:
         return "down", "down"
     if not seen.alive:
         return "doubtful", "dead, still registered"
@@ -26,12 +29,29 @@ def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
         return "doubtful", "paused"
     if number in model.cuts:
         return "doubtful", f"cut off from {', '.join(dict.fromkeys(model.cuts[number]))}"
+    context = model.context_of(number)
+    if context is not None and is_stale(model, context):
+        return "doubtful", "still acts" + (f", epoch {context.epoch}" if context.epoch is not None else "")
     if not seen.registered:
         return "doubtful", seen.note or "alive, not registered"
     if model.controller == number:
-        epoch = f", epoch {model.controller_epoch}" if model.controller_epoch is not None else ""
-        return "active", f"controller{epoch}"
+        epoch = controller_epoch(model)
+        return "active", "controller" + (f", epoch {epoch}" if epoch is not None else "")
     return "", "up"
+
+
+def session_state(model: ClusterModel, number: int, time_ms: float) -> str:
+    """What ZooKeeper knows of a broker's session: how long it has been silent, of how long it may be; else empty."""
+    seen = model.brokers.get(number)
+    if seen is None or not seen.registered or seen.silent is None or seen.timeout is None:
+        return ""
+    return f"silent {max(0.0, time_ms - seen.silent) / 1000:.1f} of {seen.timeout / 1000:g} s"
+
+
+def controller_epoch(model: ClusterModel) -> int | None:
+    """The epoch of the controller, as it has it; None until it has raised it."""
+    context = model.context_of(model.controller)
+    return context.epoch if context is not None else model.controller_epoch
 
 
 def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str:
@@ -56,7 +76,12 @@ def summary(model: ClusterModel) -> str:
     idle = idle_controller(model)
     ruler = "No controller." if idle is None else f"No controller: {idle}."
     if model.controller is not None:
-        ruler = f"Controller: broker {model.controller}, epoch {model.controller_epoch}."
+        epoch = controller_epoch(model)
+        ruler = f"Controller: broker {model.controller}, " + (
+            f"epoch {epoch}." if epoch is not None else "which has not raised the epoch yet."
+        )
+    if not model.brokers and not model.partitions:
+        return f"{ruler} No broker has been seen yet."
     running = f" Brokers up: {_ids(up)}; down: {_ids(down)}."
     if not model.partitions:
         return ruler + running

@@ -25,7 +25,7 @@ MARKS = ("fault", "election", "controller", "violation")
 
 
 class Step(NamedTuple):
-    """Some records seen as one; `upto` is the place in the record list just after them."""
+    """Some records seen as one; `upto` is the place in the record list just after them, the end for the last step."""
 
     kind: str
     records: tuple[Record, ...]
@@ -40,6 +40,24 @@ class Step(NamedTuple):
     @property
     def time_ms(self) -> float:
         return self.records[-1].time_ms
+
+
+LESSONS = ("violation", "fault", "won", "election", "controller", "epoch", "lost", "partition")
+"""What a step can be a lesson in, the weightiest first; `won` and `lost` are about creating `/controller`."""
+
+
+def lesson(step: Step) -> str:
+    """What is to be learnt from a step: one of `LESSONS`, or nothing."""
+    found = {_lesson(record) for record in step.records}
+    return next((name for name in LESSONS if name in found), "")
+
+
+def _lesson(record: Record) -> str:
+    if record.kind == "zk" and record.path == "/controller" and record.action in ("create", "multi"):
+        return "won" if record.error is None else "lost"
+    if record.kind == "zk" and record.path == "/controller_epoch" and record.error is None:
+        return "epoch"
+    return _kind(record) if record.kind != "zk" else ""
 
 
 def newsworthy(record: Record) -> bool:
@@ -173,6 +191,6 @@ def _with_causes(records: Sequence[Record], runs: list[Run]) -> list[Step]:
         while seq is not None and (step_of.get(seq, index) >= index):
             seq = causes.get(seq)
         kind = min((_kind(r) for _, r in run), key=lambda k: MARKS.index(k) if k in MARKS else len(MARKS))
-        upto = max(upto, run[-1][0] + 1)
+        upto = len(records) if index == len(runs) - 1 else max(upto, run[-1][0] + 1)
         found.append(Step(kind, tuple(r for _, r in run), upto, step_of.get(seq) if seq is not None else None))
     return found

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from kafka_ctl.trace.model import BrokerSeen, ClusterModel, ZNode
+from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
+from kafka_ctl.trace.seen import BrokerSeen, ZNode
 
 
 class Union:
@@ -68,3 +69,18 @@ class Union:
 def union(records: Iterable[Record]) -> ClusterModel:
     """The model of everything in these records: see `Union.model`."""
     return Union().add(records).model()
+
+
+def join(one: ClusterModel, other: ClusterModel) -> ClusterModel:
+    """A model with all that two of them have: one drawing for two runs."""
+    held = {key: one.partitions[key].replicas if key in one.partitions else () for key in other.partitions}
+    partitions = {
+        key: replace(seen, replicas=tuple(dict.fromkeys((*held[key], *seen.replicas))))
+        for key, seen in other.partitions.items()
+    }
+    return ClusterModel(
+        brokers=other.brokers | one.brokers,
+        partitions=one.partitions | partitions,
+        replicas=one.replicas | other.replicas,
+        znodes=other.znodes | one.znodes,
+    )

@@ -15,7 +15,7 @@ from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.steps import Step, newsworthy
 
-LEFT, WIDTH, ROW, HEAD, MOST = 130.0, 860.0, 24.0, 14.0, 30
+LEFT, WIDTH, ROW, HEAD, MOST = 112.0, 424.0, 24.0, 14.0, 30
 """Pixels of the names, the bars, a row and the space above; the most partitions that are drawn."""
 
 MARGIN = 0.03
@@ -66,7 +66,7 @@ class TimelineView:
         scene = Scene(LEFT + WIDTH + 24, bottom + 34)
         scene.add(*self._row("controller", "controller", self.ruled, 0))
         for row, (key, found) in enumerate(self.led.items(), 1):
-            scene.add(*self._row(f"partition:{key[0]}-{key[1]}", shorten(f"{key[0]}-{key[1]}", 17), found, row))
+            scene.add(*self._row(f"partition:{key[0]}-{key[1]}", shorten(f"{key[0]}-{key[1]}", 16), found, row))
         veil = box(0, HEAD - 4, WIDTH + 40, ROW * rows + 4, 0)
         scene.add(Part("veil", Box(0, 0, 0, 0), (veil,), styles="veil"))
         line = Shape("body", "path", (("d", f"M0,{HEAD - 8:g}V{bottom + 6:g}"),))

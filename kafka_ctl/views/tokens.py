@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
+from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import Token
@@ -15,11 +16,17 @@ ROOM = 60
 """How far from the edge the middle of a label must stay."""
 
 
-def tokens(scene: Scene, records: Sequence[Record]) -> tuple[Token, ...]:
-    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line."""
+def tokens(scene: Scene, records: Sequence[Record], deposed: Container[int] = ()) -> tuple[Token, ...]:
+    """Requests between brokers, writes to ZooKeeper and the watches that fire: one token for each line.
+
+    `deposed` are brokers whose controllers write though another has been elected.
+    """
     found: dict[str, Token] = {}
     for record in records:
-        line, label, styles = _token(scene, record, number_of(record.actor))
+        actor = number_of(record.actor)
+        line, label, styles = _token(scene, record, actor)
+        if record.kind == "zk" and actor in deposed and styles == "parcel write" and znode_of(record.path) == "state":
+            label, styles = f"{label}: stale controller", "parcel refused"
         if line:
             found.setdefault(line, Token(line, shorten(label, 26), styles))
     return tuple(found.values())
@@ -27,7 +34,12 @@ def tokens(scene: Scene, records: Sequence[Record]) -> tuple[Token, ...]:
 
 def _token(scene: Scene, record: Record, actor: int | None) -> tuple[str, str, str]:
     if record.kind == "request" and record.broker is not None and actor is not None:
-        return arc(scene, f"broker:{actor}", f"broker:{record.broker}"), record.action, "parcel"
+        partitions = details.named(record.detail).get("partitions")
+        count = f" ({partitions})" if partitions is not None else ""
+        return arc(scene, f"broker:{actor}", f"broker:{record.broker}"), record.action + count, "parcel"
+    if record.kind == "election" and record.error is not None and actor is not None:
+        label = f"{record.topic}-{record.partition}: nobody"
+        return arc(scene, f"broker:{actor}", f"broker:{actor}"), label, "parcel refused"
     if record.kind == "response" and record.broker is not None:
         line = straight(scene, f"broker:{record.broker}", "zookeeper")
         return line, f"{record.action}: {record.error}", "parcel refused"

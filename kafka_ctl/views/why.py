@@ -22,15 +22,23 @@ from kafka_ctl.errors import BadInput, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants.base import Invariant
 from kafka_ctl.invariants.checker import Checker
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
 from kafka_ctl.simulation.world import World
-from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.trace.actions import find
+from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.captions import caption
+from kafka_ctl.views.differences import difference_of, said
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.executed_lines import Call, Lines, Run, code_of
-from kafka_ctl.views.source import Source, source
+from kafka_ctl.views.folded import model_at
+from kafka_ctl.views.source import Source, cited, source
+from kafka_ctl.views.whyacts import act
+from kafka_ctl.views.whyelection import RULES as ELECTIONS
 from kafka_ctl.views.whyelection import election
-from kafka_ctl.views.whyrules import broker, controller, partition, refused_write, replica, violation
+from kafka_ctl.views.whyrules import FIRST, broker, controller, partition, refused_write, replica
 from kafka_ctl.views.whysteps import refused_command, response
+from kafka_ctl.views.whyviolation import NAMES, violation
 
 CHAIN = 12
 """The most causes that are listed, the latest ones."""
@@ -47,6 +55,8 @@ class Why(NamedTuple):
     sources: tuple[Source, ...] = ()
     lines: str = ""
     """Why no line is marked, if none is."""
+    kafka: str = ""
+    """Where Kafka's source decides it: release, file, symbols."""
     causes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -54,6 +64,7 @@ class Why(NamedTuple):
         lines += [f"  {name:<13} {text}" for name, text in (*self.inputs, ("decided", self.decided))]
         lines += [f"  otherwise     {what}: {then}" for what, then in self.otherwise]
         lines += [f"  cause {n:<7} {text}" for n, text in enumerate(self.causes, 1)]
+        lines += [f"  in Kafka      {self.kafka}"] if self.kafka else []
         lines += [f"  lines         {self.lines}"] if self.lines else []
         return "\n".join(lines + [f"\n{source}" for source in self.sources])
 
@@ -61,24 +72,28 @@ class Why(NamedTuple):
         rows = [("rule", self.rule), *self.inputs, ("decided", self.decided)]
         rows += [(f"otherwise: {what}", then) for what, then in self.otherwise]
         rows += [(f"cause {n}", text) for n, text in enumerate(self.causes, 1)]
+        rows += [("in Kafka", self.kafka)] if self.kafka else []
         rows += [("lines", self.lines)] if self.lines else []
         body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
         code = "".join(f"<pre>{escape(str(source))}</pre>" for source in self.sources)
         return f"<b>{escape(self.title)}</b><table>{body}</table>{code}"
 
 
-RULES: dict[str, Callable[[Recorder, Record, Generation], dict[str, Any] | None]] = {
-    "election": election,
-    "partition": partition,
-    "replica": replica,
-    "broker": broker,
-    "controller": controller,
-    "zk": refused_write,
-    "violation": violation,
-    "event": refused_command,
-    "response": response,
+Finder = Callable[[Recorder, Record, Generation], dict[str, Any] | None]
+RULES: dict[str, tuple[Finder, ...]] = {
+    "election": (election,),
+    "partition": (partition,),
+    "replica": (replica,),
+    "broker": (broker, act),
+    "controller": (controller,),
+    "zk": (refused_write, act),
+    "watch": (act,),
+    "violation": (violation,),
+    "event": (refused_command, act),
+    "request": (act,),
+    "response": (response,),
 }
-"""Kind of record -> what finds the rule behind it; None when it has none of its own."""
+"""Kind of record -> what finds the rule behind it, the first that knows one; None when it has none of its own."""
 
 
 UNKNOWN = "Not known: only a lab on virtual time can be replayed to see which lines ran."
@@ -120,15 +135,44 @@ def why(
 def _rule(trace: Recorder, seq: int, generation: Generation) -> dict[str, Any]:
     """The rule behind a record; where it has none of its own, what it follows from."""
     record = trace[seq]
-    find = RULES.get(record.kind)
-    found = find(trace, record, generation) if find else None
+    found = _own(trace, record, generation)
     if found is None:
         chain = trace.causes(seq)[:-1]
-        first = (
-            f"it follows from: {caption([chain[-1]])}" if chain else "nobody in the cluster caused it: it was asked for"
-        )
-        found = {"rule": first, "inputs": (), "decided": caption([record])}
+        cause = next((one for one in reversed(chain.records) if is_explained(trace, one, generation)), None)
+        behind = None if cause is None else _own(trace, cause, generation)
+        rule = "Nobody in the cluster caused it: it was asked for."
+        if cause is not None and behind is not None:
+            rule = f"It follows from another record: {caption([cause])} {behind['rule']}"
+        elif chain:
+            rule = f"It follows from what was asked for: {caption([chain[0]])}"
+        found = {"rule": rule, "inputs": (), "decided": caption([record])}
     return found
+
+
+def _own(trace: Recorder, record: Record, generation: Generation) -> dict[str, Any] | None:
+    """The rule behind this very record."""
+    found = (find(trace, record, generation) for find in RULES.get(record.kind, ()))
+    return next((one for one in found if one is not None), None)
+
+
+def is_explained(trace: Recorder, record: Record, generation: Generation) -> bool:
+    """Whether "why?" has a rule for this very record: only then it is offered."""
+    match record.kind:
+        case "partition" | "replica":
+            table = (PARTITION if record.kind == "partition" else REPLICA)[generation]
+            return record.action == SET or {record.source, record.target} <= set(table.states)
+        case "election":
+            return record.action in ELECTIONS
+        case "controller":
+            return record.action in FIRST or find(record.kind, record.action).rule is not None
+        case "violation":
+            return record.action in NAMES
+    return _own(trace, record, generation) is not None
+
+
+def is_offered(trace: Recorder, seqs: Sequence[int], generation: Generation) -> bool:
+    """Whether a step with these records has an answer to "why?"."""
+    return any(is_explained(trace, trace[seq], generation) for seq in seqs)
 
 
 def _answer(trace: Recorder, seq: int, found: dict[str, Any], run: Run | None, unknown: str = UNKNOWN) -> Why:
@@ -142,7 +186,18 @@ def _answer(trace: Recorder, seq: int, found: dict[str, Any], run: Run | None, u
     else:  # what a real ZooKeeper refused, no function of ours did
         sources = tuple(source(code_of(one), marks) for one in by if record.kind != "zk")
     unmarked = unknown if run is None and not marks else ""
-    return Why(title=caption([record]), causes=causes, sources=sources, lines=unmarked, **found)
+    causes = found.pop("chain", causes)
+    found["inputs"] = (*found["inputs"], *_who_has_what(trace, record))
+    kafka = found.pop("kafka", "") or cited(by) or cited([call.code for call in _deciding(run, by)] if run else ())
+    return Why(title=caption([record]), causes=causes, sources=sources, lines=unmarked, kafka=kafka, **found)
+
+
+def _who_has_what(trace: Recorder, record: Record) -> tuple[tuple[str, str], ...]:
+    """Where somebody has something else of the record's partition than ZooKeeper, just after the record."""
+    if record.topic is None or record.partition is None or record.seq > MOST_REPLAYED:
+        return ()
+    found = difference_of(model_at(trace, record.seq), (record.topic, record.partition))
+    return () if found is None else (("Who has what", said(found)),)
 
 
 def _deciding(run: Run, by: Sequence[Callable[..., Any]]) -> list[Call]:
@@ -172,7 +227,7 @@ def whys(
     trace: Recorder, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
 ) -> list[dict[str, Any] | None]:
     """The answers for many frames, None for one without records; the story is replayed only once for all."""
-    seqs = [most_relevant(trace, step) if step else None for step in steps]
+    seqs = [most_relevant(trace, step) if is_offered(trace, step, generation) else None for step in steps]
     rules = {seq: _rule(trace, seq, generation) for seq in seqs if seq is not None}
     at = {seq: rule.get("at", seq) for seq, rule in rules.items()}
     by = [one for rule in rules.values() for one in rule.get("by", ())]
@@ -186,6 +241,7 @@ def as_data(answer: Why, among: int = 1) -> dict[str, Any]:
     """An answer as data for the browser; `among` is how many records its step has."""
     title = answer.title + (f" (One of {among}.)" if among > 1 else "")
     texts = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
+    texts["kafka"] = answer.kafka
     pairs = {name: [[printable(a), printable(b)] for a, b in getattr(answer, name)] for name in ("inputs", "otherwise")}
     code = [{"name": one.name, "lines": [list(line) for line in one.lines]} for one in answer.sources]
     plain = {name: printable(text) for name, text in texts.items()}
@@ -194,10 +250,12 @@ def as_data(answer: Why, among: int = 1) -> dict[str, Any]:
 
 def most_relevant(trace: Recorder, seqs: Sequence[int]) -> int:
     """Of a step's records the one that is most worth asking about: what was refused, was elected, moved."""
-    order = ("violation", "election", "partition", "replica", "controller", "broker", "zk")
+    order = ("violation", "election", "partition", "replica", "controller", "broker", "zk", "request", "event")
+    generation = Generation(trace.generation)
 
-    def rank(seq: int) -> tuple[int, int]:
+    def rank(seq: int) -> tuple[bool, int, int]:
         kind = trace[seq].kind
-        return (0 if trace[seq].error else 10) + (order.index(kind) if kind in order else len(order)), seq
+        place = (0 if trace[seq].error else 10) + (order.index(kind) if kind in order else len(order))
+        return not is_explained(trace, trace[seq], generation), place, seq
 
     return min(seqs, key=rank)

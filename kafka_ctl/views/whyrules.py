@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import isfunction
 from typing import Any
 
 from kafka_ctl.brokers.replica_manager import ReplicaManager
@@ -10,15 +9,13 @@ from kafka_ctl.controller import leadership
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
 from kafka_ctl.generation import Generation
-from kafka_ctl.invariants.checker import INVARIANTS
-from kafka_ctl.invariants.mechanisms import breaking
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 from kafka_ctl.table import TransitionTable, short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record, Recorder
 from kafka_ctl.views.controller_knowledge import known
-from kafka_ctl.views.source import watched
+from kafka_ctl.views.source import cited, watched
 from kafka_ctl.views.whyelection import election
 from kafka_ctl.views.whysteps import note
 from kafka_ctl.views.wording import format_ids
@@ -33,6 +30,13 @@ OTHERWISE = {
     "NONODE": ("had it existed", "the write would have succeeded"),
 }
 """ZooKeeper's refusal -> on what condition it would have been none."""
+FIRST = {
+    "elected": "it is the controller: /controller did not exist, and its own create came first",
+    "already_elected": "it stands by and watches /controller",
+    "other_elected": "it stands by: another broker's create came first",
+    "elected_and_resigned": "it stands by: who was elected is gone again",
+}
+"""What a controller says of the race -> what came of it."""
 FENCE = (
     "Every write of a controller is bound to the version of /controller_epoch that it was elected with (KAFKA-6082).",
     "the write is fenced off; another controller has been elected since, so this one resigns",
@@ -55,11 +59,11 @@ def partition(trace: Recorder, record: Record, generation: Generation) -> Found:
     if record.error:
         in_vain = record.error in ("StateChangeFailed", "NoReplicaOnline") and vote is not None and vote.leader is None
         if not in_vain:
-            return _refused(trace, table, record)
+            return _refused(trace, table, record, PartitionStateMachine._move)
     if record.action != "initialize":
         if vote is not None and (found := election(trace, vote, generation)) is not None:
             return found | {"at": vote.seq}
-        return _move(trace, table, record)
+        return _move(trace, table, record) | {"by": (PartitionStateMachine._move,)}
     inputs = (("Assigned", format_ids(record.replicas)), ("Live", format_ids(record.isr)))
     dead = [b for b in record.replicas or () if b not in (record.isr or ())]
     late = f"; {format_ids(tuple(dead))} would have been in the ISR, had they been live" if dead else ""
@@ -85,7 +89,7 @@ def replica(trace: Recorder, record: Record, generation: Generation) -> Found:
     if not {record.source, record.target} <= set(table.states):
         return None
     if record.error:
-        return _refused(trace, table, record)
+        return _refused(trace, table, record, ReplicaStateMachine._move)
     name = "_start_following" if record.action == "create" else f"_{record.action}"
     return _move(trace, table, record) | {"by": (getattr(ReplicaStateMachine, name, ReplicaStateMachine._move),)}
 
@@ -109,19 +113,21 @@ def _move(trace: Recorder, table: TransitionTable, record: Record) -> dict[str, 
     }
 
 
-def _refused(trace: Recorder, table: TransitionTable, record: Record) -> dict[str, Any]:
-    """A move that was not made: illegal, or legal and impossible."""
+def _refused(trace: Recorder, table: TransitionTable, record: Record, method: Any) -> dict[str, Any]:
+    """A move that was not made: illegal, or legal and impossible; `method` makes the moves of this machine."""
     start, wanted = record.source or "", record.target or ""
     following = ", ".join(short(state) for state in table.following(start)) or "nothing"
     found = {
         "inputs": (("State", short(start)), ("Asked for", short(wanted)), *known(trace, record)),
         "decided": f"refused: it stays {short(start)}",
         "otherwise": (("legal from here", following),),
+        "kafka": cited((method,)),
     }
     if table.allows(start, wanted):
         return found | {
             "rule": f"The move is legal, but it could not be carried out: {record.detail or record.error}",
             "otherwise": (("without that", f"it would be {short(wanted)}"),),
+            "by": (method,),
         }
     entered = ", ".join(map(short, table.previous(wanted))) or "nowhere"
     executed = watched(table.find, "", start, wanted)[1]
@@ -158,18 +164,12 @@ def broker(trace: Recorder, record: Record, generation: Generation) -> Found:
 
 def controller(trace: Recorder, record: Record, generation: Generation) -> Found:
     """Who became controller, who came too late, and what it decides in office."""
-    fields = {
-        "elected": "it is the controller: /controller did not exist, and its own create came first",
-        "already_elected": "it stands by and watches /controller",
-        "other_elected": "it stands by: another broker's create came first",
-        "elected_and_resigned": "it stands by: who was elected is gone again",
-    }
-    if record.action not in fields:
+    if record.action not in FIRST:
         return note(trace, record, generation)
     return {
         "rule": "Who creates the ephemeral znode /controller is the controller; it is theirs until their session ends.",
         "inputs": (("Broker", str(record.broker if record.broker is not None else record.actor)),),
-        "decided": fields[record.action],
+        "decided": FIRST[record.action],
         "otherwise": (("had another broker come first", "that one would be the controller"),),
         "by": (leadership._elect,),
     }  # fmt: skip
@@ -196,22 +196,6 @@ def refused_write(trace: Recorder, record: Record, generation: Generation) -> Fo
         "rule": rule, "inputs": tuple(inputs), "decided": f"{record.error}: {decided}", "otherwise": (otherwise,),
         "by": (Tree.problem,),
     }  # fmt: skip
-
-
-def violation(trace: Recorder, record: Record, generation: Generation) -> Found:
-    """A broken invariant: what must be true, how real Kafka comes to break it, and the check that saw it."""
-    invariant = next((one for one in INVARIANTS if one.name == record.action), None)
-    if invariant is None:
-        return None
-    ways = [way for way in breaking(invariant.id) if way.ticket == record.error and way.field is not None]
-    checks = [m for m in vars(invariant).values() if isfunction(m) and "broken" in m.__code__.co_names]
-    return {
-        "rule": " ".join(invariant.sentence.split()),
-        "inputs": (("Invariant", invariant.id), ("Known as", record.error or "nothing that Kafka does")),
-        "decided": (record.detail or "it is broken").removeprefix(f"{invariant.id}: "),
-        "otherwise": tuple((f"with {way.field}={not way.value}", "Kafka would have kept to it") for way in ways),
-        "by": tuple(checks),
-    }
 
 
 def _election_of(trace: Recorder, record: Record) -> Record | None:

@@ -10,6 +10,7 @@ from functools import cache, reduce
 from importlib import import_module
 from typing import Any
 
+from kafka_ctl.controller.channel import Channel
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.trace import details
@@ -22,9 +23,10 @@ from kafka_ctl.views.wording import brief, format_ids, listed
 
 @cache
 def decider(name: str) -> Function:
-    """The function that a rule names, below `kafka_ctl.controller`: `deletion.look`."""
-    module, _, path = name.partition(".")
-    found: Any = reduce(getattr, path.split("."), import_module(f"kafka_ctl.controller.{module}"))
+    """The function that a rule names, below `kafka_ctl.controller`: `deletion.look`; elsewhere `lab:admin.Admin`."""
+    folder, _, place = name.rpartition(":")
+    module, _, path = place.partition(".")
+    found: Any = reduce(getattr, path.split("."), import_module(f"kafka_ctl.{folder or 'controller'}.{module}"))
     return found
 
 
@@ -52,6 +54,7 @@ def note(trace: Recorder, record: Record, generation: Generation) -> dict[str, A
     about = known(trace, record, *partition_named(fields.get("partition")))
     knowledge_names = {name for name, _ in about}
     inputs = [(name.replace("_", " ").capitalize(), text) for name, text in fields.items()]
+    inputs = inputs or [("Controller", str(record.broker))]
     return {
         "rule": row.rule.rule,
         "inputs": (*(row for row in inputs if row[0] not in knowledge_names), *about),
@@ -84,7 +87,8 @@ def response(trace: Recorder, record: Record, generation: Generation) -> dict[st
     inputs = [("Request", record.action), ("Broker", str(record.broker)), ("Error", record.error)]
     if record.detail:
         inputs.append(("Said", brief(record.detail)))
-    return {"rule": rule, "inputs": tuple(inputs), "decided": decided, "otherwise": (otherwise,)}
+    by = (Channel._deliver,) if record.error == "DISCONNECTED" else ()
+    return {"rule": rule, "inputs": tuple(inputs), "decided": decided, "otherwise": (otherwise,), "by": by}
 
 
 def _word(value: Any) -> str:

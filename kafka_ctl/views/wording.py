@@ -49,3 +49,11 @@ def subjects(records: Sequence[Record]) -> str:
 def format_ids(numbers: Iterable[int] | None) -> str:
     """An ISR or assignment in its own order: `[2, 3]`."""
     return str(list(numbers or ()))
+
+
+def duration(ms: float) -> str:
+    """A length of time with a unit that suits it: `0.4 ms`, `120 ms`, `5.98 s`, `2.5 min`, `3.1 h`."""
+    for size, unit in ((3_600_000.0, "h"), (60_000.0, "min"), (1_000.0, "s")):
+        if ms >= size:
+            return f"{ms / size:.3g} {unit}"
+    return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.2g} ms"

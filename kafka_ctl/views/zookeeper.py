@@ -7,23 +7,23 @@ states of its partitions are left out; many states of one topic become one node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.trace import details
-from kafka_ctl.trace.model import ClusterModel, ZNode, controller_of, number_of
+from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
-from kafka_ctl.views.frames import PartState, Picture, Token
-from kafka_ctl.views.scene import Box, Part, Scene, parse, shorten
+from kafka_ctl.trace.seen import ZNode
+from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.status import session_state
 from kafka_ctl.views.steps import Step
 
 STATES = 12
 """A topic with more partitions than this has one node for all their states."""
 CHILDREN = 24
 """The most children of a znode that are drawn; what happens to further ones shows at their parent."""
-ROOM = 74
-"""Pixels before a broker where the label of a fired watch stands."""
+WIDTH, TREE, SESSIONS, ROW, INDENT, BROKER = 560.0, 400.0, 448.0, 26.0, 15.0, 36.0
+"""Pixels of the picture; where the tree ends and the brokers begin; of a line, of a level and of a broker."""
 QUIET = ("/cluster", "/config", "/latest_producer_id_block")
 """Trees that hold no news for the controller."""
 
@@ -46,6 +46,7 @@ class ZooKeeperView:
         self.nodes = self._nodes()
         self.brokers = sorted(union.brokers)
         self._scene: Scene | None = None
+        self._boxes: dict[str, Box] = {}
 
     @staticmethod
     def wants(record: Record) -> bool:
@@ -76,45 +77,64 @@ class ZooKeeperView:
                     nodes[name] = above
         return nodes
 
-    def digraph(self) -> Digraph:
-        """The union of all trees as a graph."""
-        graph = Digraph(
-            "zookeeper",
-            graph_attr={
-                "rankdir": "LR", "ordering": "out", "pad": "0.1", "nodesep": "0.12", "ranksep": "0.3", "fontname": FONT,
-            },
-            node_attr={
-                "shape": "box", "style": "rounded", "fixedsize": "true", "width": "2.3", "height": "0.48",
-                "fontname": FONT, "fontsize": "12",
-            },
-            edge_attr={"arrowhead": "none"},
-        )  # fmt: skip
-        number = {name: f"z{i}" for i, name in enumerate(self.nodes)}
-        for name, above in self.nodes.items():
-            size = {"width": "0.5"} if name == "/" else {}
-            graph.node(number[name], label(short_name(name) + "\nx"), id=encode_id(f"znode:{name}"), **size)
-            if above:
-                graph.edge(number[above], number[name], id=encode_id(f"child:{name}"))
-        with graph.subgraph(graph_attr={"rank": "max"}) as sessions:
-            for held in self.brokers:
-                sessions.node(f"b{held}", label(f"Broker {held}\nx"), id=f"session:{held}", width="1.3")
-        for name, broker in self.owners:
-            if name in number and broker in self.union.brokers:
-                graph.edge(number[name], f"b{broker}", id=encode_id(f"own:{name}>{broker}"), constraint="false")
-        leaf = number[max(self.nodes, key=self._depth)]
-        for held in self.brokers:
-            graph.edge(leaf, f"b{held}", style="invis", minlen="3")
-        return graph
+    @property
+    def drawn(self) -> tuple[object, ...]:
+        """What the drawing depends on: two views with the same draw the same."""
+        return tuple(self.nodes.items()), tuple(self.brokers), tuple(self._owned())
+
+    def _owned(self) -> list[tuple[str, int]]:
+        known = set(self.brokers)
+        return [(name, broker) for name, broker in self.owners if name in self.nodes and broker in known]
 
     def _depth(self, name: str) -> int:
         return 0 if name == "/" else 1 + self._depth(self.nodes[name])
 
     def scene(self) -> Scene:
+        """The tree as indented lines, and at its right the brokers, spread over the same height."""
         if self._scene is None:
-            width, height, offset, parts = parse(self.digraph().source)
-            self._scene = Scene(width, height, offset)
-            self._scene.add(*(_dressed(part) for part in parts))
+            apart = max(BROKER + 28, ROW * len(self.nodes) / max(len(self.brokers), 1))
+            height = 8 + max(ROW * len(self.nodes), apart * len(self.brokers))
+            self._scene = Scene(WIDTH, height)
+            for row, name in enumerate(self.nodes):
+                self._boxes[name] = self._box(row, name)
+            self._scene.add(*(self._guide(name, above) for name, above in self.nodes.items() if above))
+            sides = {
+                broker: Box(SESSIONS, 6 + apart * n, WIDTH - SESSIONS - 4, BROKER)
+                for n, broker in enumerate(self.brokers)
+            }
+            self._scene.add(*(self._held(name, sides[broker], broker) for name, broker in self._owned()))
+            self._scene.add(*(self._znode(name) for name in self.nodes))
+            self._scene.add(*(_session(broker, where) for broker, where in sides.items()))
         return self._scene
+
+    def _box(self, row: int, name: str) -> Box:
+        left = 4 + INDENT * self._depth(name)
+        return Box(left, 4 + ROW * row, 30 if name == "/" else TREE - left, ROW - 4)
+
+    def _znode(self, name: str) -> Part:
+        where, line = self._boxes[name], self._boxes[name].y + 15.5
+        texts = (
+            Text(where.x + 8, line, short_name(name), 11.5, "start", bold=True),
+            Text(TREE - 8, line, "x", 11.5, "end"),
+        )
+        return Part(f"znode:{name}", where, (box(*where, 5),), texts, "zoo", title=name)
+
+    def _guide(self, name: str, above: str) -> Part:
+        where, over = self._boxes[name], self._boxes[above]
+        x, y = over.x + 7, where.middle[1]
+        line = f"M{x:g},{over.y + over.height:g}V{y:g}H{where.x:g}"
+        return Part(
+            f"child:{name}",
+            Box(x, over.y, where.x - x, y - over.y),
+            (Shape("body", "path", (("d", line),)),),
+            (),
+            "wire",
+        )
+
+    def _held(self, name: str, side: Box, broker: int) -> Part:
+        line = curve((TREE, self._boxes[name].middle[1]), (side.x, side.middle[1]))
+        shape = Shape("body", "path", (("d", line),))
+        return Part(f"own:{name}>{broker}", Box(TREE, side.y, SESSIONS - TREE, 1), (shape,), (), "wire", line=line)
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
@@ -134,7 +154,8 @@ class ZooKeeperView:
         for broker in self.brokers:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
-            text = "alive" if alive else "down"
+            silent = session_state(model, broker, step.time_ms if step else 0.0)
+            text = silent or ("alive" if alive else "down")
             looks[f"session:{broker}"] = PartState("plate up" if alive else "plate down", (f"Broker {broker}", text))
         touched = [
             f" {shorten(name, 60)}: {_said(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
@@ -152,7 +173,8 @@ class ZooKeeperView:
             return True, ""
         if znode is None:
             return any(p.startswith(name + "/") for p in model.znodes), ""
-        return True, shorten(meaning(name, znode), 30)
+        room = self._boxes[name].width - 7.2 * len(short_name(name)) - 26
+        return True, shorten(meaning(name, znode), max(8, int(room / 6.1)))
 
     def _tokens(self, records: Sequence[Record]) -> list[Token]:
         found: dict[str, Token] = {}
@@ -163,35 +185,39 @@ class ZooKeeperView:
             if broker is None or f"znode:{name}" not in self.scene().parts or not record.path:
                 continue
             away = record.kind == "watch"
-            line, rest = self._line(name, broker, away)
             styles = "parcel " + ("watch" if away else "write" if record.error is None else "refused")
-            if line:
-                label = (record.target or "watch") if away else record.error or record.action
-                found.setdefault(line, Token(line, shorten(label, 26), styles, rest))
+            side = self.scene().parts.get(f"session:{broker}")
+            if side is None:
+                continue
+            ends = (
+                (self._boxes[name].x + self._boxes[name].width, self._boxes[name].middle[1]),
+                (side.box.x, side.box.middle[1]),
+            )
+            label = shorten((record.target or "watch") if away else record.error or record.action, 26)
+            beside = WIDTH - 4 - pill_width(label) / 2, side.box.y + side.box.height + 13
+            line = curve(*(ends if away else ends[::-1]))
+            found.setdefault(line, Token(line, label, styles, beside=beside))
         return list(found.values())
 
-    def _line(self, name: str, broker: int, away: bool) -> tuple[str, float]:
-        """The curve between a znode and a broker's session, and where on it there is room for a label."""
-        parts = self.scene().parts
-        if f"session:{broker}" not in parts:
-            return "", 0.0
-        a, b = parts[f"znode:{name}"].box, parts[f"session:{broker}"].box
-        ends = (a.x + a.width, a.middle[1]), (b.x, b.middle[1])
-        (x0, y0), (x1, y1) = ends if away else ends[::-1]
-        bend = (x1 - x0) / 2
-        line = f"M{x0:.1f},{y0:.1f}C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
-        return line, 1 - (ROOM if away else ROOM / 2) / abs(x1 - x0)
+
+def curve(start: Point, end: Point) -> str:
+    """A line from a point to another that leaves and arrives level."""
+    (x0, y0), (x1, y1) = start, end
+    bend = (x1 - x0) / 2
+    return f"M{x0:.1f},{y0:.1f}C{x0 + bend:.1f},{y0:.1f} {x1 - bend:.1f},{y1:.1f} {x1:.1f},{y1:.1f}"
 
 
-def _dressed(part: Part) -> Part:
-    """A laid out node with its words in place."""
-    kind, _, name = part.id.partition(":")
-    if kind not in ("znode", "session") or len(part.texts) < 2:
-        return part
-    box: Box = part.box
-    one, two = part.texts
-    texts = (one._replace(bold=True, y=box.y + 14), two._replace(size=11.5, y=box.y + 28))
-    return replace(part, texts=texts, title=name, of=f"broker:{name}" if kind == "session" else "")
+def _session(broker: int, where: Box) -> Part:
+    middle = where.middle[0]
+    texts = Text(middle, where.y + 15, f"Broker {broker}", 12, bold=True), Text(middle, where.y + 29, "x", 11.5)
+    return Part(
+        f"session:{broker}",
+        where,
+        (box(*where),),
+        texts,
+        title=f"The session of broker {broker}",
+        of=f"broker:{broker}",
+    )
 
 
 def _order(path: str) -> tuple[int, list[tuple[int, str]]]:
@@ -212,7 +238,7 @@ def short_name(path: str) -> str:
         return f"partitions/{parts[-2]}/state"
     if parts[-1] == "…":
         return "partitions/…/state"
-    return path if path == "/" else shorten("/" + parts[-1], 19)
+    return path if path == "/" else shorten("/" + parts[-1], 26)
 
 
 def meaning(path: str, znode: ZNode) -> str:

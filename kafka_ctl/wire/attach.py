@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_ctl.errors import needed_for
-from kafka_ctl.wire import control_requests, data, group_requests, metadata, topics
+from kafka_ctl.wire import control_requests, data, fetching, group_requests, metadata, topics
 from kafka_ctl.wire.groups import Groups
 from kafka_ctl.wire.listeners import HOST, WireListeners
 from kafka_ctl.wire.network import WireNetwork
@@ -15,9 +15,10 @@ from kafka_ctl.wire.versions import VERSIONS
 
 HANDLERS: dict[str, Handler] = {
     "Produce": data.produce,
-    "Fetch": data.fetch,
-    "ListOffsets": data.list_offsets,
+    "Fetch": fetching.fetch,
+    "ListOffsets": fetching.list_offsets,
     "InitProducerId": data.init_producer_id,
+    "WriteTxnMarkers": data.write_txn_markers,
     "Metadata": metadata.metadata,
     "ApiVersions": metadata.api_versions,
     "DescribeConfigs": metadata.describe_configs,

@@ -26,8 +26,8 @@ MAGIC = 2
 HEADER = struct.Struct(">qiibIhiqqqhii")
 """Base offset, length, leader epoch, magic, CRC, attributes, last offset delta, first and last timestamp, producer's id
 and epoch, base sequence, number of records."""
-FIRST, MAGIC_AT, CRC_FROM = struct.Struct(">qii"), 16, 21
-"""What stands before the magic byte; where that is; from where on the checksum counts."""
+FIRST, MAGIC_AT, CRC_FROM, LAST_DELTA = struct.Struct(">qii"), 16, 21, 23
+"""What stands before the magic byte; where that is; from where on the checksum counts; the last offset's place."""
 NO_TIMESTAMP = -1
 COMPRESSION = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The lowest three bits of the attributes."""
@@ -107,6 +107,11 @@ def read_batch(data: bytes) -> Batch:
     return Batch(data, base, count, epoch, attributes, first_time, max_time, producer, producer_epoch, sequence)
 
 
+def end_of(base: int, data: bytes) -> int:
+    """The offset behind the last record of a batch."""
+    return base + int.from_bytes(data[LAST_DELTA : LAST_DELTA + 4], "big") + 1
+
+
 def unpack(codec: str, data: bytes) -> bytes:
     """Uncompressed bytes; BadInput for a compression that Python's library does not have."""
     if codec == "none":
@@ -180,15 +185,19 @@ def write_batch(
     producer: int = -1,
     producer_epoch: int = -1,
     sequence: int = -1,
+    attributes: int = 0,
 ) -> bytes:
-    """One batch of these records, whose offsets follow one another; `codec` is none or gzip."""
+    """One batch of these records, whose offsets follow one another; `codec` is none or gzip.
+
+    `attributes` are those beside the codec: CONTROL, TRANSACTIONAL, LOG_APPEND_TIME.
+    """
     first, base = records[0].timestamp, records[0].offset
     packed = b"".join(write_record(record, base, first) for record in records)
     if codec == "gzip":
         packed = gzip.compress(packed, mtime=0)
     elif codec != "none":
         raise BadInput(f"codec {codec}: none or gzip")
-    attributes = next(number for number, name in COMPRESSION.items() if name == codec)
+    attributes |= next(number for number, name in COMPRESSION.items() if name == codec)
     last, newest = len(records) - 1, max(record.timestamp for record in records)
     covered = struct.pack(
         ">hiqqqhii", attributes, last, first, newest, producer, producer_epoch, sequence, len(records)

@@ -13,9 +13,21 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.wire.batches import MAGIC, NO_TIMESTAMP, Batch, Record, read_batch, read_records, split, write_batch
+from kafka_ctl.wire.batches import (
+    CONTROL,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    Batch,
+    Record,
+    read_batch,
+    read_records,
+    split,
+    write_batch,
+)
 from kafka_ctl.wire.message_sets import magic_of, read_messages, write_messages
 from kafka_ctl.wire.primitives import Malformed
+from kafka_ctl.wire.transactions import Transactions, transactions
 
 REMEMBERED = 5
 """So many batches of one producer are recognised when it sends them again (KIP-98)."""
@@ -30,8 +42,14 @@ class Kept(NamedTuple):
     batch: Batch
 
     @property
-    def values(self) -> tuple[int, ...]:
-        return tuple(range(self.first, self.first + self.batch.records))
+    def values(self) -> range:
+        return range(self.first, self.first + self.batch.records)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of the batch, divided among its records."""
+        share, rest = divmod(len(self.batch.data), self.batch.records)
+        return [share + (number < rest) for number in range(self.batch.records)]
 
 
 class Contents:
@@ -41,6 +59,7 @@ class Contents:
         self.last_value = last_value
         self._kept: dict[TopicPartition, list[Kept]] = {}
         self._sent: dict[tuple[TopicPartition, int, int], deque[Kept]] = {}
+        self._of_transactions: dict[TopicPartition, list[Kept]] = {}
 
     def sent_before(self, tp: TopicPartition, batch: Batch) -> Kept | None:
         """The batch as it was kept when its producer sent it before, None where it has not (KIP-98)."""
@@ -61,7 +80,9 @@ class Contents:
         self.last_value[tp] = first + batch.records - 1
         kept = Kept(first, batch)
         self._kept.setdefault(tp, []).append(kept)
-        if batch.producer >= 0:
+        if batch.attributes & TRANSACTIONAL:
+            self._of_transactions.setdefault(tp, []).append(kept)
+        if batch.sequence >= 0:
             key = (tp, batch.producer, batch.producer_epoch)
             self._sent.setdefault(key, deque(maxlen=REMEMBERED)).append(kept)
         return kept
@@ -69,6 +90,8 @@ class Contents:
     def withdraw(self, tp: TopicPartition, kept: Kept) -> None:
         """The batch was not appended: its producer may send it again, as if for the first time."""
         self._kept[tp].remove(kept)
+        if kept.batch.attributes & TRANSACTIONAL:
+            self._of_transactions[tp].remove(kept)
         sent = self._sent.get((tp, kept.batch.producer, kept.batch.producer_epoch))
         if sent is not None and kept in sent:
             sent.remove(kept)
@@ -80,6 +103,7 @@ class Contents:
     def forget(self, tp: TopicPartition) -> None:
         """The partition is deleted."""
         self._kept.pop(tp, None)
+        self._of_transactions.pop(tp, None)
         for key in [key for key in self._sent if key[0] == tp]:
             del self._sent[key]
 
@@ -88,6 +112,10 @@ class Contents:
         kept = self._kept.get(tp, [])
         place = bisect_right(kept, value, key=lambda one: one.first) - 1
         return kept[place] if place >= 0 and value < kept[place].first + kept[place].batch.records else None
+
+    def transactions(self, tp: TopicPartition, log: Log) -> Transactions:
+        """What is decided of the transactions in a log of the partition."""
+        return transactions(log, {kept.first: kept.batch for kept in self._of_transactions.get(tp, ())})
 
     def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:
         """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""
@@ -105,7 +133,7 @@ class Contents:
     def _batch_at(self, tp: TopicPartition, log: Log, offset: int, end: int) -> tuple[int, int, bytes]:
         """The batch that a log has at an offset: its first offset, the offset behind it, its bytes."""
         entries = log.entries
-        epoch, value = entries[offset]
+        epoch, value, _ = entries[offset]
         kept = self.of(tp, value)
         if kept is not None:
             base = offset - (value - kept.first)
@@ -164,5 +192,6 @@ def lowered(batches: Sequence[tuple[int, bytes]], magic: int) -> bytes:
     """The batches for a reader who knows this magic only; BadInput where they are compressed and cannot be read."""
     if magic >= MAGIC:
         return b"".join(data for _, data in batches)
-    records = [record for _, data in batches for record in read_records(read_batch(data))]
+    whole = [batch for _, data in batches if not (batch := read_batch(data)).attributes & CONTROL]
+    records = [record for batch in whole for record in read_records(batch)]
     return write_messages(records, magic) if records else b""

@@ -22,11 +22,14 @@ from kafka_ctl.requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.codec import Message, encode_message
 from kafka_ctl.wire.error_codes import name_of, number_of
+from kafka_ctl.wire.schema import REQUEST, api_key, message_type
 
 Sent = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest | ControlledShutdownRequest
 """What brokers send each other over the wire."""
+Endpoint = tuple[str, int, str | None]
+"""Host, port and rack of a broker."""
 LISTENER, PLAINTEXT = "PLAINTEXT", 0
 GROUPED = {"LeaderAndIsr": 2, "UpdateMetadata": 5, "StopReplica": 1}
 """The versions from which on partitions are grouped by topic."""
@@ -40,7 +43,7 @@ def grouped(partitions: Iterable[tuple[TopicPartition, Message]], name: str, of:
     return [{name: topic, of: listed} for topic, listed in topics.items()]
 
 
-def write_request(request: Sent, version: int, endpoints: Mapping[int, tuple[str, int, str | None]]) -> Message:
+def write_request(request: Sent, version: int, endpoints: Mapping[int, Endpoint]) -> Message:
     """A request as a message; `endpoints` are host, port and rack of each broker."""
     if isinstance(request, ControlledShutdownRequest):
         return {"broker_id": request.broker, "broker_epoch": request.broker_epoch}
@@ -71,6 +74,32 @@ def write_request(request: Sent, version: int, endpoints: Mapping[int, tuple[str
     if groups:
         return message | {"topic_states": grouped(states, "topic_name", "partition_states")}
     return message | {"ungrouped_partition_states": [sent for _, sent in states]}
+
+
+def read_endpoints(message: Message) -> dict[int, tuple[str, int]]:
+    """Where the live brokers of an UpdateMetadata request listen."""
+    found = {}
+    for one in message.get("live_brokers", ()):
+        there = (
+            one["endpoints"][0]
+            if one.get("endpoints")
+            else {"host": one.get("v0_host", ""), "port": one.get("v0_port", -1)}
+        )
+        found[one["id"]] = there["host"], there["port"]
+    return found
+
+
+def request_bytes(
+    request: Sent,
+    version: int,
+    endpoints: Mapping[int, tuple[str, int, str | None]],
+    correlation_id: int = 1,
+    client_id: str = "",
+) -> bytes:
+    """A request as it travels, its length in front."""
+    kind = message_type(api_key(request.name), version, REQUEST)
+    header = {"correlation_id": correlation_id, "client_id": client_id}
+    return encode_message(kind, header, write_request(request, version, endpoints))
 
 
 def _live(id: int, host: str, port: int, rack: str | None) -> Message:

@@ -20,7 +20,7 @@ from kafka_ctl.requests import (
 )
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.control import grouped, read_request, write_response
+from kafka_ctl.wire.control import grouped, read_endpoints, read_request, write_response
 from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.service import Handler, Service
 
@@ -40,6 +40,8 @@ def between_brokers(name: str) -> Handler:
     """The handler of a request that brokers send each other."""
 
     async def handle(service: Service, version: int, request: Message) -> Message:
+        if name == "UpdateMetadata":
+            service.shared.endpoints |= read_endpoints(request)
         return write_response(await _received(service, read_request(name, request), request["correlation_id"]))
 
     return handle

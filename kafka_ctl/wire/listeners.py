@@ -65,7 +65,6 @@ class Server:
         """Stop listening and drop every connection, answered or not."""
         assert self._listening is not None
         self._listening.close()
-        self.service.end()
         for task in self._connections:
             task.cancel()
 

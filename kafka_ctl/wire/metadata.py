@@ -66,7 +66,8 @@ def topics_of(service: Service) -> dict[str, list[TopicPartition]]:
 
 def endpoint(service: Service, id: int) -> Message:
     """Where a broker listens."""
-    return {"host": HOST, "port": service.shared.ports.get(id, -1)}
+    host, port = service.shared.endpoints.get(id, (HOST, -1))
+    return {"host": host, "port": service.shared.ports.get(id, port)}
 
 
 def _rack(service: Service, id: int) -> str | None:

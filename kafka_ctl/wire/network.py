@@ -1,5 +1,8 @@
 """The network port over sockets: what controller and brokers send each other travels as Kafka's own bytes.
 
+Brokers of others, in a cluster that a lab has joined (`Lab(join=True, wire=True)`), are reached where they have
+registered themselves; they get the four requests between controller and brokers, and no others.
+
 Each pair of brokers has one connection, as in Kafka: a request is sent when the one before has been answered. The
 records of the trace travel beside it, by the number that request and response have in common.
 Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread
@@ -8,21 +11,31 @@ Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
-from kafka_ctl.requests import Request, Response
+from kafka_ctl.requests import LeaderAndIsrRequest, Request, Response, UpdateMetadataRequest
 from kafka_ctl.simulation.network import Network
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.codec import decode_message, encode_message
-from kafka_ctl.wire.control import Sent, read_response, write_request
+from kafka_ctl.wire.codec import decode_message
+from kafka_ctl.wire.control import Endpoint, Sent, read_response, request_bytes
 from kafka_ctl.wire.listeners import HOST
-from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, message_type
+from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
 from kafka_ctl.wire.service import Shared
 from kafka_ctl.wire.versions import sent_version
+from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 
 FIRST_NUMBER = 1 << 30
 """The first number of a request between brokers: no client counts so far."""
+
+
+def _named(request: Sent) -> tuple[int, ...]:
+    """The brokers whose addresses a request holds."""
+    match request:
+        case LeaderAndIsrRequest(live_leaders=live) | UpdateMetadataRequest(live_brokers=live):
+            return live
+    return ()
 
 
 class Connection:
@@ -32,12 +45,12 @@ class Connection:
         self.lock = asyncio.Lock()
         self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def exchange(self, port: int, frame: bytes) -> bytes:
+    async def exchange(self, host: str, port: int, frame: bytes) -> bytes:
         """Send a request and return the answer without its length; ConnectionError when that does not come."""
         async with self.lock:
             try:
                 if self.streams is None:
-                    self.streams = await asyncio.open_connection(HOST, port)
+                    self.streams = await asyncio.open_connection(host, port)
                 reader, writer = self.streams
                 writer.write(frame)
                 return await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
@@ -66,26 +79,43 @@ class WireNetwork(Network):
 
     async def _deliver(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         broker = self.brokers.get(target)
-        port = self.shared.ports.get(target)
-        if not isinstance(request, Sent) or broker is None or not broker.listening or port is None:
+        if not isinstance(request, Sent) or (broker is not None and not broker.listening):
             return await super()._deliver(source, target, request)
+        endpoints = await self._endpoints(source, (target, *_named(request)))
+        if target not in endpoints:
+            raise ConnectionRefusedError(f"broker {target} refused the connection of broker {source}")
+        host, port, _ = endpoints[target]
         key, version = api_key(request.name), sent_version(request.name, self.world.generation)
         number = next(self._numbers)
-        header = {"correlation_id": number, "client_id": str(source)}
-        body = write_request(request, version, self._endpoints())
-        frame = encode_message(message_type(key, version, REQUEST), header, body)
+        frame = request_bytes(request, version, endpoints, number, str(source))
         self.shared.causes[number], self.shared.answered[number] = CAUSE.get(), -1
         try:
             connection = self._connections.setdefault((source, target), Connection())
-            raw = await connection.exchange(port, frame)
-            _, answer = decode_message(message_type(key, version, RESPONSE), raw)
-            return read_response(answer), self.shared.answered[number]
+            raw = await connection.exchange(host, port, frame)
+            response = read_response(decode_message(message_type(key, version, RESPONSE), raw)[1])
+            return response, self._recorded(number, target, request.name, response)
         finally:
             self.shared.causes.pop(number, None)
             del self.shared.answered[number]
 
-    def _endpoints(self) -> dict[int, tuple[str, int, str | None]]:
-        return {id: (HOST, self.shared.ports.get(id, -1), broker.rack) for id, broker in self.brokers.items()}
+    def _recorded(self, number: int, target: int, name: str, response: Response) -> int:
+        """The `seq` of the record of an answer: our own brokers have made one, of what others answer we do."""
+        if target in self.brokers:
+            return self.shared.answered[number]
+        error, cause = response.error, CAUSE.get()
+        return self.world.trace.add(f"broker-{target}", "response", name, broker=target, error=error, cause=cause)
+
+    async def _endpoints(self, source: int, wanted: Iterable[int]) -> dict[int, Endpoint]:
+        """Host, port and rack of our brokers, and of those of others that are wanted, as they have registered."""
+        own = {id: (HOST, self.shared.ports[id], b.rack) for id, b in self.brokers.items() if id in self.shared.ports}
+        others = [id for id in dict.fromkeys(wanted) if id not in self.brokers]
+        asking = self.brokers.get(source)
+        if not others or asking is None:
+            return own
+        known = asking.controller.context.brokers
+        if any(id not in known for id in others):
+            known = await KafkaZkClient(asking.zk).brokers(others)
+        return own | {id: (known[id].host, known[id].port, known[id].rack) for id in others if id in known}
 
     def close(self) -> None:
         """Close every connection."""

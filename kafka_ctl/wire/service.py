@@ -7,14 +7,15 @@ Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketSe
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
-from kafka_ctl.trace.record import CAUSE, Record
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
 from kafka_ctl.wire.contents import Contents
 from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.fetch_sessions import FetchSessions
 from kafka_ctl.wire.primitives import Malformed
 from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, apis, message_type
 from kafka_ctl.wire.versions import announced
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
     from kafka_ctl.wire.groups import Groups
 
-NEWS = {"high-watermark", "become-leader", "become-follower", "stop-replica"}
-"""What a broker records that somebody who fetches from it may be waiting for."""
 API_VERSIONS = 18
 MOST_REFUSALS = 1000
 """So many refusals of one process are recorded; more are only counted."""
@@ -42,11 +41,20 @@ class Administrator(Protocol):
     """What brokers do to topics when they are asked to."""
 
     async def create_topic(
-        self, topic: str, partitions: Any, replication_factor: Any, assignment: Any, config: Any, racks: Any
+        self,
+        topic: str,
+        partitions: Any,
+        replication_factor: Any,
+        assignment: Any,
+        config: Any,
+        racks: Any,
+        validate_only: bool = False,
     ) -> None:
         """Create a topic, by numbers or by an assignment."""
 
-    async def add_partitions(self, topic: str, total: int, racks: Any) -> None:
+    async def add_partitions(
+        self, topic: str, total: int, racks: Any, assignment: Any = None, validate_only: bool = False
+    ) -> None:
         """Give a topic more partitions."""
 
     async def delete_topic(self, topic: str) -> None:
@@ -63,6 +71,8 @@ class Shared:
         self.world, self.admin, self.groups = world, admin, groups
         self.contents = Contents(world.last_value)
         self.ports: dict[int, int] = {}
+        self.endpoints: dict[int, tuple[str, int]] = {}
+        """Host and port of every broker that was announced last, others' too."""
         self.causes: dict[int, int | None] = {}
         """By correlation id: the record that caused a request of another broker of this lab."""
         self.answered: dict[int, int] = {}
@@ -76,26 +86,10 @@ class Service:
     def __init__(self, broker: Broker, shared: Shared, handlers: dict[str, Handler]) -> None:
         self.broker, self.shared, self.handlers = broker, shared, handlers
         self.versions = announced(broker.generation)
-        self._news = asyncio.Event()
         self.refusals = 0
-        broker.trace.listeners.append(self._heard)
-
-    def end(self) -> None:
-        """The process is gone."""
-        self.broker.trace.listeners.remove(self._heard)
-
-    def _heard(self, record: Record) -> None:
-        if record.kind == "broker" and record.action in NEWS and record.actor == self.broker.actor:
-            self._news.set()
-            self._news = asyncio.Event()
-
-    async def news(self, seconds: float) -> None:
-        """Wait for news of what this broker leads, not longer than so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._news.wait()
-        except TimeoutError:
-            return
+        self.fetch_sessions = FetchSessions(lambda: int(broker.clock.now() * 1000), broker.id)
+        self.sent_high_watermarks: dict[tuple[TopicPartition, int], int] = {}
+        """By partition and follower: the high watermark that was sent last."""
 
     async def answer(self, frame: bytes) -> bytes | None:
         """The whole response to a request, None where none is wanted; RefusedFrame for what is no request."""

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.growth import check_growth
 from kafka_ctl.wire.metadata import topics_of
 from kafka_ctl.wire.service import Service
 
@@ -52,7 +53,7 @@ def _led(service: Service, topic: str, partitions: int) -> bool:
 
 async def create_topics(service: Service, version: int, request: Message) -> Message:
     """Create topics, or only say whether they could be; answered when they have leaders."""
-    seconds, config = request["timeout"] / 1000, service.broker.config
+    seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
     answers = []
     for topic in request["topics"]:
         name = topic["name"]
@@ -62,8 +63,6 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
         outcome = _unfit(assignment, topic)
-        if outcome == DONE and request.get("validate_only"):
-            outcome = ("INVALID_REQUEST", "validate_only is not supported by this lab")
         if outcome == DONE:
             settings = {one["name"]: one["value"] for one in topic["configs"]}
 
@@ -71,21 +70,27 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
                 name: str = name, wanted: int = wanted, copies: int = copies, chosen: object = assignment,
                 settings: object = settings,
             ) -> None:  # fmt: skip
-                service.shared.admin.record_request("create_topic", topic=name)
+                if not only:
+                    service.shared.admin.record_request("create_topic", topic=name)
                 partitions, factor = (None, None) if chosen else (wanted, copies)
-                await service.shared.admin.create_topic(name, partitions, factor, chosen, settings, _racks(service))
+                racks = _racks(service)
+                await service.shared.admin.create_topic(name, partitions, factor, chosen, settings, racks, only)
 
             outcome = await _attempt(service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST")
         answers.append((name, outcome, len(assignment or ()) or wanted))
     results = []
     for name, outcome, partitions in answers:
-        waits = outcome == DONE and request["timeout"] > 0
-        if waits and not await service.broker.metadata_shows(
-            functools.partial(_led, service, name, partitions), seconds
-        ):
-            outcome = ("REQUEST_TIMED_OUT", None)
+        if outcome == DONE and not only:
+            outcome = await _awaited(service, name, partitions, seconds)
         results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
     return {"topics": results}
+
+
+async def _awaited(service: Service, topic: str, partitions: int, seconds: float) -> Outcome:
+    """Wait until so many partitions have leaders; who does not want to wait is answered with a timeout, too."""
+    shown = functools.partial(_led, service, topic, partitions)
+    in_time = seconds > 0 and await service.broker.metadata_shows(shown, seconds)
+    return DONE if in_time else ("REQUEST_TIMED_OUT", None)
 
 
 def _unfit(assignment: dict[int, tuple[int, ...]] | None, topic: Message) -> Outcome:
@@ -127,22 +132,21 @@ def _any(service: Service, topics: Iterable[str]) -> bool:
 
 
 async def create_partitions(service: Service, version: int, request: Message) -> Message:
-    """Give topics more partitions."""
-    results = []
+    """Give topics more partitions, or only say whether they could be; answered when these have leaders."""
+    results, only = [], request["validate_only"]
     for topic in request["topics"]:
         name, count = topic["name"], topic["count"]
 
-        async def grow(name: str = name, count: int = count) -> None:
-            service.shared.admin.record_request("add_partitions", topic=name, total=count)
-            await service.shared.admin.add_partitions(name, count, _racks(service))
+        async def grow(name: str = name, count: int = count, given: Message = topic) -> None:
+            assignments = given["assignments"]
+            chosen = None if assignments is None else [one["broker_ids"] for one in assignments]
+            new = await check_growth(service, name, count, chosen)
+            if not only:
+                service.shared.admin.record_request("add_partitions", topic=name, total=count)
+            await service.shared.admin.add_partitions(name, count, _racks(service), new, only)
 
-        if topic["assignments"] is not None or request["validate_only"]:
-            outcome: Outcome = ("INVALID_REQUEST", "assignments and validate_only are not supported by this lab")
-        else:
-            outcome = await _attempt(service, grow, "INVALID_PARTITIONS")
-        if outcome == DONE and request["timeout"] > 0:
-            seconds = request["timeout"] / 1000
-            if not await service.broker.metadata_shows(functools.partial(_led, service, name, count), seconds):
-                outcome = ("REQUEST_TIMED_OUT", None)
+        outcome = await _attempt(service, grow, "INVALID_PARTITIONS")
+        if outcome == DONE and not only:
+            outcome = await _awaited(service, name, count, request["timeout"] / 1000)
         results.append(_answer(name, outcome))
     return {"results": results}

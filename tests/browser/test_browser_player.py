@@ -15,6 +15,7 @@ import pytest
 from filmed import NASTY, every_kind, failover, sixty
 
 from kafka_ctl import Lab
+from kafka_ctl.museum import find
 from kafka_ctl.paths import ROOT
 from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, film
@@ -102,7 +103,7 @@ def test_every_view_is_drawn(opened: Any, theme: str) -> None:
 
 def test_the_keyboard_does_everything(opened: Any) -> None:
     """Arrows, Home, End, jump, speed and play, with the focus anywhere in the player."""
-    last = opened.evaluate("() => +document.querySelector('.kc .scrub').max")
+    last = opened.evaluate("() => +document.querySelector('.kc').dataset.last")
     opened.focus(".kc")
     for key, step in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", last), ("Home", 0)):
         opened.keyboard.press(key)
@@ -197,6 +198,42 @@ def test_stars_glide_and_stand_still_when_asked(opened: Any) -> None:
     assert opened.evaluate(motion).split(",")[0] != "0s"
     opened.emulate_media(reduced_motion="reduce")
     assert set(opened.evaluate(motion).split(", ")) == {"0s"}
+
+
+@pytest.mark.parametrize("width", [1280, 811])
+def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
+    """Both are in sight, the button leads to the first difference; who disagrees has the colour of errors."""
+    with find("KAFKA-7235a").show() as run:
+        shown = run.side_by_side()
+        path = shown.export(tmp_path / "both.html")
+    with browser.page(viewport={"width": width, "height": 900}) as page:
+        page.goto(path.as_uri())
+        at(page, 0)
+        assert page.locator(".kc .view:visible h4").all_inner_texts() == ["With the bug", "With the fix"]
+        assert page.locator(".kc .mark.m-parted").count() == 1
+        page.click(".kc [data-do='parted']")
+        at(page, shown.parted or 0)
+        assert "Here they part." in page.inner_text(".kc .caption")
+        page.press(".kc", "End")
+        at(page, len(shown) - 1)
+        said = page.locator(".kc .differs")
+        assert "With the bug: orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not notified" in (
+            said.inner_text()
+        )
+        in_error_colour = """(said) => {
+          const sample = said.parentElement.appendChild(document.createElement('i'));
+          sample.style.color = 'var(--kc-bad)';
+          const same = getComputedStyle(said).color === getComputedStyle(sample).color;
+          sample.remove();
+          return same;
+        }"""
+        assert said.evaluate(in_error_colour)
+        looks = [
+            page.locator(f".kc [data-view='{side}'] [data-id='replica:orders-0@3']").get_attribute("class")
+            for side in ("left", "right")
+        ]
+        assert ["s-differs" in (look or "") for look in looks] == [True, False]
+        picture(page, f"beside-{width}")
 
 
 def test_scripts_in_names_do_not_run(tmp_path: Path) -> None:

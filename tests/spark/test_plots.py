@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from history_plain import BUSY, GONE, frames
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame
 from kafka_ctl import Trace
 from kafka_ctl.history import plots, questions, simulate
 from kafka_ctl.history.plots.picture import Picture, readable
+from kafka_ctl.history.wording import in_words
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +49,8 @@ def shown(picture: Picture) -> str:
     assert b64decode(data["image/png"]).startswith(b"\x89PNG")
     assert data["text/plain"] == metadata["image/png"]["alt"] == picture.alt
     assert picture.alt.endswith(".")
+    svg = ElementTree.fromstring(data["text/html"])
+    assert svg[0].get("aria-label") == picture.alt
     return picture.alt
 
 
@@ -61,12 +66,47 @@ def test_a_picture_says_what_it_shows(name: str, clusters: list[Trace], records:
         "machines": [f"{len(moves)} made"],
         "churn": [f"Of {answer.count()} partitions"],
         "departures": sorted({row.cause for row in answer.select("cause").collect()}) if name == "departures" else [],
-        "durations": [f"of {answer.count()} done"],
+        "durations": [f"of {answer.count()} done" if answer.count() else "the answer has no rows"],
         "imbalance": ["Who does not lead what it should: h0"],
         "compare": ["Medians: all "],
     }
     assert [fact for fact in facts.get(name, ()) if fact not in alt] == []
-    shown(plot(answer.limit(0)))
+    empty = plot(answer.limit(0))
+    assert "nothing to show, the answer has no rows" in shown(empty)
+    assert not empty.axes, "a sentence, no frame"
+
+
+def test_a_picture_has_the_colours_of_the_page(records: DataFrame) -> None:
+    """No ground of its own, and ink that JupyterLab's theme chooses; the same bytes every time."""
+    answer = questions.transition_counts(records).cache()
+    html = plots.transition_counts(answer).html()
+    assert "var(--jp-content-font-color1" in html and "currentColor" in html
+    for fixed in ("#ffffff", "#000000", "#dddddd", "#cfe5f3"):
+        assert f"fill: {fixed}" not in html and f"stroke: {fixed}" not in html
+    assert html == plots.transition_counts(answer).html()
+
+
+def test_curves_that_lie_on_each_other_are_told_apart(records: DataFrame) -> None:
+    """The one below is wider than the one above it, and each has another look."""
+    rows = [(float(ms),) for ms in (40, 900, 7000)]
+    answer = records.sparkSession.createDataFrame(rows, "duration_ms double").cache()
+    (axes,) = plots.durations(one=answer, same=answer, again=answer).axes
+    lines = axes.get_lines()
+    assert [line.get_linewidth() for line in lines] == sorted((line.get_linewidth() for line in lines), reverse=True)
+    assert len({line.get_linewidth() for line in lines}) == 3
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 3
+
+
+def test_an_answer_in_words_has_units(records: DataFrame) -> None:
+    """Durations in the unit that suits them, moments without exponents; whatever else there is stays."""
+    answer = questions.unavailability(records)
+    made = in_words(answer)
+    assert made.columns == answer.columns
+    rows = made.collect()
+    durations = [row.outage_ms for row in rows if row.outage_ms is not None]
+    assert durations and all(re.fullmatch(r"\d+\.\d (ms|s|min|h)", text) for text in durations)
+    assert all("E" not in row.start_ms for row in rows)
+    assert sorted(row.partition for row in rows) == sorted(row.partition for row in answer.collect())
 
 
 def test_what_must_not_be_is_named() -> None:

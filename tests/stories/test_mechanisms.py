@@ -77,6 +77,9 @@ disconnect zookeeper 1 one_way=true\nrun_for 10\nproduce b 0 records=2 wait=fals
 create_topic a replication_factor=4 partitions=1\nsettle\nproduce a 0 records=3\nsettle\nshutdown 4
 reassign '{"a-0":[2,3]}'\nsettle\nstart 4\nsettle\ndelete_topic a\nsettle
 create_topic a assignment='{"0":[4,1]}'\nsettle""", {("I1", "KAFKA-7362"), ("I3", "KAFKA-7362")}),
+    "the last of an ISR returns with an empty disk": ("2.4 brokers=[1,2] seed=1", """
+create_topic a assignment='{"0":[1,2]}'\nsettle\nproduce a 0 records=5\nkill 2\nsettle\nkill 1
+settle\nstart 1 empty=true\nsettle\nstart 2\nsettle""", {("I4", "KIP-966")}),
     "a dead leader's epoch is raised": ("""0.10 brokers=[1,2,3] seed=0
         config='{"unclean.leader.election.enable":false}'""".replace("\n       ", ""), """
 shutdown 2

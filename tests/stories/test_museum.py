@@ -16,6 +16,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum import EXHIBITS, Exhibit, ExhibitRun, Question, find, report
 from kafka_ctl.museum.exhibit import STORIES
 from kafka_ctl.paths import ROOT
+from kafka_ctl.views.frames import film
 from tools.museum import PAGE
 
 TALES = Path(__file__).parents[1] / "tales"
@@ -37,6 +38,36 @@ def test_an_exhibit_shows_its_bug_and_is_sound_without_it(exhibit: Exhibit) -> N
         assert run.fixed.generation == exhibit.fixed != exhibit.generation
         assert all(exhibit.generation.has(field) is not value for field, value in exhibit.fix.items())
         assert report.verdict(run) == f"{exhibit.name:<12}  shows, and is sound with the fix"
+
+
+def differs(left: list[int], right: list[int], ends: tuple[int, int]) -> bool:
+    """Whether pictures show it in the left film only: in none of the right, or else at the end of the left alone."""
+    return bool(left) and (not right or (left[-1] == ends[0] and right[-1] < ends[1]))
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+def test_a_bug_is_visible_in_its_picture(exhibit: Exhibit) -> None:
+    """What the row says of the picture is there with the bug, after the cluster was set up, and not without it."""
+    with exhibit.show() as run:
+        films = film(run.broken.trace), film(run.fixed.trace)
+        ends = len(films[0]) - 1, len(films[1]) - 1
+        broken, fixed = run.seen(run.broken), run.seen(run.fixed)
+        assert differs(broken, fixed, ends), (broken, fixed, ends)
+        assert not differs(fixed, broken, (ends[1], ends[0]))
+        assert films[0].frames[broken[-1]].seqs[-1] >= run.start(run.broken)
+        assert not re.search(exhibit.visible, films[0].described(0), re.MULTILINE)
+
+
+def test_a_picture_that_shows_no_bug_is_noticed() -> None:
+    """The same run twice shows nothing; nor does what both runs have, or neither."""
+    exhibit = find("KAFKA-7235a")
+    with exhibit.show() as run:
+        broken, end = run.seen(run.broken), len(film(run.broken.trace)) - 1
+        assert broken and not differs(broken, broken, (end, end))
+    for pattern in ("^crown ", "^role:orders-0@9 "):
+        with replace(exhibit, visible=pattern).show() as run:
+            ends = tuple(len(film(lab.trace)) - 1 for lab in (run.broken, run.fixed))
+            assert not differs(run.seen(run.broken), run.seen(run.fixed), (ends[0], ends[1]))
 
 
 def test_the_collection() -> None:

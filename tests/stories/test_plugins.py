@@ -10,6 +10,7 @@ import pytest
 from kafka_ctl import BadInput, Costs, Lab, UnknownName, election
 from kafka_ctl.assignment import assign
 from kafka_ctl.controller.deletion import next_move
+from kafka_ctl.controller.reassignment import moves
 from kafka_ctl.errors import PluginFailed
 from kafka_ctl.plugins import ELECTIONS, KINDS, RULES
 
@@ -133,6 +134,21 @@ def test_a_fence_of_ones_own() -> None:
         assert any(record.error == "STALE_CONTROLLER_EPOCH" for record in lab.trace)
 
 
+def test_a_fence_is_asked_once_for_each_request() -> None:
+    asked: list[tuple[int, int]] = []
+
+    def fence(request_epoch: int, newest: int) -> bool:
+        asked.append((request_epoch, newest))
+        return request_epoch >= newest
+
+    with Lab(rules={"fence": fence}) as lab:
+        before, seen = len(asked), len(lab.trace)
+        lab.create_topic("orders", partitions=1, replication_factor=3)
+        lab.settle()
+        received = [r for r in lab.trace[seen:] if r.kind == "response" and r.actor.startswith("broker-")]
+        assert len(asked) - before == len(received) == 6  # LeaderAndIsr and UpdateMetadata, three brokers
+
+
 def test_the_next_move_of_a_deletion_of_ones_own() -> None:
     """Kafka's own changes nothing; who forgets a topic too early leaves a copy on a disk."""
     early = lambda states, alive, halted: "complete" if "ReplicaDeletionSuccessful" in states.values() else "start"  # noqa: E731
@@ -144,6 +160,43 @@ def test_the_next_move_of_a_deletion_of_ones_own() -> None:
                 lab.do(command)
             left[name] = "/brokers/topics/orders" in lab.znodes(), [at.broker for at in lab.log_dirs()]
     assert left == {"usual": (True, [1]), "same": (True, [1]), "early": (False, [1])}
+
+
+def test_the_moves_of_a_reassignment_of_ones_own() -> None:
+    """Kafka's own changes nothing; who waits for nobody deletes a good copy too early."""
+    hasty = lambda old, new: (*moves(old, new)[:3], ())  # noqa: E731
+    left = {}
+    for name, rules in (("usual", {}), ("same", {"reassignment": moves}), ("hasty", {"reassignment": hasty})):
+        with orders(rules=rules) as lab:
+            lab.slow(4, 5)
+            for command in ("reassign '{\"orders-0\":[1,4]}'", "run_for 1"):
+                lab.do(command)
+            left[name] = lab.partition("orders", 0).isr, [at.broker for at in lab.log_dirs()]
+    assert left["usual"] == left["same"] == ((1, 3, 2), [1, 2, 3, 4])
+    assert left["hasty"][0] == (1,)
+
+
+def origin_first(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+    """Another order than Kafka's."""
+    origin = [r for r in replicas if r not in adding]
+    full = list(dict.fromkeys([*origin, *target]))
+    return full, [r for r in full if r not in origin], [r for r in full if r not in target]
+
+
+def test_the_three_lists_of_ones_own() -> None:
+    """Who puts the origin first loses the order of the target; what cannot be used is said."""
+    end = {}
+    for name, rules in (("usual", {}), ("origin first", {"target": origin_first})):
+        with orders(generation="2.4", rules=rules) as lab:
+            lab.reassign({("orders", 0): [3, 4, 2]})
+            lab.settle()
+            end[name] = lab.partition("orders", 0).replicas
+    assert end == {"usual": (3, 4, 2), "origin first": (2, 3, 4)}
+    with (
+        orders(generation="2.4", rules={"target": lambda *_: (1, 2)}) as lab,
+        pytest.raises(PluginFailed, match="three lists of broker ids"),
+    ):
+        lab.reassign({("orders", 0): [3, 4, 2]})
 
 
 def test_a_story_names_them_and_replay_wants_them_again() -> None:
@@ -191,6 +244,7 @@ def test_an_error_in_one_is_told_with_what_it_was_given(function: Callable, text
         ("batch", lambda _: [("Leader", 1, [])], "a list of requests"),
         ("fence", lambda *_: None, "True or False"),
         ("deletion", lambda *_: "retry", "one of complete, wait, start"),
+        ("reassignment", lambda *_: ([1], [1], [1]), "four collections of broker ids"),
         ("shrink", lambda *_: None, "a leader \\(-1 for none\\) and the ISR"),
     ],
 )
@@ -202,6 +256,8 @@ def test_a_rule_that_returns_what_cannot_be_used(rule: str, function: Callable, 
 def _create_a_topic(rules: dict[str, Callable]) -> None:
     with Lab(rules=rules) as lab:
         lab.create_topic("orders", partitions=1, replication_factor=1)
+        lab.settle()
+        lab.reassign({("orders", 0): [1, 2]})
         lab.settle()
         lab.kill(lab.partition("orders", 0).leader)
         lab.settle()
@@ -228,16 +284,8 @@ def test_what_is_no_plugin_is_refused() -> None:
         Lab(rules={"fence": 3})  # type: ignore[dict-item]
     with pytest.raises(BadInput, match="it is a dictionary of functions"):
         Lab(elections=last_of_isr)  # type: ignore[arg-type]
-    assert set(RULES) == {
-        "assignment",
-        "batch",
-        "deletion",
-        "fence",
-        "high_watermark",
-        "pipeline",
-        "rebalance",
-        "shrink",
-    }
+    names = "assignment batch deletion fence high_watermark pipeline reassignment rebalance shrink target"
+    assert set(RULES) == {*names.split()}
 
 
 def test_a_pipeline_of_ones_own() -> None:

@@ -107,7 +107,27 @@ kill 2\nsettle\nkill 1\nsettle\nstart 2\nsettle\n"""
         difference = compare(clean, unclean)
         assert difference.left is not None and difference.left.kind == "election" and difference.left.error
         assert difference.right is not None and difference.right.target == "unclean"
-        assert "t-0\n  left   OfflinePartition leader=1 isr=[1] " in str(difference)
+        rows = {d.what: (d.left, d.right) for d in difference.differences}
+        assert rows["t-0 state"] == ("OfflinePartition", "OnlinePartition")
+        assert rows["t-0 leader"] == (1, 2)
+        assert "t-0 replicas" not in rows
+        assert re.search(r"^  t-0 leader +1 +2$", str(difference), re.MULTILINE)
+        assert "<th>t-0 leader</th><td>1</td><td>2</td>" in difference._repr_html_()
+
+
+def test_runs_of_different_lengths_are_compared_at_the_same_time(lab: Lab) -> None:
+    """A fork that stands where it began differs in nothing, however far the first run has gone since."""
+    at = next(r.seq for r in lab.trace if r.action == "kill")
+    with lab.fork(at=at) as other:
+        same = compare(lab, other)
+        assert same.differences == () and same.time_ms == pytest.approx(other.now * 1000)
+        assert same.parted == len(other.trace) and same.right is None
+        other.settle()
+        later = compare(lab, other, seconds=other.now)
+        assert {d.what for d in compare(lab, other).differences} == {d.what for d in later.differences} != set()
+        assert compare(lab, other, seconds=0.0).differences == ()
+        with pytest.raises(BadInput, match="seconds cannot be 'soon'"):
+            compare(lab, other, "soon")  # type: ignore[arg-type]
 
 
 def test_steps_can_be_taken_back(lab: Lab) -> None:

@@ -47,7 +47,7 @@ def lead(
 ) -> Response:
     """Tell a broker who leads `orders-0`."""
     told = {ORDERS: PartitionState(state(leader, leader_epoch), replicas)}
-    return broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, epoch, told, (leader,)))
+    return broker.world.clock.run(broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, epoch, told, (leader,))))
 
 
 def last(lab: Lab) -> Record:
@@ -80,7 +80,7 @@ def test_one_stale_partition_does_not_stop_the_others(broker: Broker) -> None:
     other = TopicPartition("orders", 1)
     lead(broker, 2, 5)
     told = {ORDERS: PartitionState(state(1, 5), (1, 2)), other: PartitionState(state(1, 0), (1, 2))}
-    answer = broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, 1, told, (1,)))
+    answer = broker.world.clock.run(broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, 1, told, (1,))))
     assert answer.errors == {ORDERS: STALE, other: None}
     assert other in broker.hosted
 
@@ -109,7 +109,10 @@ def test_an_older_controller_is_refused_altogether(lab: Lab, broker: Broker, epo
     known = {ORDERS: PartitionState(state(3, 9), (1, 2, 3))}
     for old in range(epoch):
         requests: list[Any] = [
-            (broker.replicas.leader_and_isr, LeaderAndIsrRequest(1, old, known, (3,))),
+            (
+                lambda request: broker.world.clock.run(broker.replicas.leader_and_isr(request)),
+                LeaderAndIsrRequest(1, old, known, (3,)),
+            ),
             (broker.replicas.update_metadata, UpdateMetadataRequest(1, old, known, (3,))),
             (broker.replicas.stop_replica, StopReplicaRequest(1, old, (ORDERS,), True)),
         ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from contextlib import suppress
 
 import pytest
 
@@ -172,6 +174,36 @@ def test_inside_a_running_loop(clock: VirtualClock, log: list[object]) -> None:
 
     asyncio.run(cell())
     assert log == ["ran", False]
+
+
+def test_a_notebooks_loop_and_task_are_as_before(clock: VirtualClock) -> None:
+    """Also after an error, and where several cells' tasks take turns: asyncio's own bookkeeping is not disturbed."""
+
+    async def cell(fails: bool) -> None:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        clock.later(1, (lambda: 1 / 0) if fails else int)
+        with suppress(ZeroDivisionError):
+            clock.settle()
+        assert (asyncio.get_running_loop(), asyncio.current_task()) == (loop, task)
+        await asyncio.sleep(0)
+        assert clock.run(other()) is not task
+        assert asyncio.current_task() is task
+
+    async def other() -> asyncio.Task | None:
+        await clock.sleep(1)
+        return asyncio.current_task()
+
+    async def cells() -> None:
+        await asyncio.gather(cell(True), cell(False), cell(True))
+
+    asyncio.run(cells())
+
+
+def test_no_thread_is_started(clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A browser has none to give."""
+    monkeypatch.setattr(threading.Thread, "start", None)
+    test_inside_a_running_loop(clock, [])
+    test_a_notebooks_loop_and_task_are_as_before(clock)
 
 
 def test_an_exception_inside_a_running_loop(clock: VirtualClock) -> None:

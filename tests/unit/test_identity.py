@@ -8,8 +8,9 @@ import pytest
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.brokers.identity import Meta, check_configured, decide, remembered
-from kafka_ctl.errors import BadInput, IdentityError
+from kafka_ctl.errors import BadInput, IdentityError, UnknownName
 from kafka_ctl.generation import DEFAULTS
+from kafka_ctl.views.broker_identity import broker_identity
 from kafka_ctl.views.frames import film
 
 generations = pytest.mark.parametrize("generation", ["0.10", "2.0", "2.4"])
@@ -293,3 +294,32 @@ def test_an_id_above_the_reserved_ones_was_generated_once() -> None:
         lab.start(1004)
         lab.settle()
         assert lab.brokers[1004].state == "running"
+
+
+def test_what_says_an_id_is_shown() -> None:
+    """Before the start: configuration, files, ids given out, and what contradicts; as a picture, too."""
+    lab = Lab(brokers=3, generation="2.4", seed=7)
+    lab.add_broker()
+    lab.settle()
+    assert lab.identity(1001)[1:4:2] == (-1, 1) and lab.identity(1001).problem is None
+    assert "starts as broker 1001" in repr(broker_identity(lab.identity(1001)))
+    lab.kill(3)
+    lab.set_meta(3, "/d0", None)
+    lab.set_meta(3, "/d1", None)
+    assert lab.identity(3).files == {"/d0": None, "/d1": None}
+    lab.set_broker_id(3, None)
+    assert "starts with the next id from ZooKeeper" in repr(broker_identity(lab.identity(3)))
+    lab.set_broker_id(3, 3)
+    lab.set_meta(3, "/d1", 2)
+    view = lab.identity(3)
+    assert view.problem == decided(lab, 3) and view.files["/d1"].text == "version=0\nbroker.id=2\n"
+    assert "broker.id: 3 (!)" in repr(broker_identity(view)) and "no file" in repr(broker_identity(view))
+    with pytest.raises(UnknownName, match="broker 9"):
+        lab.identity(9)
+
+
+def decided(lab: Lab, broker: int) -> str | None:
+    """What the broker says when it is started."""
+    lab.start(broker)
+    lab.settle()
+    return lab.trace.slice(kind="broker", action="stopped", broker=broker)[-1].detail

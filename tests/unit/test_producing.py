@@ -291,7 +291,9 @@ def test_what_cannot_be_produced_is_refused() -> None:
             lab.produce("orders", 0, acks=True)
         with pytest.raises(BadInput, match="the number of records cannot be 0"):
             lab.produce("orders", 0, records=0)
-        with pytest.raises(BadInput, match="the number of records cannot be 101; one command produces 100 at most"):
-            lab.produce("orders", 0, records=101)
+        with pytest.raises(BadInput, match="the number of records cannot be 100001; one command produces 100000 at"):
+            lab.produce("orders", 0, records=100_001)
+        with pytest.raises(BadInput, match="the size of a record cannot be -1; it is a whole number, 0 or more"):
+            lab.produce("orders", 0, size=-1)
         assert lab.story == told
     assert "produce" in COMMANDS

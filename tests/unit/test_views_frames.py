@@ -11,7 +11,7 @@ from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.context import context
 from kafka_ctl.views.eventqueue import _label
-from kafka_ctl.views.frames import VIEWS, Film, film, frames, wants_of
+from kafka_ctl.views.frames import VIEWS, Film, film, frames, pill_width, wants_of
 from kafka_ctl.views.steps import newsworthy, steps
 from kafka_ctl.views.supergraph import union
 
@@ -132,7 +132,7 @@ def test_a_dead_broker_that_zookeeper_still_believes_in() -> None:
 def test_requests_travel_from_the_controller() -> None:
     made = film(failover())
     sent = next(f for f in made.frames if "sends LeaderAndIsr to brokers 1, 2 and 3" in f.caption)
-    assert [token.label for token in sent.picture.tokens] == ["LeaderAndIsr"] * 3
+    assert [token.label for token in sent.picture.tokens] == ["LeaderAndIsr (4)"] * 3
 
 
 @pytest.mark.parametrize("view", ["partition", "replica"])
@@ -143,8 +143,12 @@ def test_what_moves_leaves_its_arrow_in_sight(view: str) -> None:
     moved = [token for frame in made.frames for token in frame.picture.tokens]
     assert len(moved) >= 4
     for token in moved:
-        name = arrows[token.line]
-        assert token.place == (name.x, name.y - 6)
+        name, half = arrows[token.line], pill_width(token.label) / 2
+        assert token.place[1] == name.y - 6
+        left = token.place[0] + made.scene.offset[0] - half
+        assert 0 <= left <= made.scene.width - 2 * half, "none of it is cut off"
+        cut = name.x + made.scene.offset[0] + half > made.scene.width - 2
+        assert token.place[0] == name.x or (cut and token.place[0] < name.x), "else it stands where the name was"
         assert token.label.startswith(f"{name.text}: ")
 
 
@@ -245,7 +249,7 @@ def test_the_context_names_what_is_under_way() -> None:
         assert "Deleted: old." in made.frames[-1].picture.summary
         lab.shutdown(3)
         texts = [look.texts for _, look in film(lab.trace, "queue").tracks["context:1"]]
-        assert ("Leaving", "3") in texts
+        assert ("Leaving", "3", "") in texts
 
 
 def test_a_long_event_has_two_lines() -> None:

@@ -12,6 +12,7 @@ from filmed import NASTY, every_kind, failover
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
 from kafka_ctl.views import raster
 from kafka_ctl.views.animated import animated
@@ -20,7 +21,7 @@ from kafka_ctl.views.export import export, page
 from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.payload import drawing, payload
-from kafka_ctl.views.static_svg import CAPTION, filmstrip, filmstrips, key_frames, static_svg
+from kafka_ctl.views.static_svg import caption_height, filmstrip, filmstrips, key_frames, static_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -117,6 +118,29 @@ def test_a_filmstrip_has_the_frames_that_count() -> None:
     assert filmstrip(made, 6).count("<svg") == 1 + 2 * 6
 
 
+def test_a_filmstrip_of_a_failover_has_the_frames_of_the_lesson() -> None:
+    """Of the second election, not of the first: who creates /controller, who is elected, which epoch."""
+    made = film(failover())
+    kill = next(f.index for f in made.frames if f.kind == "fault")
+    shown = [frame for frame in key_frames(made, 6) if frame.index > kill]
+    assert {"won", "controller", "epoch", "election"} <= {frame.lesson for frame in shown}
+    assert all(frame.lesson for frame in key_frames(made, 6)[:-1]), "no bookkeeping"
+
+
+def test_a_filmstrip_of_an_election_has_its_frames() -> None:
+    """The znode is created, another finds it there (NODEEXISTS), the epoch is raised."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.settle()
+        first = lab.controller
+        assert first is not None
+        lab.kill(first.id)
+        lab.settle()
+        made = film(lab.trace)
+    shown = key_frames(made, 6)
+    assert {"fault", "won", "lost", "controller", "epoch"} <= {frame.lesson for frame in shown}
+    assert any("the race is lost" in frame.caption for frame in shown)
+
+
 def test_several_films_are_strips_below_one_another() -> None:
     """Nothing is lost without a script: each has its title and its pictures."""
     films = [film(failover(), view) for view in ("cluster", "spacetime", "timeline")]
@@ -165,7 +189,7 @@ def test_several_views_are_one_picture_in_step(tmp_path: Path) -> None:
     views = "cluster", "timeline"
     films = [film(failover(), view, limit=12, wants=wants_of(views)) for view in views]
     assert [svg.get("viewBox") for svg in inner] == [
-        f"0 0 {one.scene.width:g} {one.scene.height + CAPTION + 4:g}" for one in films
+        f"0 0 {one.scene.width:g} {one.scene.height + caption_height(one) + 4:g}" for one in films
     ]
     assert float(inner[1].get("y", 0)) > float(inner[0].get("height", 0))
     rules = re.findall(r"@keyframes (\S+?)\{", path.read_text(encoding="utf-8"))
@@ -182,10 +206,50 @@ def test_a_page_of_a_lab_has_every_answer(tmp_path: Path) -> None:
         text = lab.export(tmp_path / "film.html", ("cluster", "partition")).read_text(encoding="utf-8")
     line = next(line for line in text.splitlines() if line.startswith("const film = "))
     data = json.loads(line.removeprefix("const film = ").removesuffix(";"))
-    assert [why is not None for why in data["whys"]] == [bool(frame["seqs"]) for frame in data["frames"]]
+    assert [why is not None for why in data["whys"]] == [frame["why"] for frame in data["frames"]]
+    assert sum(why is not None for why in data["whys"]) > 10
     used = {source for why in data["whys"] if why for source in why["sources"]}
     assert used == set(range(len(data["sources"])))
     assert any("OnlinePartition" in line for frame in data["frames"] for line in frame["log"])
+
+
+def test_an_exported_lab_begins_with_a_cluster(tmp_path: Path) -> None:
+    """Its first frame shows brokers and controller, and its line says the same; `start=0` shows how they came."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=3)
+        lab.settle()
+        cases: tuple[tuple[dict[str, int], set[str], str], ...] = (
+            ({}, {"up active", "up "}, "Controller: broker 2, epoch 1. Brokers up: 1, 2, 3; down: none."),
+            ({"start": 0}, {"up absent"}, "No controller. No broker has been seen yet."),
+        )
+        for start, brokers, line in cases:
+            lab.export(tmp_path / "film.html", **start)
+            first = film(lab.trace, start=start.get("start", lab.commands[0].seq))
+            assert {first.looks(0)[f"broker:{b}"].styles for b in (1, 2, 3)} == brokers
+            assert line in first.frames[0].alt
+            assert line in (tmp_path / "film.html").read_text("utf-8")
+
+
+def test_the_epoch_is_shown_when_it_has_been_raised() -> None:
+    """A broker is elected first and raises the epoch then; in between nobody has that epoch, and no line says None."""
+    for generation in GENERATIONS:
+        with Lab(brokers=3, seed=7, generation=generation) as lab:
+            lab.create_topic("orders", partitions=1, replication_factor=2)
+            lab.settle()
+            lab.delete_controller()
+            lab.settle()
+            made, raised = film(lab.trace), 0
+            for n, frame in enumerate(made.frames):
+                looks = made.looks(n)
+                said = [text for b in (1, 2, 3) for text in looks[f"head:{b}"].texts]
+                assert "None" not in frame.alt + "".join(said)
+                stored = looks["znode:/controller_epoch"].texts[1]
+                shown = [
+                    text.removeprefix("controller, epoch ") for text in said if text.startswith("controller, epoch")
+                ]
+                assert set(shown) <= {stored}, (frame.caption, shown, stored)
+                raised += bool(shown)
+            assert raised > 10
 
 
 def test_export_of_several_views() -> None:

@@ -10,7 +10,7 @@ from kafka_ctl import Lab
 from kafka_ctl.trace import Record
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.timeline import Span, spans
+from kafka_ctl.views.timeline import MARGIN, WIDTH, Span, spans
 
 
 def one(seq: int, time_ms: float, **columns: object) -> Record:
@@ -51,7 +51,7 @@ def test_the_timeline_is_to_scale() -> None:
     )
     seconds = float(gap.title.split()[2])
     whole = (trace[-1].time_ms - trace[0].time_ms) / 1000
-    assert abs(gap.box.width / 860 - seconds / whole) < 0.01
+    assert abs(gap.box.width / (WIDTH / (1 + MARGIN)) - seconds / whole) < 0.01
     assert seconds > 5.9, "a session times out after six seconds"
 
 

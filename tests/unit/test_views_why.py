@@ -60,7 +60,14 @@ def test_a_broken_rule_says_what_must_be_true() -> None:
         answer = lab.why(broken.seq)
     assert answer.rule == "Whoever leads a partition is in its ISR."
     assert dict(answer.inputs)["Known as"] == "KAFKA-708"
-    assert answer.otherwise == (("with resets_dead_leader=True", "Kafka would have kept to it"),)
+    assert answer.otherwise == (
+        (
+            "should have happened",
+            "a dead or shrunk leader should have been replaced by a member of the ISR, or by nobody",
+        ),
+        ("with resets_dead_leader=True", "Kafka would have kept to it"),
+    )
+    assert "write" in answer.causes[-1]
     assert any(line.executed and "self.broken(" in line.text for source in answer.sources for line in source.lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from kafka_ctl.history.plots.picture import SERIES, Picture, legend, picture, readable
+from kafka_ctl.history.plots.picture import SERIES, Picture, legend, nothing, picture, readable
 
 STAGES = {
     "taking_over_ms": "taking over",
@@ -28,12 +28,15 @@ def failover_time(answer: DataFrame) -> Picture:
         grouped.agg(fn.count("*").alias("n"), fn.median("failover_ms").alias("ms"), *medians).orderBy("size").collect()
     )
     title = "How long a new controller takes, by stages"
-    figure, axes = picture(title, "partitions (elections)", "milliseconds after the election")
+    if not rows:
+        return nothing(title)
+    figure, axes = picture(title, "partitions (elections)", "time after the election")
     names = [f"up to {2 ** row['size']:,}\n({row.n:,})" for row in rows]
     below = [0.0] * len(rows)
     for (name, label), colour in zip(STAGES.items(), SERIES, strict=False):
         axes.bar(names, [row[name] for row in rows], bottom=below, color=colour, label=label, edgecolor="white")
         below = [low + row[name] for low, row in zip(below, rows, strict=True)]
+    axes.yaxis.set_major_formatter(lambda ms, _: readable(ms) if ms else "0")
     axes.grid(False, axis="x")
     legend(axes, "stage (median)")
     texts = (f"up to {2 ** row['size']:,} partitions {readable(row.ms)} ({row.n} elections)" for row in rows)
@@ -49,6 +52,8 @@ def request_amplification(answer: DataFrame) -> Picture:
     total = answer.groupBy("event").agg(*(fn.sum(name).alias(name) for name in ("events", "requests", "states")))
     rows = total.where("requests + states > 0").orderBy(fn.col("states") / fn.col("events"), "event").collect()
     title = "What one event makes a controller say"
+    if not rows:
+        return nothing(title)
     figure, axes = picture(title, "on average, for each event", "", 1.6 + 0.4 * len(rows))
     for name, colour, up in (("requests", SERIES[1], 0.2), ("states", SERIES[0], -0.2)):
         label = "requests" if name == "requests" else "partition states in them"

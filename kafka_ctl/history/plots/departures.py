@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
-from kafka_ctl.history.plots.picture import LOOKS, OTHERS, SERIES, Picture, clock, picture, readable, times
+from kafka_ctl.history.plots.picture import LOOKS, OTHERS, SERIES, Picture, clock, nothing, picture, readable, times
 
 MOST = 25
 """Sessions in one picture."""
@@ -28,6 +28,8 @@ def shutdown_vs_failure(answer: DataFrame) -> Picture:
         .collect()
     )
     title = "Brokers that leave"
+    if not rows:
+        return nothing(title)
     figure = Picture(figsize=(9, 1.6 + 0.45 * len(rows)), layout="constrained")
     often, long = figure.subplots(1, 2, sharey=True)
     for at, row in enumerate(reversed(rows)):
@@ -63,6 +65,8 @@ def rolling_restarts(answer: DataFrame) -> Picture:
     rows = answer.orderBy(fn.desc("moved"), "history", "start_ms").limit(MOST).collect()
     rows = sorted(rows, key=lambda row: (row.history, row.start_ms), reverse=True)
     title = "Rolling restarts"
+    if not rows:
+        return nothing(title)
     figure, axes = picture(title, "", "", max(1.8, 1.2 + 0.25 * len(rows)))
     begin, unit = clock(axes, (row.start_ms for row in rows))
     for at, row in enumerate(rows):

@@ -12,11 +12,13 @@ from kafka_ctl.history.plots.picture import (
     clock,
     curve,
     legend,
+    nothing,
     per_cent,
     picture,
     quantiles,
     readable,
     times,
+    width,
 )  # fmt: skip
 
 GROUPS = ((0, 0), (1, 1), (2, 2), (3, 4), (5, 8), (9, 16), (17, 10**9))
@@ -35,6 +37,8 @@ def leader_churn(answer: DataFrame) -> Picture:
     )
     rows = counted.collect()
     title = "How often partitions changed their leader"
+    if not rows:
+        return nothing(title)
     figure, axes = picture(title, "changes of leader", "partitions")
     names = [
         str(low) if low == high else f"{low} to {high}" if high < 10**9 else f"{low} or more" for low, high in GROUPS
@@ -62,9 +66,11 @@ def isr_churn(answer: DataFrame) -> Picture:
     columns = {"under_ms": "fewer in sync than assigned", "single_ms": "only one in sync"}
     row = answer.agg(fn.count("*").alias("all"), *(quantiles(name).alias(name) for name in columns)).collect()[0]
     title = "How long partitions were under-replicated"
+    if not row["all"]:
+        return nothing(title)
     figure, axes = picture(title, "time altogether", "partitions")
-    for (name, label), look in zip(columns.items(), ((SERIES[1], "-"), (SERIES[5], "--")), strict=True):
-        curve(axes, row[name], 1, label, look)
+    for n, ((name, label), look) in enumerate(zip(columns.items(), ((SERIES[1], "-"), (SERIES[5], "--")), strict=True)):
+        curve(axes, row[name], 1, label, look, width(n, 2))
     times(axes)
     per_cent(axes)
     legend(axes)
@@ -87,6 +93,8 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
         history = answer.agg(fn.min("history")).collect()[0][0]
     rows = answer.where(fn.col("history") == history).orderBy("at_ms").collect()
     title = f"Who does not lead what it should: {history}"
+    if not rows:
+        return nothing(title)
     figure, axes = picture(title, "", "preferred partitions led by others")
     begin, unit = clock(axes, (row.at_ms for row in rows))
     end = max((row.at_ms for row in rows), default=0.0)
@@ -96,9 +104,8 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
         at = [(row.at_ms - begin) / unit for row in mine] + [(end - begin) / unit]
         shares = [100 * row.share for row in mine]
         style = ("-", "--", "-.", ":")[n // len(SERIES) % 4]
-        axes.step(
-            at, [*shares, shares[-1]], where="post", color=SERIES[n % len(SERIES)], linestyle=style, label=str(broker)
-        )
+        look = {"color": SERIES[n % len(SERIES)], "linestyle": style, "linewidth": width(n, len(brokers))}
+        axes.step(at, [*shares, shares[-1]], where="post", label=str(broker), **look)
     axes.axhline(10, color="black", linestyle=":", linewidth=1)
     per_cent(axes)
     legend(axes, "broker")

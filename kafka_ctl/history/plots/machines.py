@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.history.plots.picture import Picture
+from kafka_ctl.history.plots.picture import Picture, nothing
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
 
@@ -21,6 +21,8 @@ def transition_counts(answer: DataFrame) -> Picture:
     legal one that was not made; a hatched cell, one that the table does not have, which was tried or even made.
     """
     rows = {(row.machine, row.source, row.target): row for row in answer.collect()}
+    if not any(row.made or row.refused for row in rows.values()):
+        return nothing("Moves of the state machines")
     figure = Picture(figsize=(9, 6.4), layout="constrained")
     grids = figure.subplots(2, 1, height_ratios=(4, 7))
     for axes, (name, tables) in zip(grids, TABLES.items(), strict=True):

@@ -15,11 +15,13 @@ from kafka_ctl.history.plots.picture import (
     clock,
     curve,
     legend,
+    nothing,
     per_cent,
     picture,
     quantiles,
     readable,
     times,
+    width,
 )  # fmt: skip
 
 MOST = 40
@@ -41,12 +43,14 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Pi
         .orderBy(fn.col("after_ms")[STEPS // 2], "cause")
         .collect()
     )
-    since = "since its leader was lost" if measure == "outage_ms" else "since the controller noticed"
     title = "How long partitions were without a leader, by cause"
+    if not curves:
+        return nothing(title)
+    since = "since its leader was lost" if measure == "outage_ms" else "since the controller noticed"
     figure, axes = picture(title, f"time without a leader, {since}", "intervals that are over")
-    for row in curves:
+    for n, row in enumerate(curves):
         label = f"{row.cause} ({row.intervals:,})"
-        curve(axes, row.after_ms, row.over / row.intervals, label, LOOKS.get(row.cause, OTHERS))
+        curve(axes, row.after_ms, row.over / row.intervals, label, LOOKS.get(row.cause, OTHERS), width(n, len(curves)))
     times(axes)
     per_cent(axes)
     legend(axes, "cause (intervals)")
@@ -71,6 +75,8 @@ def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
     rows = mine.join(worst, ["topic", "partition"]).orderBy("topic", "partition", "lost_ms").collect()
     names = sorted({(row.topic, row.partition) for row in rows}, reverse=True)
     title = f"When partitions were without a leader: {history}"
+    if not rows:
+        return nothing(title)
     figure, axes = picture(title, "", "", max(1.8, 1.2 + 0.22 * len(names)))
     begin, unit = clock(axes, (row.lost_ms for row in rows))
     last = max((max(row.end_ms or 0, row.start_ms) for row in rows), default=begin)
@@ -84,8 +90,7 @@ def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
         axes.plot(start, at, "|", color=look["color"], markersize=11)  # a moment would not be seen otherwise
         labelled.add(cause)
     axes.set_yticks(range(len(names)), [f"{topic}-{partition}" for topic, partition in names])
-    if rows:
-        legend(axes, "cause")
+    legend(axes, "cause")
     longest = max((row.outage_ms for row in rows if row.outage_ms is not None), default=0.0)
     figure.alt = (
         f"{title}. {len(rows)} intervals of {len(names)} partitions, because of "
@@ -102,6 +107,8 @@ def compare(answer: DataFrame, before: str = "before", after: str = "after") -> 
     """
     rows = answer.where("median_ms_before IS NOT NULL OR median_ms_after IS NOT NULL").orderBy("cause").collect()
     title = f"Time without a leader, {before} and {after}"
+    if not rows:
+        return nothing(title)
     figure, axes = picture(title, "median (dot) and 99th percentile (end of the line)", "", 1.6 + 0.5 * len(rows))
     for side, name, colour, up in (("before", before, SERIES[1], 0.15), ("after", after, SERIES[0], -0.15)):
         for at, row in enumerate(reversed(rows)):
@@ -112,8 +119,7 @@ def compare(answer: DataFrame, before: str = "before", after: str = "after") -> 
                 axes.plot(max(median, 0.1), at + up, mark, color=colour, label=name if row is rows[-1] else None)
     axes.set_yticks(range(len(rows)), [row.cause for row in reversed(rows)])
     times(axes)
-    if rows:
-        legend(axes)
+    legend(axes)
     texts = (f"{row.cause} {readable(row.median_ms_before)} and {readable(row.median_ms_after)}" for row in rows)
     figure.alt = f"{title}. Medians: {'; '.join(texts)}."
     return figure

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from io import BytesIO
+from html import escape
+from io import BytesIO, StringIO
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
@@ -31,6 +34,17 @@ TICKS = {
     0.1: "0.1 ms", 1: "1 ms", 10: "10 ms", 100: "0.1 s", 1e3: "1 s", 1e4: "10 s", 6e4: "1 min", 6e5: "10 min",
     3.6e6: "1 h", 3.6e7: "10 h", 3.6e8: "100 h",
 }  # fmt: skip
+PAGE = {
+    "fill: #ffffff": "fill: none",
+    "stroke: #ffffff": "stroke: var(--jp-layout-color0, #ffffff)",
+    "fill: #000000": "fill: currentColor",
+    "stroke: #000000": "stroke: currentColor",
+    "stroke: #dddddd": "stroke: currentColor; stroke-opacity: 0.2",
+    "fill: #cfe5f3": "fill: #56b4e9; fill-opacity: 0.3",
+    "fill: #f6c6a8": "fill: #d55e00; fill-opacity: 0.35",
+}
+"""Colours of a picture on white, and what they are on a page of any colour."""
+_COLOUR = re.compile(r"(?:fill|stroke): #[0-9a-f]{6}")
 STEPS = 400
 """Points of a curve; the rest is left to Spark."""
 
@@ -43,9 +57,19 @@ class Picture(Figure):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
         png = BytesIO()
         self.savefig(png, format="png")
-        return {"image/png": b64encode(png.getvalue()).decode(), "text/plain": self.alt}, {
-            "image/png": {"alt": self.alt}
-        }
+        coded = b64encode(png.getvalue()).decode()
+        return {"image/png": coded, "text/html": self.html(), "text/plain": self.alt}, {"image/png": {"alt": self.alt}}
+
+    def html(self) -> str:
+        """The picture as SVG in the colours of the page around it, light or dark: JupyterLab's variables say which."""
+        drawn = StringIO()
+        with rc_context({"svg.fonttype": "none", "svg.hashsalt": "kafka_ctl"}):
+            self.savefig(drawn, format="svg", metadata={"Date": None, "Creator": None})
+        svg = drawn.getvalue()
+        svg = _COLOUR.sub(lambda found: PAGE.get(found[0], found[0]), svg[svg.index("<svg") :])
+        look = 'style="max-width: 100%; height: auto; fill: currentColor" role="img"'
+        svg = svg.replace("<svg ", f'<svg {look} aria-label="{escape(self.alt)}" ', 1)
+        return f'<div style="color: var(--jp-content-font-color1, #1f2328)">{svg}</div>'
 
 
 def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, Any]:
@@ -59,6 +83,19 @@ def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, A
     axes.grid(True, color=FAINT, linewidth=0.8)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def nothing(title: str) -> Picture:
+    """A sentence instead of an empty frame."""
+    figure = Picture(figsize=(9, 0.7))
+    figure.text(0.01, 0.5, f"{title}: there is nothing to show, the answer has no rows.", va="center")
+    figure.alt = f"{title}: there is nothing to show, the answer has no rows."
+    return figure
+
+
+def width(number: int, of: int) -> float:
+    """The width of one of several lines: each is seen below the next where they lie on each other."""
+    return min(8.0, 2.0 + 1.6 * (of - 1 - number))
 
 
 def times(axes: Any, narrow: bool = False) -> None:
@@ -97,11 +134,13 @@ def quantiles(column: str) -> Column:
     return fn.percentile_approx(column, [i / STEPS for i in range(STEPS + 1)], 100_000)
 
 
-def curve(axes: Any, values: Sequence[float] | None, share: float, label: str, look: tuple[str, str]) -> None:
+def curve(
+    axes: Any, values: Sequence[float] | None, share: float, label: str, look: tuple[str, str], wide: float = 2.0
+) -> None:
     """The share of things that are over after so long; `values` are quantiles, and all of them make up `share`."""
     after = [max(ms, 0.1) for ms in values or []]
     percent = [100 * share * i / STEPS for i in range(STEPS + 1)][: len(after)]
-    axes.step(after, percent, where="post", label=label, color=look[0], linestyle=look[1], linewidth=2)
+    axes.step(after, percent, where="post", label=label, color=look[0], linestyle=look[1], linewidth=wide)
 
 
 def clock(axes: Any, starts: Iterable[float]) -> tuple[float, float]:

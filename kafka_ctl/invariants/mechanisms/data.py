@@ -174,6 +174,21 @@ class StrayLog(OfPartition):
         return bool(self.facts.logs.of(tp, broker).entries) and all(r.seq < registered for r in written)
 
 
+class ReplacedDisk(OfPartition):
+    """A broker of the ISR came back with empty disks: nobody looks whether it still has what it had.
+
+    Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection (asks for the ISR alone); ended
+    by KIP-966
+    """
+
+    ticket = "KIP-966"
+    breaks = (*DATA, "I5", "I22")
+
+    def process(self, record: Record) -> None:
+        if record.kind == "fault" and record.action == "start" and "empty" in details.flags(record.detail):
+            self.partitions.update(tp for tp, state in self.facts.states.items() if record.broker in state.isr)
+
+
 class JoinedWhileLeaving(Mechanism):
     """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
 
@@ -202,5 +217,5 @@ class JoinedWhileLeaving(Mechanism):
 
 MECHANISMS = (
     LeaderOnly, UncleanElection, CancelledMove, TruncatedToHighWatermark, JoinedTooEarly, ExpansionNotConfirmed,
-    StrayLog, JoinedWhileLeaving,
+    StrayLog, ReplacedDisk, JoinedWhileLeaving,
 )  # fmt: skip

@@ -49,7 +49,8 @@ class LabStore(RemoteStore):
     """The store of a lab in anybody's ZooKeeper; `claim` comes before the first session.
 
     `session_seconds` is the longest timeout of a session; the lock outlives them all. With `join`, what others have
-    made may be there, and goes on being theirs: what they have written to since stays when the lab is closed.
+    made may be there, and goes on being theirs: what they have written to since stays when the lab is closed. With
+    `among`, their brokers may be alive.
     """
 
     acl = LABS
@@ -62,9 +63,10 @@ class LabStore(RemoteStore):
         server: EmbeddedServer | None = None,
         session_seconds: float = 6.0,
         join: bool = False,
+        among: bool = False,
     ) -> None:
         super().__init__(address, clock, trace, server)
-        self.join, self.session_seconds = join, session_seconds
+        self.join, self.among, self.session_seconds = join, among, session_seconds
         self.housekeeping = outliving(session_seconds)
         self.lock = Lock(self.inside(LOCK), self.address)
         self.lost = ""
@@ -121,12 +123,15 @@ class LabStore(RemoteStore):
             if not self.join and (others := [there.path for there in found if not there.labs]):
                 raise BadInput(await self._refusal(others))
             living = [there.path for there in found if there.owner and outlives_us(there)]
+            if self.among:
+                living = [there.path for there in found if there.owner and there.labs and there.path in living]
             if not living:
                 return check(await self.dump())
             if loop.time() > end:
                 raise BadInput(
                     f"somebody's Kafka lives at ZooKeeper {self.address}: {_listed(living)} belong to live sessions, "
-                    f"and a lab's brokers cannot talk to those of others; stop them first, or {OWN}"
+                    "and a lab's brokers talk to those of others only with wire=True and join=True; stop them first, "
+                    f"or {OWN}"
                 )
             await asyncio.sleep(LOOK)
 

@@ -48,7 +48,11 @@ CODES = {
 
 
 def request(op: Op | Check, path: Callable[[str], str], watched: Callable[[KazooEvent], None], acl: list[ACL]) -> Any:
-    """Our operation as kazoo's request; `acl` is for what it creates."""
+    """Our operation as kazoo's request; `acl` is for what it creates.
+
+    A znode without content has no data at all, as Kafka makes it: a broker that finds an empty text in
+    `/latest_producer_id_block` does not start. Kafka 2.0.1: zk/KafkaZkClient.scala, makeSurePersistentPathExists
+    """
     match op:
         case Get():
             return wire.GetData(path(op.path), watched if op.watch else None)
@@ -60,7 +64,7 @@ def request(op: Op | Check, path: Callable[[str], str], watched: Callable[[Kazoo
             return wire.GetACL(path(op.path))
         case Create():
             flags = op.ephemeral * 1 + op.sequence * 2
-            return wire.Create(path(op.path), op.data, acl, flags)
+            return wire.Create(path(op.path), op.data or None, acl, flags)
         case Set():
             return wire.SetData(path(op.path), op.data, op.version)
         case Delete():

@@ -19,7 +19,7 @@ import weakref
 from contextlib import suppress
 from pathlib import Path
 
-from kafka_ctl.errors import Unavailable
+from kafka_ctl.errors import Unavailable, check_not_in_browser
 from kafka_ctl.setup.java import java_executable
 
 START_SECONDS = 30.0
@@ -258,6 +258,7 @@ def four_letter_word(port: int, word: str) -> str:
 
 def zookeeper_jars() -> list[Path]:
     """The jars of `JARS` inside the installed PySpark; Unavailable when PySpark or one of them is missing."""
+    check_not_in_browser("a real ZooKeeper")
     hint = "`pip install 'pyspark>=4'` brings ZooKeeper's jars"
     found = importlib.util.find_spec("pyspark")
     if found is None or not found.submodule_search_locations:

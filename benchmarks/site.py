@@ -1,0 +1,127 @@
+"""The site of `kafka-ctl site`: how large it is, how long it takes to be built, and what a first visitor waits for.
+
+Seconds depend on what else the machine does, so the processor seconds of the browser stand beside them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks.figures import Figure
+from kafka_ctl import Lab
+from kafka_ctl.errors import Unavailable
+from kafka_ctl.paths import ROOT
+
+PARTITIONS, TIMES = 1_000, 5
+QUICK = {"PARTITIONS": 20, "TIMES": 1}
+LESSON = "notebooks/18-the-bug-museum.ipynb"
+SPEED = """
+import time
+from kafka_ctl import Lab
+best = 0
+for _ in range(TIMES):
+    with Lab(brokers=3, seed=11) as lab:
+        lab.create_topic("t", partitions=PARTITIONS, replication_factor=3)
+        lab.settle()
+        lab.kill(1)
+        before, began = len(lab.trace), time.perf_counter()
+        lab.settle()
+        best = max(best, (len(lab.trace) - before) / (time.perf_counter() - began))
+print(round(best))
+"""
+
+
+def cpu() -> float:
+    """Processor seconds of the browser so far: this process's descendants with that name, and theirs that ended."""
+    parents, seconds = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            name, _, rest = path.read_text().rpartition(")")
+            fields = rest.split()
+            process = int(path.parent.name)
+            parents[process] = int(fields[1])
+            seconds[process] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK") * ("chrom" in name)
+    return sum(spent for process, spent in seconds.items() if _descends(process, parents))
+
+
+def _descends(process: int, parents: dict[int, int]) -> bool:
+    while process and process != os.getpid():
+        process = parents.get(process, 0)
+    return process == os.getpid()
+
+
+class Watch:
+    """Wall and processor seconds and megabytes sent since it was made."""
+
+    def __init__(self, server: Any) -> None:
+        self.server, self.sent = server, server.sent
+        self.cpu, self.wall = cpu(), time.perf_counter()
+
+    def __str__(self) -> str:
+        wall, spent = time.perf_counter() - self.wall, cpu() - self.cpu
+        sent = (self.server.sent - self.sent) / 1e6
+        return f"{wall:.1f} s, {spent:.1f} s CPU, {sent:.1f} MB"
+
+
+def here() -> int:
+    """Records a second of a broker failure in this process."""
+    best = 0.0
+    for _ in range(TIMES):
+        with Lab(brokers=3, seed=11) as lab:
+            lab.create_topic("t", partitions=PARTITIONS, replication_factor=3)
+            lab.settle()
+            lab.kill(1)
+            before, began = len(lab.trace), time.perf_counter()
+            lab.settle()
+            best = max(best, (len(lab.trace) - before) / (time.perf_counter() - began))
+    return round(best)
+
+
+def measure() -> Iterator[Figure]:
+    sys.path.insert(0, str(ROOT / "tests"))
+    import browser
+    import sitepages
+
+    from tools.site import build
+
+    began = time.perf_counter()
+    with TemporaryDirectory() as folder:
+        site = Path(folder, "site")
+        build.build(site, lambda _: None)
+        yield Figure(
+            "build", f"{time.perf_counter() - began:.1f} s", "downloads kept from an earlier build not counted"
+        )
+        files = [path for path in site.rglob("*") if path.is_file()]
+        yield Figure("site", f"{sum(path.stat().st_size for path in files) / 1e6:.1f} MB", f"{len(files)} files")
+        if browser.CHROMIUM is None:
+            raise Unavailable("the browser: there is no Chromium on PATH")
+        with sitepages.opened(site) as pages:
+            yield from _pages(pages)
+
+
+def _pages(pages: Any) -> Iterator[Figure]:
+    import sitepages
+
+    context = pages.context()
+    for visit in ("first", "second"):
+        watch = Watch(pages.server)
+        page = pages.page("try.html", context)
+        page.wait_for_selector(".kc.live .view svg .part")
+        yield Figure(f"try-it page, {visit} visit: first picture", str(watch))
+        page.close()
+    watch = Watch(pages.server)
+    page = pages.page(f"lab/index.html?path={LESSON}")
+    page.wait_for_selector(".jp-Notebook .jp-Cell")
+    yield Figure("a lesson: readable", str(watch))
+    page.wait_for_function(sitepages.READY)
+    page.evaluate(sitepages.EXECUTE, "1")
+    yield Figure("a lesson: first cell done", str(watch))
+    speed = page.evaluate(sitepages.EXECUTE, SPEED.replace("PARTITIONS", str(PARTITIONS)).replace("TIMES", str(TIMES)))
+    yield Figure("records a second, a broker fails", f"{int(speed):,}", f"{here():,} in this Python")

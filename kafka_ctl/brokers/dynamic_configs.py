@@ -1,0 +1,108 @@
+"""Settings that change while a broker runs: it watches `/config/changes`, and reads whatever is said to have changed.
+
+In a lab on virtual time brokers begin to watch with the first change that the lab knows of, where Kafka's do at their
+start; so a run without changes is the same with and without this. Notifications are never purged here (Kafka: after
+15 minutes).
+Kafka 2.0.1: server/DynamicConfigManager.scala, DynamicConfigManager; server/ConfigHandler.scala, TopicConfigHandler,
+BrokerConfigHandler; common/ZkNodeChangeNotificationListener.scala
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+
+from kafka_ctl.brokers.process import BrokerProcess
+from kafka_ctl.brokers.replication_quota import (
+    FOLLOWER_RATE,
+    FOLLOWER_REPLICAS,
+    LEADER_RATE,
+    LEADER_REPLICAS,
+    throttled_partitions,
+)
+from kafka_ctl.brokers.topic_configs import TopicConfigs
+from kafka_ctl.errors import BadInput, ZooKeeperError
+from kafka_ctl.trace import details
+from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, ConfigEntityZNode
+
+CHANGES = "/config/changes"
+TOPICS, BROKERS = "topics", "brokers"
+
+
+class DynamicConfigs:
+    """What one broker process does when settings of topics, or its own, are changed."""
+
+    def __init__(self, process: BrokerProcess, topics: TopicConfigs) -> None:
+        self.process, self.topics = process, topics
+        self.is_watching = False
+        self._last = -1
+        """The number of the last notification that was carried out."""
+        self._lock = asyncio.Lock()
+
+    def begin(self) -> None:
+        """Watch from now on; what is set already counts, too. Harmless where it watches."""
+        if not self.is_watching:
+            self.is_watching = True
+            self.process.zk.handle_children(CHANGES, lambda _: self.look())
+            self.process.spawn(self._begin())
+
+    def look(self) -> None:
+        """Read what is new; also after a new session, which has no watch yet."""
+        if self.is_watching:
+            self.process.spawn(self._read_changes())
+
+    async def _begin(self) -> None:
+        await self._read_changes()
+        for kind in (TOPICS, BROKERS):
+            with suppress(ZooKeeperError):
+                for name in sorted(await self.process.zk.read_children(f"/config/{kind}")):
+                    await self._read(kind, name, is_new=False)
+
+    async def _read_changes(self) -> None:
+        """Kafka only logs what goes wrong, and waits for the next change."""
+        async with self._lock:
+            with suppress(ZooKeeperError):
+                for name in sorted(await self.process.zk.read_children(CHANGES)):
+                    number = int(name[-10:]) if name[-10:].isdecimal() else -1
+                    if number > self._last:
+                        await self._carry_out(f"{CHANGES}/{name}")
+                        self._last = number
+
+    async def _carry_out(self, path: str) -> None:
+        answer = await self.process.zk.read(path)
+        with suppress(BadInput):
+            data = answer.value if isinstance(answer.value, bytes) else b""
+            kind, _, name = ConfigChangeNotificationSequenceZNode.decode(data).partition("/")
+            if kind in (TOPICS, BROKERS):
+                await self._read(kind, name, is_new=True)
+
+    async def _read(self, kind: str, name: str, is_new: bool) -> None:
+        """Read the settings of `topics/orders` or `brokers/1`, and go by them from now on."""
+        answer = await self.process.zk.read(ConfigEntityZNode.path(kind, name))
+        settings: dict[str, str] = {}
+        with suppress(BadInput):
+            settings = ConfigEntityZNode.decode(answer.value, kind, name) if isinstance(answer.value, bytes) else {}
+        mine = kind == TOPICS or name == str(self.process.id)
+        if is_new and mine:
+            topic = name if kind == TOPICS else None
+            written = json.dumps(settings, separators=(",", ":"), sort_keys=True)
+            CAUSE.set(self.process.record_topic("config-changed", topic, details.write(config=written)))
+        if kind == TOPICS:
+            self._set_topic(name, settings)
+        elif mine:
+            self._set_rates(settings)
+
+    def _set_topic(self, topic: str, settings: dict[str, str]) -> None:
+        self.topics.change(topic, settings)
+        quotas, me = self.process.quotas, self.process.id
+        for quota, key in ((quotas.leader, LEADER_REPLICAS), (quotas.follower, FOLLOWER_REPLICAS)):
+            with suppress(ValueError):
+                quota.throttled[topic] = throttled_partitions(settings.get(key, ""), me)
+
+    def _set_rates(self, settings: dict[str, str]) -> None:
+        quotas = self.process.quotas
+        for quota, key in ((quotas.leader, LEADER_RATE), (quotas.follower, FOLLOWER_RATE)):
+            with suppress(ValueError):
+                quota.bound = int(settings[key]) if key in settings else None

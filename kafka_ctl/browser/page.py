@@ -1,0 +1,77 @@
+"""What the try-it page says to Python and Python to it, as JSON texts: `{"do": ..., ...}`.
+
+from the page   start {fragment}               open the run that the address names
+                set {model, traits}            a click has changed a trait
+                message {model, content}       what a widget's script sends
+                link {}                        make an address of the step that is shown
+to the page     open {model, traits}           a widget there is now
+                set, message                   as above, the other way round
+                show {model, script, style}    draw it
+                link {fragment}                the address that was asked for
+                failed {text}                  what went wrong, in a sentence
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from kafka_ctl.browser import widgets
+from kafka_ctl.errors import KafkaCtlError
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.link import Link, parse_fragment
+
+EXAMPLE = Link(
+    """\
+lab brokers=3 generation=2.0 seed=7
+create_topic orders partitions=3 replication_factor=3
+settle
+"""
+)
+"""What is shown where the address names nothing."""
+
+
+class Page:
+    """One page and the lab that it shows; `post` sends a text to it."""
+
+    def __init__(self, post: Callable[[str], object]) -> None:
+        self.post = post
+        self.live: Any = None
+
+    def send(self, content: dict[str, Any]) -> None:
+        """Say something to the page."""
+        self.post(json.dumps(content))
+
+    def receive(self, text: str) -> None:
+        """Do what the page asks for; what goes wrong is a sentence on it."""
+        content = json.loads(text)
+        try:
+            self._do(content)
+        except KafkaCtlError as trouble:
+            self.send({"do": "failed", "text": str(trouble)})
+
+    def _do(self, content: dict[str, Any]) -> None:
+        asked = content["do"]
+        if asked == "start":
+            self._start(parse_fragment(content["fragment"]) or EXAMPLE)
+        elif asked == "link":
+            self.send({"do": "link", "fragment": self.live.lab.link(self.live.index).partition("#")[2]})
+        else:
+            widgets.MODELS[content["model"]].receive_page(content)
+
+    def _start(self, link: Link) -> None:
+        widgets.install(self.send)
+        from kafka_ctl.views.live import Live
+
+        lab = Lab.replay(link.story)
+        self.live = Live(lab)
+        if link.step is not None:
+            self.live.index = min(link.step, len(self.live.live_film.frames) - 1)
+        style = Live._css
+        self.send({"do": "show", "model": self.live.model_id, "script": Live._esm, "style": style})
+
+
+def connect(post: Callable[[str], object]) -> Callable[[str], None]:
+    """Serve a page: `post` sends it a text, and what is returned takes a text from it."""
+    return Page(post).receive

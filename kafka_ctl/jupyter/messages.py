@@ -1,0 +1,43 @@
+"""A message in several versions, with a slider: what each version has added is framed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import ipywidgets
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.jupyter.widgets import shown
+from kafka_ctl.views.drawing import Drawing
+from kafka_ctl.views.message_bytes import message_bytes
+
+
+class MessageWidget(ipywidgets.VBox):
+    """The same request in each of `messages`, by version; BadInput where there is none."""
+
+    def __init__(self, messages: Mapping[int, bytes], **options: Any) -> None:
+        if not messages:
+            raise BadInput("a message in no version has no bytes")
+        self.messages = dict(sorted(messages.items()))
+        self.picture = ipywidgets.HTML()
+        self.slider = ipywidgets.SelectionSlider(options=list(self.messages), description="version")
+        self.slider.observe(lambda change: self._draw(), "value")
+        super().__init__([self.slider, self.picture], **options)
+        self._draw()
+
+    def drawing(self, version: int) -> Drawing:
+        """One version, beside the one before it."""
+        before = [each for each in self.messages if each < version]
+        return message_bytes(self.messages[version], self.messages[before[-1]] if before else None)
+
+    def _draw(self) -> None:
+        self.picture.value = self.drawing(self.slider.value)._repr_mimebundle_()["text/html"]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"version {version}: {len(data)} bytes" for version, data in self.messages.items())
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget and, where there is none, the newest version as a picture and the sizes as text."""
+        last = self.drawing(max(self.messages))._repr_mimebundle_()
+        return shown(super()._repr_mimebundle_(**options), last | {"text/plain": repr(self)})

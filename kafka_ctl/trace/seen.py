@@ -1,0 +1,81 @@
+"""The things of a `ClusterModel`: znodes, brokers, partitions, the work of a controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from kafka_ctl.trace.beliefs import BrokerBeliefs, Key, Led
+
+
+class ZNode(NamedTuple):
+    """A znode as the writes left it; `owner` is who holds an ephemeral one."""
+
+    data: str
+    version: int
+    owner: str
+
+
+class Work(NamedTuple):
+    """The event that a controller works on, and the records that say that it began, and that it was queued."""
+
+    event: str
+    started: int
+    queued: int | None
+
+
+@dataclass
+class BrokerSeen:
+    """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now; `beliefs`: what it
+    was sent. Milliseconds: `timeout` is that of its session, `silent` the time since which that hears nothing.
+    """
+
+    id: int
+    alive: bool = False
+    registered: bool = False
+    rack: str | None = None
+    note: str = ""
+    leaving: bool = False
+    """Whether it has been asked to shut down in good order."""
+    beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
+    timeout: float | None = None
+    silent: float | None = None
+    log_ends: dict[Key, int] = field(default_factory=dict)
+    """The log end offsets on its disk, where records were ever written."""
+
+    @property
+    def listens(self) -> bool:
+        """Whether its process is up, so that what it was sent counts."""
+        return self.alive and self.note != "starting"
+
+    def ends(self) -> None:
+        """Its process ends, and with it what the process had in memory."""
+        self.alive, self.note, self.leaving, self.beliefs = False, "", False, BrokerBeliefs()
+
+
+@dataclass
+class PartitionSeen:
+    """A partition: its state as the last controller has it, and its leadership as ZooKeeper has it.
+
+    `leader` is -1 for nobody, None while not yet known. Where no write to ZooKeeper is recorded, as in an imported log,
+    leadership is that of the last record about the partition.
+    """
+
+    state: str = "NonExistentPartition"
+    leader: int | None = None
+    isr: tuple[int, ...] = ()
+    replicas: tuple[int, ...] = ()
+    leader_epoch: int | None = None
+    zk_version: int | None = None
+    stored: bool = False
+    """Whether its `state` znode exists."""
+    writer: int | None = None
+    """The broker whose session wrote that last."""
+    written_ms: float = 0.0
+
+    @property
+    def led(self) -> Led | None:
+        """What ZooKeeper has; None where there is no `state` znode."""
+        if not self.stored or self.leader is None:
+            return None
+        return Led(self.leader, self.isr, -1 if self.leader_epoch is None else self.leader_epoch)

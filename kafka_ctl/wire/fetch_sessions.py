@@ -1,0 +1,197 @@
+"""Fetch sessions: a reader names its partitions once, and from then on only what changes; so does the answer (KIP-227).
+
+A full request (epoch 0) asks for a session, one with epoch -1 for none. In an incremental request stand the partitions
+that are new or have moved on, and those to be forgotten; the answer has those with records, another high watermark, or
+an error. Each request has the next epoch, so that one that is lost or repeated is noticed.
+
+Kafka 2.0.1: server/FetchSession.scala, FetchManager, FetchSessionCache, FetchSession, CachedPartition
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.wire.codec import Message
+
+NO_SESSION = 0
+INITIAL, FINAL = 0, -1
+"""The epochs of full requests: one that asks for a session, and one that wants none."""
+LAST_EPOCH = 2**31 - 1
+SLOTS = 1000
+"""Kafka's `max.incremental.fetch.session.cache.slots`."""
+EVICTION = 120_000
+"""Milliseconds after which any other session may take the place of one."""
+NOT_FOUND, WRONG_EPOCH = "FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"
+
+
+class Asked(NamedTuple):
+    """What is to be fetched of one partition; `leader_epoch` is the one that the reader knows, or -1 (KIP-320)."""
+
+    offset: int
+    most: int
+    leader_epoch: int = -1
+    log_start: int = -1
+
+
+Wanted = Mapping[TopicPartition, Asked]
+Found = dict[TopicPartition, Message]
+"""By partition what an answer says of it."""
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch of the next request of a session."""
+    return FINAL if epoch < 0 else 1 if epoch == LAST_EPOCH else epoch + 1
+
+
+@dataclass
+class CachedPartition:
+    """What a session remembers of a partition: what was asked for last, and what was answered last."""
+
+    asked: Asked
+    high_watermark: int = -1
+    log_start: int = -1
+
+    def news(self, found: Message) -> bool:
+        """Whether an answer must have this partition; remembers what it says."""
+        news = bool(found["records"]) or self.high_watermark != found["high_watermark"]
+        news = news or self.log_start != found["log_start_offset"] or found["error_code"] != 0
+        news = news or found.get("preferred_read_replica", -1) >= 0
+        self.high_watermark = -1 if found["error_code"] else found["high_watermark"]
+        self.log_start = found["log_start_offset"]
+        return news
+
+
+@dataclass(eq=False)
+class FetchSession:
+    """One session; those partitions that had news last stand at the end, so that nobody starves."""
+
+    id: int
+    privileged: bool
+    """Whether it is a follower's."""
+    partitions: dict[TopicPartition, CachedPartition]
+    created: int
+    """Milliseconds. (Kafka calls it last used, but remembers no later use: KAFKA-9137.)"""
+    epoch: int = 1
+
+    @property
+    def value(self) -> tuple[int, int]:
+        """Sessions are evicted from the smallest of these on."""
+        return len(self.partitions), self.id
+
+
+class Context:
+    """How one request is to be answered: which partitions it means, and which of them the answer has."""
+
+    def __init__(self, partitions: Wanted, error: str | None = None) -> None:
+        self.partitions, self.error = partitions, error
+
+    def answer(self, found: Found) -> tuple[str | None, int, Found]:
+        """An error of the whole request, the session's id, and the partitions of the answer."""
+        return self.error, NO_SESSION, {} if self.error else found
+
+
+class FullContext(Context):
+    """The answer makes a session, if there is room for one."""
+
+    def __init__(self, partitions: Wanted, create: Callable[[Found], int]) -> None:
+        super().__init__(partitions)
+        self._create = create
+
+    def answer(self, found: Found) -> tuple[str | None, int, Found]:
+        return None, self._create(found), found
+
+
+class IncrementalContext(Context):
+    """The answer has what is new, unless another request of the session has come meanwhile.
+
+    The leader epoch that a reader knows is lost. Kafka 2.4.1: server/FetchSession.scala, CachedPartition.reqData
+    """
+
+    def __init__(self, session: FetchSession) -> None:
+        asked = {tp: cached.asked for tp, cached in session.partitions.items()}
+        super().__init__({tp: one._replace(leader_epoch=-1) for tp, one in asked.items()})
+        self.session, self.epoch = session, session.epoch
+
+    def answer(self, found: Found) -> tuple[str | None, int, Found]:
+        if self.session.epoch != self.epoch:
+            return WRONG_EPOCH, self.session.id, {}
+        cache, news = self.session.partitions, Found()
+        for tp, part in found.items():
+            if cache[tp].news(part):
+                news[tp] = part
+                cache[tp] = cache.pop(tp)
+        return None, self.session.id, news
+
+
+class FetchSessions:
+    """The sessions of one broker process; `now` gives milliseconds."""
+
+    def __init__(self, now: Callable[[], int], seed: object = 0, slots: int = SLOTS) -> None:
+        self.now, self.slots = now, slots
+        self.sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+        self._random = random.Random(f"fetch sessions {seed}")
+
+    def context(
+        self, id: int, epoch: int, wanted: Wanted, forgotten: Iterable[TopicPartition], is_follower: bool
+    ) -> Context:
+        """How a request is to be answered that names this session and epoch.
+
+        Kafka 2.0.1: server/FetchSession.scala, FetchManager.newContext
+        """
+        if epoch in (INITIAL, FINAL):
+            self.sessions.pop(id, None)
+            if epoch == FINAL:
+                return Context(wanted)
+            return FullContext(wanted, lambda found: self._create(wanted, found, is_follower))
+        session = self.sessions.get(id)
+        if session is None:
+            return Context({}, NOT_FOUND)
+        if session.epoch != epoch:
+            return Context({}, WRONG_EPOCH)
+        for tp, asked in wanted.items():
+            if tp in session.partitions:
+                session.partitions[tp].asked = asked
+            else:
+                session.partitions[tp] = CachedPartition(asked)
+        for tp in forgotten:
+            session.partitions.pop(tp, None)
+        if not session.partitions:
+            del self.sessions[id]
+            return Context(wanted)
+        session.epoch = next_epoch(session.epoch)
+        return IncrementalContext(session)
+
+    def _create(self, wanted: Wanted, found: Found, privileged: bool) -> int:
+        """The id of a new session, `NO_SESSION` where all places are taken by more valuable ones."""
+        now = self.now()
+        if len(self.sessions) >= self.slots and not self._evict(privileged, now):
+            return NO_SESSION
+        id = NO_SESSION
+        while id == NO_SESSION or id in self.sessions:
+            id = self._random.randrange(1, LAST_EPOCH)
+        partitions = {
+            tp: CachedPartition(wanted[tp], part["high_watermark"], part["log_start_offset"])
+            for tp, part in found.items()
+        }
+        self.sessions[id] = FetchSession(id, privileged, partitions, now)
+        return id
+
+    def _evict(self, privileged: bool, now: int) -> bool:
+        """Make room for a session: the oldest goes if it is old enough; for a follower's, else a consumer's.
+
+        Kafka 2.0.1: server/FetchSession.scala, FetchSessionCache.tryEvict, touch
+        """
+        going = min(self.sessions.values(), key=lambda session: (session.created, session.id), default=None)
+        if going is not None and now - going.created <= EVICTION:
+            consumers = [session for session in self.sessions.values() if privileged and not session.privileged]
+            going = min(consumers, key=lambda session: session.value, default=None)
+        if going is None:
+            return False
+        del self.sessions[going.id]
+        self.evictions += 1
+        return True

@@ -1,0 +1,263 @@
+"""Fetch and ListOffsets over the wire: how far whom the leader lets read, and how long a fetch waits for bytes.
+
+A follower reads to the end of the log, a consumer to the high watermark, one that reads committed records only to the
+last stable offset. What cannot be answered at once waits in the leader's purgatory.
+
+Kafka 2.0.1: server/KafkaApis.scala, handleFetchRequest, handleListOffsetRequest; server/ReplicaManager.scala,
+fetchMessages, readFromLocalLog
+"""
+
+from __future__ import annotations
+
+from kafka_ctl.brokers.delayed_operations import DelayedFetch, FetchPartition, LogOffset, LogOffsets
+from kafka_ctl.brokers.log import Log
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput
+from kafka_ctl.wire.batches import end_of
+from kafka_ctl.wire.codec import Message
+from kafka_ctl.wire.contents import lowered
+from kafka_ctl.wire.control import grouped
+from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
+from kafka_ctl.wire.service import Service
+from kafka_ctl.wire.transactions import Transactions
+
+FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
+"""The versions of Fetch from which on a reader knows these."""
+LATEST, EARLIEST = -1, -2
+"""The timestamps that stand for the end and the beginning of a log."""
+MOST = 8 << 20
+"""Bytes of one answer to a fetch, whatever the client would take."""
+READ_COMMITTED = 1
+NOT_LEADER, UNKNOWN = "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"
+FENCED, UNKNOWN_EPOCH = "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH"
+
+
+class Reading:
+    """One fetch, as the purgatory and the leader's logs see it: who reads, which partitions, from where."""
+
+    def __init__(self, service: Service, version: int, request: Message, asked: Wanted) -> None:
+        self.service, self.version, self.asked = service, version, asked
+        self.leader, self.contents = service.broker.as_leader, service.shared.contents
+        self.replica: int = request["replica_id"]
+        self.read_committed = request.get("isolation_level", 0) == READ_COMMITTED
+        self.min_bytes: int = request["min_bytes"]
+        self.most = min(request.get("max_bytes", MOST), MOST)
+
+    @property
+    def is_follower(self) -> bool:
+        return self.replica >= 0
+
+    def operation(self, milliseconds: int) -> DelayedFetch:
+        """What waits for more bytes."""
+        partitions = {
+            tp: FetchPartition(LogOffset(asked.offset), asked.most, asked.leader_epoch)
+            for tp, asked in self.asked.items()
+        }
+        passes_on = self.service.broker.generation.records.passes_on_high_watermark
+        return DelayedFetch(
+            milliseconds, self.min_bytes, partitions, self, replica=self.replica, read_committed=self.read_committed,
+            passes_on_high_watermark=passes_on,
+        )  # fmt: skip
+
+    # What the purgatory asks
+
+    def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
+        """How far the log reaches, each place with the bytes from where this fetch begins."""
+        log, error = self._log(tp, leader_epoch)
+        if error is not None:
+            return error
+        stable = self._transactions(tp, log).last_stable(log.high_watermark)
+        return LogOffsets(*(self._place(tp, log, end) for end in (log.end, log.high_watermark, stable)))
+
+    def _place(self, tp: TopicPartition, log: Log, end: int) -> LogOffset:
+        start, enough = self.asked[tp].offset, max(1, self.min_bytes)
+        if end <= start:
+            return LogOffset(end)
+        return LogOffset(end, 0, sum(len(data) for _, data in self.contents.read(tp, log, start, end, enough)))
+
+    def is_throttled(self, tp: TopicPartition, replica: int) -> bool:
+        """Whether a follower may not be sent more of it now (KIP-73)."""
+        return self.is_follower and self.leader.throttles(tp, replica)
+
+    def last_sent_high_watermark(self, tp: TopicPartition, replica: int) -> int:
+        """What this follower knows by our answers."""
+        return self.service.sent_high_watermarks.get((tp, replica), 0)
+
+    def read(self, fetch: DelayedFetch | None = None) -> Found:
+        """What there is for every partition by now; each learns how far a follower's log reaches."""
+        found, size = Found(), 0
+        for tp, asked in self.asked.items():
+            part = found[tp] = self._read(tp, asked, min(asked.most, self.most - size), size == 0)
+            size += len(part["records"])
+        if self.is_follower:
+            for tp, part in found.items():
+                self._note(tp, part)
+        return found
+
+    def _note(self, tp: TopicPartition, part: Message) -> None:
+        """Remember how far a follower's log reaches, and what was sent to it.
+
+        Kafka 2.0.1: server/ReplicaManager.scala, updateFollowerLogReadResults
+        """
+        hosted = self.service.broker.hosted.get(tp)
+        if part["error_code"] or hosted is None or self.replica not in hosted.replicas:
+            return
+        self.leader.note_fetch(tp, self.replica, self.asked[tp].offset)
+        self.leader.fetched_to_end(tp, self.replica, hosted.state.leader_epoch)
+        self.service.sent_high_watermarks[tp, self.replica] = part["high_watermark"]
+        self.leader.count_sent(tp, len(part["records"]))
+
+    # Reading
+
+    def _log(self, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
+        """The log of a partition that we lead in this epoch (-1: in any), and why there is none."""
+        log, error = readable(self.service, tp)
+        if error is None and leader_epoch >= 0 and self.service.broker.generation.records.checks_fetched_epoch:
+            ours = self.service.broker.hosted[tp].state.leader_epoch
+            error = FENCED if leader_epoch < ours else UNKNOWN_EPOCH if leader_epoch > ours else None
+        return log, error
+
+    def _transactions(self, tp: TopicPartition, log: Log) -> Transactions:
+        return self.contents.transactions(tp, log)
+
+    def _end(self, log: Log, known: Transactions) -> int:
+        """Up to where whoever asks may read."""
+        if self.is_follower:
+            return log.end
+        return known.last_stable(log.high_watermark) if self.read_committed else log.high_watermark
+
+    def _read(self, tp: TopicPartition, asked: Asked, most: int, first: bool) -> Message:
+        """What one partition has; at least one batch where nothing else was found (KIP-74)."""
+        log, error = self._log(tp, asked.leader_epoch)
+        if error is None and not 0 <= asked.offset <= log.end:
+            error = "OFFSET_OUT_OF_RANGE"
+        if error is not None:
+            return nothing(tp, error)
+        known = self._transactions(tp, log)
+        batches: list[tuple[int, bytes]] = []
+        if (most > 0 or first) and not self.is_throttled(tp, self.replica):
+            batches = self.contents.read(tp, log, asked.offset, self._end(log, known), most)
+            if not first and batches and len(batches[0][1]) > most:
+                batches = []
+        try:
+            magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
+            data = lowered(batches, magic)
+        except BadInput:
+            return nothing(tp, "UNSUPPORTED_COMPRESSION_TYPE")
+        aborted, stable = None, -1
+        if self.read_committed and not self.is_follower:
+            stable = known.last_stable(log.high_watermark)
+            read_to = end_of(*batches[-1]) if batches else asked.offset
+            aborted = known.aborted_between(asked.offset, read_to)
+        return {
+            "partition_index": tp.partition,
+            "error_code": 0,
+            "high_watermark": log.high_watermark,
+            "last_stable_offset": stable,
+            "log_start_offset": 0,
+            "aborted_transactions": aborted
+            and [{"producer_id": one.producer, "first_offset": one.first} for one in aborted],
+            "preferred_read_replica": -1,
+            "records": data,
+        }
+
+
+def nothing(tp: TopicPartition, error: str) -> Message:
+    """What an answer says of a partition that cannot be read."""
+    return {
+        "partition_index": tp.partition,
+        "error_code": number_of(error),
+        "high_watermark": -1,
+        "last_stable_offset": -1,
+        "log_start_offset": -1,
+        "aborted_transactions": None,
+        "preferred_read_replica": -1,
+        "records": b"",
+    }
+
+
+def readable(service: Service, tp: TopicPartition) -> tuple[Log, str | None]:
+    """The log of a partition that we lead, and why there is none."""
+    if service.broker.leads(tp):
+        return service.broker.disk.logs.get(tp, Log()), None
+    return Log(), NOT_LEADER if tp in service.broker.metadata else UNKNOWN
+
+
+async def fetch(service: Service, version: int, request: Message) -> Message:
+    """Records of some partitions, or of all of a fetch session; waits until there are `min_bytes`, for `max_wait`."""
+    wanted = {
+        TopicPartition(topic["topic"], part["partition"]): Asked(
+            part["fetch_offset"], part["partition_max_bytes"], part.get("current_leader_epoch", -1)
+        )
+        for topic in request["topics"]
+        for part in topic["partitions"]
+    }
+    forgotten = [
+        TopicPartition(topic["topic"], number)
+        for topic in request.get("forgotten_topics_data", ())
+        for number in topic["partitions"]
+    ]
+    session = request.get("session_id", NO_SESSION), request.get("session_epoch", FINAL)
+    context = service.fetch_sessions.context(*session, wanted, forgotten, request["replica_id"] >= 0)
+    found = Found() if context.error else await _found(service, version, request, context.partitions)
+    error, id, parts = context.answer(found)
+    return {
+        "error_code": number_of(error),
+        "session_id": id,
+        "responses": grouped(parts.items(), "topic", "partitions"),
+    }
+
+
+async def _found(service: Service, version: int, request: Message, asked: Wanted) -> Found:
+    """What there is, when there is enough or time is up; partitions that nobody knows of come last."""
+    known = {tp: one for tp, one in asked.items() if tp in service.broker.metadata}
+    unknown = {tp: nothing(tp, UNKNOWN) for tp in asked if tp not in known}
+    if not known:
+        return unknown
+    reading = Reading(service, version, request, known)
+    found, milliseconds = reading.read(), request["max_wait"]
+    size = sum(len(part["records"]) for part in found.values())
+    failed = any(part["error_code"] for part in found.values())
+    if milliseconds > 0 and size < reading.min_bytes and not failed:
+        operation = reading.operation(milliseconds)
+        try:
+            service.broker.as_leader.fetch_purgatory.try_complete_else_watch(operation, list(known))
+            found = await operation
+        finally:
+            operation.cancel()  # the connection may have ended
+    return found | unknown
+
+
+async def list_offsets(service: Service, version: int, request: Message) -> Message:
+    """The first offset, the one behind the last that may be read, or the first of a time."""
+    committed = request.get("isolation_level", 0) == READ_COMMITTED
+    topics = [
+        {
+            "name": topic["name"],
+            "partitions": [_listed(service, topic["name"], part, committed) for part in topic["partitions"]],
+        }
+        for topic in request["topics"]
+    ]
+    return {"topics": topics}
+
+
+def _listed(service: Service, topic: str, asked: Message, committed: bool) -> Message:
+    tp, timestamp = TopicPartition(topic, asked["partition_index"]), asked["timestamp"]
+    log, error = readable(service, tp)
+    offset, time = -1, -1
+    if error is None:
+        contents, end = service.shared.contents, log.high_watermark
+        end = contents.transactions(tp, log).last_stable(end) if committed else end
+        if timestamp in (LATEST, EARLIEST):
+            offset = end if timestamp == LATEST else 0
+        elif (found := contents.offset_at(tp, log, end, timestamp)) is not None:
+            time, offset = found
+    return {
+        "partition_index": tp.partition,
+        "error_code": number_of(error),
+        "timestamp": time,
+        "offset": offset,
+        "old_style_offsets": [offset] if offset >= 0 else [],
+        "leader_epoch": -1,
+    }

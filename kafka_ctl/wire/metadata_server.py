@@ -1,0 +1,96 @@
+"""A server that is no broker: it answers ApiVersions and Metadata with copies of a cluster's answers.
+
+A client that is given its address as `bootstrap.servers` finds the cluster through it and never needs it again, as long
+as what it has learned holds. The experiment is that of the seeds' chapter on `bootstrap.servers`, section 6.5.2.
+"""
+
+from __future__ import annotations
+
+import socketserver
+import threading
+from typing import Any
+
+from kafka_ctl.wire.client import ask, read_frame
+from kafka_ctl.wire.codec import Message, decode_message, encode_message
+from kafka_ctl.wire.listeners import HOST
+from kafka_ctl.wire.schema import REQUEST, RESPONSE, api_key, message_type
+
+COPIED = 4
+"""The version of Metadata that the cluster is asked in: 0.11 and later have it, and its fields serve every version."""
+
+
+class MetadataServer:
+    """Serves copies of the metadata of the cluster at `bootstrap_servers`, on a free port, in threads of its own.
+
+    `address` is for clients; `asked` has the name of every request, in order. `close` stops it; so does leaving `with`.
+    """
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.copies = {
+            "ApiVersions": ask(bootstrap_servers, "ApiVersions", 0, {}),
+            "Metadata": ask(
+                bootstrap_servers, "Metadata", COPIED, {"topics": None, "allow_auto_topic_creation": False}
+            ),
+        }
+        self.asked: list[str] = []
+        self._server = _Server((HOST, 0), _Connection)
+        self._server.owner = self
+        self.address = f"{HOST}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def reply(self, frame: bytes) -> bytes | None:
+        """The response to a request; None for one that is not served: the connection is closed."""
+        key, version = (int.from_bytes(frame[at : at + 2], "big", signed=True) for at in (4, 6))
+        name = next((name for name in self.copies if api_key(name) == key), None)
+        if name is None:
+            return None
+        self.asked.append(name)
+        header, asked = decode_message(message_type(key, version, REQUEST), frame[4:])
+        kind = message_type(key, version, RESPONSE)
+        return encode_message(kind, {"correlation_id": header["correlation_id"]}, self._body(name, asked))
+
+    def _body(self, name: str, asked: Message) -> Message:
+        """The copy, of Metadata only the topics that were asked for."""
+        copy = self.copies[name]
+        wanted = asked.get("topics")
+        if name != "Metadata" or wanted is None:
+            return copy
+        names = {topic["name"] for topic in wanted}
+        return copy | {"topics": [topic for topic in copy["topics"] if topic["name"] in names]}
+
+    def close(self) -> None:
+        """Stop listening, and close every connection."""
+        self._server.shutdown()
+        self._server.server_close()
+        for connection in list(self._server.open):
+            connection.close()
+
+    def __enter__(self) -> MetadataServer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    allow_reuse_address = daemon_threads = True
+    owner: MetadataServer
+
+    def __init__(self, *arguments: Any) -> None:
+        self.open: set[Any] = set()
+        super().__init__(*arguments)
+
+
+class _Connection(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        self.server.open.add(self.connection)
+        try:
+            while (reply := self.server.owner.reply(read_frame(self.rfile))) is not None:
+                self.wfile.write(reply)
+        except (OSError, EOFError, ValueError):
+            pass  # the client has gone, or we go
+        finally:
+            self.server.open.discard(self.connection)

@@ -1,0 +1,102 @@
+"""Right and wrong answers to the exercises of lesson 12."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kafka_ctl.exercises.lesson_12 import usual
+
+REQUEST = "delete_znode /admin/reassign_partitions"
+
+
+def three_lists(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+    origin = [r for r in replicas if r not in adding]
+    full = [*target, *(r for r in origin if r not in target)]
+    return full, [r for r in full if r not in origin], [r for r in full if r not in target]
+
+
+def two_lists(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+    """By sets; the order of those that are added or removed is another one."""
+    origin = dict.fromkeys(r for r in replicas if r not in adding)
+    return tuple(dict.fromkeys([*target, *origin])), {*target} - {*origin}, {*origin} - {*target}
+
+
+def origin_first(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+    _, more, less = three_lists(replicas, adding, removing, target)
+    return [*(r for r in replicas if r not in adding), *more], more, less
+
+
+def from_replicas(replicas: tuple, adding: tuple, removing: tuple, target: tuple) -> tuple:
+    """Added for an older target, and kept."""
+    _, more, _ = three_lists(replicas, adding, removing, target)
+    full = [*target, *(r for r in replicas if r not in target)]
+    return full, more, [r for r in full if r not in target]
+
+
+def throttled(lab: Any, *steps: str) -> None:
+    """Work on exercise 12.4."""
+    for step in steps:
+        match step:
+            case "cancel":
+                lab.cancel_reassignment([("orders", 0)])
+            case "start":
+                lab.start(4)
+            case "config":
+                lab.delete_znode("/config/brokers/4")
+            case "verify":
+                lab.verify_reassignment({("orders", 0): [1, 2, 3]})
+            case _:
+                lab.verify_reassignment({("orders", 0): [1, 2, 4]})
+        lab.settle()
+
+
+RIGHT: dict[str, list[Any]] = {
+    "12.1": [((3, 2, 1), 3), [[3, 2, 1], 3]],
+    "12.2": [three_lists, two_lists],
+    "12.3": [REQUEST, f"elect_preferred\nsettle\n{REQUEST}"],
+    "12.4": [
+        lambda lab: throttled(lab, "cancel", "start", "verify"),
+        lambda lab: throttled(lab, "cancel", "verify", "start", "verify"),
+        lambda lab: throttled(lab, "cancel", "config", "verify", "start"),
+    ],
+}
+
+WRONG: dict[str, list[tuple[Any, str]]] = {
+    "12.1": [
+        (((1, 2, 3), 1), "Its old order is in no list"),
+        (((3, 4, 2, 1), 3), "has taken it out"),
+        (((3, 2), 3), "all three"),
+        (((2, 3, 1), 2), "Take AR while it moves"),
+        (((3, 2, 1), 1), "leads until the preferred election"),
+        (((3, 2, 1), 2), "its first broker the leader"),
+        ((3, 3), "3 has one part; 3 are asked for"),
+        ("3", "is text"),
+    ],
+    "12.2": [
+        (origin_first, "the target, [3, 5, 2], comes first and in its own order"),
+        (lambda r, a, d, t: usual(r, (), (), t), "is still being added, and in no other list"),
+        (from_replicas, "does not count any more, and it would stay"),
+        (lambda r, a, d, t: (t, [x for x in t if x not in r], []), "those that leave still have a copy"),
+        (lambda r, a, d, t: ([*t, *r], *usual(r, a, d, t)[1:]), "is in the replicas twice"),
+        (lambda r, a, d, t: (*usual(r, a, d, t)[:2], []), "Removed are the replicas that are not in the target"),
+        (lambda r, a, d, t: (sorted(usual(r, a, d, t)[0]), *usual(r, a, d, t)[1:]), "the preferred leader"),
+        (lambda r, a, d, t: t, "three lists of broker ids are expected"),
+        (lambda r, a, t: t, "Its parameters are not those"),
+    ],
+    "12.3": [
+        ("""reassign '{"orders-0":[1,3]}'""", "does not touch the older request"),
+        ("delete_controller", "finds the older request"),
+        ("start 4", "once a new controller reads it"),
+        ("""execute_reassignment '{"orders-0":[1,3]}'""", "There is an existing assignment running"),
+        ("""cancel_reassignment '["orders-0"]'""", "NO_REASSIGNMENT_IN_PROGRESS"),
+        ("elect_preferred", "An election moves no replica"),
+    ],
+    "12.4": [
+        (lambda lab: throttled(lab, "cancel", "verify", "start"), "broker 4 was not"),
+        (lambda lab: throttled(lab, "cancel"), "the controller leaves them"),
+        (lambda lab: throttled(lab, "verify"), "the plan *you give it*"),
+        (lambda lab: throttled(lab, "start", "verify the new"), "AR is [1, 2, 4]."),
+        (lambda lab: throttled(lab, "start"), "Was it cancelled before?"),
+        (lambda lab: lab.delete_znode("/admin/reassign_partitions"), "the plan is also in the topic's znode"),
+    ],
+}

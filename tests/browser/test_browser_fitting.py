@@ -1,0 +1,173 @@
+"""Every picture is whole at three widths: nothing that a step marks is cut off, no text leaves its box, none is small.
+
+Measured in a real Chromium, in every view, for three and five brokers and for some of the golden stories.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import browser
+import pytest
+from golden import STORIES, Stage, blocks
+
+from kafka_ctl import Lab
+from kafka_ctl.trace import Trace
+from kafka_ctl.views.export import page
+from kafka_ctl.views.frames import VIEWS, film, wants_of
+
+pytestmark = browser.needs_chromium
+
+WIDTHS = (560, 811, 1280)
+"""Pixels of the player: two labs side by side, JupyterLab at 1280 with its file browser, a wide window."""
+TOLD = ("controller_failure", "network_two_sites", "reassignment", "topic_deletion", "unclean_election")
+"""The golden stories that are looked at, at the smallest width."""
+MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
+"""Lets a test set the step of a page."""
+WRONG = """([view, whole]) => {
+  const box = document.querySelector(`.kc [data-view='${view}']`), svg = box.querySelector("svg"), found = [];
+  const frame = box.getBoundingClientRect(), ground = svg.getBoundingClientRect(), near = 1.5;
+  const scale = ground.width / svg.viewBox.baseVal.width, step = document.querySelector(".kc").dataset.step;
+  const beside = (at) => at.left < frame.left - near || at.right > frame.right + near;
+  const say = (what, text) => found.push(`step ${step}, ${view}: ${what} ${text}`);
+  const seen = (part) => !part.closest(".s-gone") && getComputedStyle(part).opacity > 0;
+  const [needs, has] = [box.scrollWidth, box.clientWidth];
+  if (whole && needs > has + near) say("needs", `${needs} of ${has} pixels`);
+  for (const hot of svg.querySelectorAll(".s-hot, .s-taken, .s-now, .s-band, .travel .pill")) {
+    if (!seen(hot)) continue;
+    const at = hot.getBoundingClientRect();
+    const out = hot.matches(".s-band") ? at.bottom > ground.bottom + near : beside(at);
+    if (out) say("cut off:", hot.dataset.id ?? hot.textContent);
+  }
+  for (const label of svg.querySelectorAll("text")) {
+    const part = label.parentElement, said = label.textContent;
+    if (!said || !seen(part)) continue;
+    const at = label.getBoundingClientRect(), size = parseFloat(label.getAttribute("font-size")) * scale;
+    if (at.bottom < ground.top || at.top > ground.bottom) continue;   // scrolled away
+    if (size < 10.95) say("small", `${size.toFixed(1)} px: ${said}`);
+    if (at.left < ground.left - near || at.right > ground.right + near) say("leaves the picture:", said);
+    const body = part.querySelector(":scope > rect.body, :scope > polygon.body");
+    if (!body || part.matches(".s-band, .s-veil, .s-wire, .s-legal, .s-taken")) continue;
+    const room = body.getBoundingClientRect();
+    const [left, right, high] = [at.left - room.left, room.right - at.right, at.top - room.top];
+    if (Math.min(left, right) < -near || Math.min(high, room.bottom - at.bottom) < -near - 1)
+      say("leaves its box:", `${said} (${part.dataset.id ?? "pill"})`);
+  }
+  return found;
+}"""
+
+
+@lru_cache
+def failing(brokers: int) -> Trace:
+    """A topic is made; the controller dies, and comes back; replicas move; a broker shuts down."""
+    with Lab(brokers=brokers, seed=7, generation="2.4") as lab:
+        lab.create_topic("orders", partitions=4, replication_factor=3)
+        lab.settle()
+        first = lab.controller
+        assert first is not None
+        lab.kill(first.id)
+        lab.settle()
+        lab.start(first.id)
+        lab.settle()
+        lab.shutdown(first.id)
+        lab.settle()
+        return lab.trace
+
+
+@lru_cache
+def told(name: str) -> Trace:
+    """The trace of a golden story."""
+    stage = Stage()
+    for block in blocks(next(path for path in STORIES if path.stem == name).read_text(encoding="utf-8")):
+        if block.command:
+            stage.run(block)
+    trace = stage.the_lab.trace
+    stage.close()
+    return trace
+
+
+def wrong(
+    page: Any, whole: bool, every: int, widths: Sequence[int] = WIDTHS, views: Sequence[str] = tuple(VIEWS)
+) -> list[str]:
+    """What does not fit, over some steps of all views, at each of the widths."""
+    found: dict[str, None] = {}
+    last = page.evaluate("() => +document.querySelector('.kc').dataset.last")
+    for width in widths:
+        page.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
+        assert page.evaluate("() => document.querySelector('.kc').offsetWidth") == width
+        for view in views:
+            if len(views) > 1:
+                page.click(f".kc [data-tab='{view}']")
+            for step in (*range(0, last, every), last):
+                page.evaluate("step => model.set('index', step)", step)
+                page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+                found |= dict.fromkeys(f"{width}: {text}" for text in page.evaluate(WRONG, [view, whole]))
+    return list(found)
+
+
+def shown(page_: Any, trace: Trace, path: Path) -> None:
+    """All views in one page, without motion."""
+    films = [film(trace, view, wants=wants_of(list(VIEWS))) for view in VIEWS]
+    path.write_text(page(films).replace(*MODEL), encoding="utf-8")
+    page_.emulate_media(reduced_motion="reduce")
+    page_.goto(path.as_uri())
+    page_.wait_for_selector(".kc[data-step='0']")
+
+
+@pytest.mark.parametrize("brokers", [3, 5])
+def test_every_view_is_whole(brokers: int, tmp_path: Path) -> None:
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        shown(opened, failing(brokers), tmp_path / "film.html")
+        assert wrong(opened, whole=True, every=9) == []
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_every_view_of_a_story_is_whole(name: str, tmp_path: Path) -> None:
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        shown(opened, told(name), tmp_path / "film.html")
+        assert wrong(opened, whole=True, every=12, widths=WIDTHS[:1]) == []
+
+
+def test_what_leaves_its_box_is_found(tmp_path: Path) -> None:
+    """The measure itself: a text that has grown, a marked thing pushed out, and too little room are each named."""
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        shown(opened, failing(3), tmp_path / "film.html")
+        assert wrong(opened, whole=True, every=500, widths=[560]) == []
+        opened.click(".kc [data-tab='cluster']")
+        opened.evaluate(
+            "() => { document.querySelector('[data-id=\"znode:/controller\"] text').textContent = 'x'.repeat(40); }"
+        )
+        opened.evaluate("() => { document.querySelector('[data-id=\"head:2\"]').classList.add('s-hot'); }")
+        opened.evaluate(
+            "() => { document.querySelector('[data-id=\"head:2\"]').style.transform = 'translate(900px)'; }"
+        )
+        found = "; ".join(opened.evaluate(WRONG, ["cluster", True]))
+        assert "leaves its box: xxx" in found and "cut off: head:2" in found and "leaves the picture: Broker 2" in found
+
+
+def test_a_large_cluster_is_an_overview_that_opens(tmp_path: Path) -> None:
+    """20 brokers and 500 partitions are whole at each width; a click on a broker shows its replicas one by one."""
+    with Lab(brokers=20, seed=7) as lab:
+        lab.create_topic("orders", partitions=500, replication_factor=3)
+        lab.settle()
+        lab.kill(5)
+        lab.run_for(20)
+        path = tmp_path / "film.html"
+        path.write_text(page([film(lab.trace, limit=60)]).replace(*MODEL), encoding="utf-8")
+        held = {f"{p.topic}-{p.partition}" for p in lab.partitions() if 3 in p.replicas}
+        led = {f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == 3}
+    with browser.page(viewport={"width": 1320, "height": 800}) as opened:
+        opened.emulate_media(reduced_motion="reduce")
+        opened.goto(path.as_uri())
+        opened.wait_for_selector(".kc[data-step='0']")
+        assert wrong(opened, whole=True, every=30, views=["cluster"]) == []
+        opened.click(".kc [data-id='head:3']")
+        names = "() => [...document.querySelectorAll('.kc .detail .chip')].map((chip) => chip.textContent)"
+        assert set(opened.evaluate(names)) == held
+        opened.click(".kc [data-id='count:3:leader']")
+        assert set(opened.evaluate(names)) == led
+        opened.click(".kc .detail .shut")
+        opened.wait_for_selector(".kc .detail", state="hidden")

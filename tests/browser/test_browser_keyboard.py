@@ -1,0 +1,126 @@
+"""Keys pressed inside the player and the live lab stay there: JupyterLab runs no command of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import browser
+import nbformat
+import pytest
+from test_browser_lab import CELL, halt, says
+
+pytestmark = browser.needs_chromium
+
+KEYS = (
+    "a b c d d m r x y z 1 l + - Enter Escape Space ArrowDown ArrowUp ArrowLeft ArrowRight Home End PageDown PageUp Tab"
+    " Shift+Enter Control+Enter Alt+Enter Shift+ArrowDown Shift+M Control+z Control+Shift+- Control+b Control+s 0 0 i i"
+).split()
+"""What JupyterLab has commands for, among others."""
+STATE = """() => {
+  const book = window.jupyterapp.shell.currentWidget.content;
+  const cells = book.widgets.map((cell) => cell.model.type + ":" + cell.model.sharedModel.getSource());
+  return [book.activeCellIndex, book.mode, ...cells];
+}"""
+WATCH = """() => {
+  window.ran = [];
+  window.jupyterapp.commands.commandExecuted.connect((_, { id }) => window.ran.push(id));
+}"""
+
+
+@pytest.fixture(scope="module")
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A notebook of three cells; the second shows a lab."""
+    folder = tmp_path_factory.mktemp("keys")
+    book = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(source) for source in ("one = 1", CELL, "two = 2")]
+    )
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, folder / "keys.ipynb")
+    with browser.lab(folder) as server, browser.page(viewport={"width": 1280, "height": 1000}) as page:
+        assert browser.run_all(page, server, "keys.ipynb")
+        page.wait_for_selector(".kc .actions")
+        page.evaluate(WATCH)
+        page.set_default_timeout(20_000)
+        yield page
+
+
+CONTROLS = {
+    "the player": ".kc",
+    "a tab": ".kc [data-tab='cluster']",
+    "the thing": ".kc .actions select",
+    "a button": ".kc .actions [data-act='settle']",
+    "the kind": ".kc .kinds",
+    "the speed": ".kc .speed",
+    "the scrubber": ".kc .scrub",
+    "the number": ".kc .number",
+    "the log": ".kc .log .line >> nth=-1",
+    "the script": ".kc .script pre",
+}
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_no_key_reaches_jupyterlab(opened: Any, control: str) -> None:
+    """With the focus on every kind of control: no command runs, no cell changes, and the widget stays."""
+    opened.focus(CONTROLS[control])
+    before = opened.evaluate(STATE)
+    opened.evaluate("() => { window.ran.length = 0; }")
+    for key in KEYS:
+        opened.focus(CONTROLS[control])
+        opened.keyboard.press(key)
+    assert opened.evaluate("() => window.ran") == []
+    assert opened.evaluate(STATE) == before
+    assert opened.locator(".kc .actions").count() == 1
+    opened.keyboard.press("Escape")
+
+
+def test_the_focus_stays_when_what_had_it_goes(opened: Any) -> None:
+    """A button that acts may be drawn anew, switched off or taken away; the next key is still the player's."""
+    opened.select_option(".kc .actions select", "broker:1")
+    opened.evaluate("() => { window.ran.length = 0; }")
+    before = opened.evaluate(STATE)
+    for action in ("kill", "start"):
+        opened.focus(f".kc .actions [data-act='{action}']")
+        opened.keyboard.press("Enter")
+        says(opened, ".kc .script pre", f"lab.{action}(1)")
+        opened.wait_for_selector(f".kc .actions [data-act='{action}']:disabled")
+        assert opened.evaluate("() => !!document.activeElement.closest('.kc')")
+        opened.keyboard.press("b")
+    halt(opened)
+    opened.focus(".kc [data-do='back']")
+    opened.keyboard.press("Home")
+    opened.wait_for_selector(".kc[data-step='0']")
+    assert opened.evaluate("() => !!document.activeElement.closest('.kc')")
+    opened.keyboard.press("b")
+    assert opened.evaluate("() => window.ran") == []
+    assert opened.evaluate(STATE) == before
+
+
+def test_a_step_number_and_enter_jump(opened: Any) -> None:
+    """And a number that was typed without Enter does not take the first click elsewhere."""
+    opened.focus(".kc .number")
+    opened.keyboard.press("Control+a")
+    opened.keyboard.type("7")
+    opened.keyboard.press("Enter")
+    opened.wait_for_selector(".kc[data-step='7']")
+    opened.keyboard.press("Control+a")
+    opened.keyboard.type("3")
+    opened.click(".kc [data-do='next']")
+    opened.wait_for_selector(".kc[data-step='8']")
+    assert opened.input_value(".kc .number") == "8"
+
+
+def test_the_lines_of_the_log_are_one_tab_stop(opened: Any) -> None:
+    """Arrows go from line to line, Enter to the step of a line."""
+    halt(opened)
+    assert opened.locator(".kc .log .line").count() > 3
+    assert opened.locator(".kc .log[tabindex='0'], .kc .log .line:not([tabindex='-1'])").count() == 1
+    opened.focus(".kc .log .line[tabindex='0']")
+    opened.keyboard.press("Home")
+    first = opened.evaluate("() => document.activeElement.title")
+    opened.keyboard.press("ArrowDown")
+    assert opened.evaluate("() => document.activeElement === document.querySelectorAll('.kc .log .line')[1]")
+    opened.keyboard.press("ArrowUp")
+    opened.keyboard.press("Enter")
+    opened.wait_for_selector(f".kc[data-step='{first.removeprefix('step ')}']")
+    assert opened.evaluate("() => !!document.activeElement.closest('.kc .log')")

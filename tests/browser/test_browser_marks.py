@@ -1,0 +1,70 @@
+"""Links in the prose lead to steps of the player, and are marked while their step is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import browser
+import nbformat
+from filmed import failover
+
+from kafka_ctl.paths import ROOT
+from kafka_ctl.views.export import export
+
+pytestmark = browser.needs_chromium
+
+MARKS = {"kill": "is killed", "elected": "Broker 1 is elected"}
+PROSE = "First [a broker dies](#step-kill).\n\nThen [another is elected](#step-elected)."
+CELL = f"""
+import sys
+sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
+from filmed import failover
+from kafka_ctl.views.player import player
+shown = player(failover(), marks={MARKS!r})
+shown
+"""
+
+
+def follows_links(page: Any) -> None:
+    """Each link goes to its step; only the link of the step that is shown is marked."""
+    marked = "() => [...document.querySelectorAll('a.kc-here')].map((link) => link.textContent)"
+    for text, caption in (("a broker dies", MARKS["kill"]), ("another is elected", MARKS["elected"])):
+        page.click(f"a:has-text('{text}')")
+        page.wait_for_function(f"() => document.querySelector('.kc .caption').innerText.includes({caption!r})")
+        assert page.evaluate(marked) == [text]
+        assert page.get_attribute(f"a:has-text('{text}')", "aria-current") == "step"
+    page.click(".kc [data-do='next']")
+    page.wait_for_function("() => !document.querySelector('a.kc-here')")
+    page.click(".kc [data-do='back']")
+    page.wait_for_function("() => document.querySelector('a.kc-here')")
+    assert page.evaluate(marked) == ["another is elected"]
+    page.select_option(".kc .kinds", "mark:kill")
+    page.click(".kc [data-do='jump']")
+    page.wait_for_function("() => document.querySelector('a.kc-here').textContent === 'a broker dies'")
+
+
+def test_prose_and_player_in_jupyterlab(tmp_path: Path) -> None:
+    cells = [nbformat.v4.new_markdown_cell(PROSE), nbformat.v4.new_code_cell(CELL)]
+    book = nbformat.v4.new_notebook(cells=cells)
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, tmp_path / "prose.ipynb")
+    with browser.lab(tmp_path) as server, browser.page(viewport={"width": 1280, "height": 900}) as page:
+        assert browser.run_all(page, server, "prose.ipynb")
+        page.wait_for_selector(".kc [data-view='cluster'] .part")
+        page.set_default_timeout(20_000)
+        follows_links(page)
+        assert "#step" not in page.url
+
+
+def test_prose_in_an_exported_page(tmp_path: Path) -> None:
+    """And the address of a page may name a step."""
+    path = export(failover(), tmp_path / "film.html", marks=MARKS, prose=PROSE)
+    with browser.page(viewport={"width": 1280, "height": 900}) as page:
+        page.goto(path.as_uri())
+        page.wait_for_selector(".kc[data-step='0']")
+        follows_links(page)
+        page.goto("about:blank")
+        page.goto(f"{path.as_uri()}#step-elected")
+        page.wait_for_selector("a.kc-here:has-text('another is elected')")
+        assert MARKS["elected"] in page.inner_text(".kc .caption")

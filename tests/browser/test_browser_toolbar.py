@@ -1,0 +1,88 @@
+"""The toolbar of the live lab stands still, its menus are in sight, its forms push nothing; it says that time stops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import browser
+import nbformat
+import pytest
+from test_browser_lab import CELL, halt, picture, says
+
+pytestmark = browser.needs_chromium
+
+TOP = """() => {
+  const top = (name) => document.querySelector(name).getBoundingClientRect().top;
+  return top('.kc .stage') - top('.kc');
+}"""
+MENU = """() => {
+  const menu = document.querySelector('.kc .menu').getBoundingClientRect();
+  const last = document.querySelector('.kc .menu button:last-child'), end = last.getBoundingClientRect();
+  const panel = document.querySelector('.jp-NotebookPanel-notebook, .jp-WindowedPanel-outer').getBoundingClientRect();
+  const front = document.elementFromPoint((end.left + end.right) / 2, (end.top + end.bottom) / 2);
+  return [menu.top >= panel.top - 1, menu.bottom <= Math.min(panel.bottom, innerHeight) + 1, front === last];
+}"""
+
+
+@pytest.fixture(scope="module", params=[1280, 1024])
+def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A notebook that shows a lab, at two widths of the window, with JupyterLab's file browser beside it."""
+    folder = tmp_path_factory.mktemp("toolbar")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, folder / "toolbar.ipynb")
+    with browser.lab(folder) as server, browser.page(viewport={"width": request.param, "height": 800}) as page:
+        assert browser.run_all(page, server, "toolbar.ipynb")
+        page.wait_for_selector(".kc .actions")
+        page.set_default_timeout(20_000)
+        picture(page, f"toolbar-{request.param}")
+        yield page
+
+
+def test_nothing_is_pushed(opened: Any) -> None:
+    """Whatever is chosen, asked or answered, the picture stays where it is."""
+    top = opened.evaluate(TOP)
+    for thing in ("", "zookeeper", "tool", "broker:1", "partition:orders-0"):
+        opened.select_option(".kc .actions select", thing)
+        assert opened.evaluate(TOP) == top, thing
+    opened.click(".kc .actions [data-act='reassign']")
+    opened.wait_for_selector(".kc .form:visible")
+    assert opened.evaluate(TOP) == top
+    picture(opened, f"form-{opened.viewport_size['width']}")
+    opened.fill(".kc .form input[name='replicas']", "two")
+    opened.press(".kc .form input[name='replicas']", "Enter")
+    opened.wait_for_selector(".kc .said.refused")
+    assert opened.evaluate(TOP) == top
+
+
+def test_a_menu_is_in_sight(opened: Any) -> None:
+    """All of its entries, wherever it is opened."""
+    for thing in ("head:1", "head:3", "replica:orders-3@3", "znode:state"):
+        opened.eval_on_selector(f".kc [data-id='{thing}']", "one => one.scrollIntoView({ block: 'end' })")
+        opened.click(f".kc [data-id='{thing}']")
+        opened.wait_for_selector(".kc .menu:visible")
+        assert opened.evaluate(MENU) == [True] * 3, thing
+        picture(opened, f"menu-{opened.viewport_size['width']}")
+        opened.keyboard.press("Escape")
+
+
+def test_time_that_stands_still_is_offered(opened: Any) -> None:
+    """A topic that has been asked for is there when somebody lets time pass; the picture says so."""
+    halt(opened)
+    assert opened.locator(".kc .said .waits").count() == 0
+    opened.select_option(".kc .actions select", "")
+    opened.click(".kc .actions [data-act='create_topic']")
+    opened.fill(".kc .form [name='topic']", "late")
+    opened.click(".kc .form .go")
+    says(opened, ".kc .said .waits", "time stands still")
+    assert opened.locator(".kc [data-id='replica:late-0@1'] .s-leader").count() == 0
+    opened.click(".kc .said .on")
+    says(
+        opened,
+        ".kc .script pre",
+        'lab.settle()\nlab.create_topic("late", partitions=4, replication_factor=3)\nlab.settle()',
+    )
+    opened.wait_for_function("() => !document.querySelector('.kc .said .waits')")
+    halt(opened)
+    opened.wait_for_selector(".kc [data-id^='replica:late-0@'].s-leader")

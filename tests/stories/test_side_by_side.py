@@ -1,0 +1,107 @@
+"""Two runs beside each other: stepped together, equal up to the step that is flagged, different there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafka_ctl import Lab, side_by_side
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.museum import EXHIBITS, Exhibit
+from kafka_ctl.trace import Trace
+from kafka_ctl.views.side_by_side import SideBySide
+from kafka_ctl.views.steps import newsworthy
+
+
+def pictured(shown: SideBySide, step: int) -> list[list[str]]:
+    """Both pictures of a step as lines; the order of what travels does not count."""
+    return [sorted(film.described(step).splitlines()) for film in shown.films]
+
+
+def check(shown: SideBySide, runs: tuple[Lab, Lab], start: tuple[int, int] = (0, 0)) -> None:
+    """Both films have the same steps, and each of them every piece of news of its run once, in order."""
+    left, right = shown.films
+    assert [f.caption for f in left.frames] == [f.caption for f in right.frames]
+    assert left.scene.parts == right.scene.parts
+    for film, lab, first in zip(shown.films, runs, start, strict=True):
+        told = [seq for frame in film.frames for seq in frame.seqs]
+        assert sorted(told) == [r.seq for r in lab.trace if newsworthy(r) and r.seq >= first]
+        assert [seq for frame in film.frames for seq in frame.seqs[:1]] == sorted(
+            seq for frame in film.frames for seq in frame.seqs[:1]
+        )
+    parted = len(shown) if shown.parted is None else shown.parted
+    for n in range(parted):
+        one, other = pictured(shown, n)
+        assert one == other
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+def test_both_runs_of_an_exhibit(exhibit: Exhibit) -> None:
+    """The bug is seen after they have parted."""
+    with exhibit.show() as run:
+        shown = run.side_by_side()
+        check(shown, (run.broken, run.fixed), (run.start(run.broken), run.start(run.fixed)))
+        assert shown.parted is not None and 0 < shown.parted < len(shown)
+        frame = shown.films[0].frames[shown.parted]
+        assert frame.caption.startswith("Here they part. ")
+        one_side = [bool(film.frames[shown.parted].seqs) for film in shown.films] != [True, True]
+        one, other = pictured(shown, shown.parted)
+        assert one_side or one != other
+        assert [film.title for film in shown.films] == ["With the bug", "With the fix"]
+
+
+def test_a_fork_that_changes_nothing_never_parts() -> None:
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", 2, 2)
+        lab.settle()
+        with lab.fork() as same:
+            shown = side_by_side(lab, same)
+            check(shown, (lab, same))
+            assert shown.parted is None and not any("part." in f.caption for f in shown.films[0].frames)
+            assert shown.film["parted"] is None and shown.film["beside"] == ["left", "right"]
+            assert [film.title for film in shown.films] == ["Left", "Right"]
+
+
+def test_one_story_in_two_generations() -> None:
+    with Lab(brokers=3, seed=7, generation="0.10") as old:
+        old.create_topic("orders", 2, 2)
+        old.settle()
+        old.kill(2)
+        old.settle()
+        with old.fork(generation="2.4") as new:
+            shown = side_by_side(old, new)
+            check(shown, (old, new))
+            assert shown.parted is not None
+            assert [film.title for film in shown.films] == ["Kafka 0.10", "Kafka 2.4"]
+            together = sum(bool(a.seqs) and bool(b.seqs) for a, b in zip(*(f.frames for f in shown.films), strict=True))
+            assert together > 10
+            assert "Kafka 2.4: " in repr(shown)
+
+
+def test_it_is_one_page(tmp_path: Path) -> None:
+    with EXHIBITS[0].show() as run:
+        shown = run.side_by_side(index=1)
+        page = shown.export(tmp_path / "both.html").read_text("utf-8")
+        assert f'"parted":{shown.parted}' in page and "With the fix" in page
+        assert shown.index == 1
+        with pytest.raises(BadInput, match=r"the ending '\.doc' is not one of"):
+            shown.export(tmp_path / "both.doc")
+
+
+def test_what_is_no_run_is_refused() -> None:
+    with Lab(brokers=1) as lab:
+        with pytest.raises(BadInput, match="side_by_side needs two labs or traces; 'x' is none"):
+            side_by_side(lab, "x")
+        with pytest.raises(BadInput, match="the trace has no records yet"):
+            side_by_side(lab, Trace())
+        with pytest.raises(UnknownName, match="unknown view 'clusters'"):
+            side_by_side(lab, lab, view="clusters")
+        with pytest.raises(BadInput, match="titles cannot be"):
+            side_by_side(lab, lab, titles=("one",))  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="start cannot be"):
+            side_by_side(lab, lab, start=3)  # type: ignore[arg-type]
+        with pytest.raises(BadInput, match="limit cannot be 0"):
+            side_by_side(lab, lab, limit=0)
+        with pytest.raises(UnknownName, match="unknown option 'wide'"):
+            side_by_side(lab, lab, wide=True)

@@ -1,0 +1,292 @@
+"""Copying takes time: sizes of records, throttled rates (KIP-73), and when a move under a throttle ends."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafka_ctl import BadInput, Lab, TopicPartition, UnknownName
+from kafka_ctl.brokers.replication_quota import ALL, ReplicationQuota, SimpleRate, throttled_partitions
+from kafka_ctl.errors import ApiException
+from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.trace import details
+
+ORDERS = TopicPartition("orders", 0)
+MB = 1_000_000
+RATE, REPLICAS = "follower.replication.throttled.rate", "follower.replication.throttled.replicas"
+
+
+def lab_with(replicas: list[int], generation: str = "2.0", **options: object) -> Lab:
+    lab = Lab(brokers=3, generation=generation, seed=1, **options)  # type: ignore[arg-type]
+    lab.create_topic("orders", assignment={0: replicas})
+    lab.settle()
+    return lab
+
+
+def seconds_of(lab: Lab, action: str, broker: int) -> list[float]:
+    """When a broker did something to `orders-0`."""
+    return [r.time_ms / 1000 for r in lab.trace.slice(action=action, topic="orders") if r.broker == broker]
+
+
+# The quota by itself
+
+
+def test_a_rate_is_what_kafka_measures() -> None:
+    """Kafka 2.0.1: ReplicationQuotaManagerTest, shouldExceedQuotaThenReturnBackBelowBoundAsTimePasses."""
+    now = [0.0]
+    quota = ReplicationQuota(lambda: now[0])
+    quota.bound, quota.throttled["orders"] = 100, ALL
+    assert not quota.is_exceeded
+    now[0] = 1.5
+    for size, exceeded in ((1, False), (149, False), (1, True)):
+        quota.record(ORDERS, size)
+        assert quota.is_exceeded is exceeded
+    assert quota.rate == 151 / 1.5
+    now[0] = 2.0
+    assert (quota.rate, quota.is_exceeded) == (151 / 2, False)
+    now[0] = 2.5
+    quota.record(ORDERS, 99)
+    assert (quota.rate, quota.is_exceeded) == (250 / 2.5, False)
+    quota.record(ORDERS, 1)
+    assert (quota.rate, quota.is_exceeded) == (251 / 2.5, True)
+    now[0] = 4.5
+    assert (quota.rate, quota.is_exceeded) == (251 / 4.5, False)
+
+
+def test_what_is_older_than_eleven_seconds_does_not_count() -> None:
+    rate = SimpleRate()
+    for second in range(30):
+        rate.record(100, 1000 * second)
+    assert rate.measure(29_000) == 1100 / 10
+    assert rate.measure(29_000 + 11_000) == 0
+
+
+@given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 10**6)), max_size=80))
+def test_a_rate_counts_each_byte_once_for_ten_seconds(steps: list[tuple[int, int]]) -> None:
+    """Whatever comes when: what was recorded in the last ten seconds is there, what is older than twelve is not."""
+    rate, now, told = SimpleRate(), 0, []
+    for wait, value in steps:
+        now += wait
+        rate.record(value, now)
+        told.append((now, value))
+        measured = rate.measure(now)
+        counted = round(measured * max(now - min(s.since for s in rate.samples), 1000) / 1000)
+        assert sum(v for at, v in told if now - at < 10_000) <= counted + 1
+        assert counted <= sum(v for at, v in told if now - at < 12_000) + 1
+
+
+def test_throttled_replicas_as_a_topic_lists_them() -> None:
+    assert throttled_partitions("0:1,1:2,2:1", 1) == {0, 2}
+    assert throttled_partitions("", 1) == frozenset()
+    assert throttled_partitions("*", 1) is ALL
+    quota = ReplicationQuota(lambda: 0.0)
+    quota.throttled["orders"] = ALL
+    assert quota.is_throttled(ORDERS) and not quota.is_throttled(TopicPartition("other", 0))
+
+
+# Sizes
+
+
+def test_each_byte_takes_its_time() -> None:
+    """100 MB over a link of 1 Gbit/s: 0.8 s, and a round trip for each MiB; a record without a size takes none."""
+    with lab_with([1, 2]) as lab:
+        start = lab.now
+        lab.produce("orders", 0, records=100, size=MB)
+        lab.settle()
+        copies = seconds_of(lab, "copy", 2)
+        assert len(copies) == 100
+        assert copies[-1] - start == pytest.approx(100 * MB * 8e-9 + 100 * 0.001, abs=0.01)
+        now = lab.now
+        lab.produce("orders", 0, records=100)
+        assert lab.now - now < 0.01
+
+
+def test_a_hundred_thousand_records_are_no_trouble() -> None:
+    began = time.process_time()
+    with lab_with([1, 2]) as lab:
+        done = lab.produce("orders", 0, records=100_000, size=1000)
+        assert done is not None and done.acknowledged
+        lab.settle()
+        assert [(log.broker, log.end, log.high_watermark) for log in lab.log("orders", 0)] == [
+            (1, 100_000, 100_000), (2, 100_000, 99_560),
+        ] or [log.end for log in lab.log("orders", 0)] == [100_000, 100_000]  # fmt: skip
+        (written,) = lab.trace.slice(action="append")
+        assert written.detail == "offset=0 records=1..100000@0 bytes=100000000"
+        assert lab.violations == ()
+    assert time.process_time() - began < 60
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 2)), min_size=1, max_size=30))
+def test_many_records_are_written_as_runs_and_read_again(steps: list[tuple[int, int]]) -> None:
+    values, epochs, value = [], [], 0
+    for step, epoch in steps:
+        for _ in range(30):
+            value += step if not values or len(values) % 30 == 0 else 1
+            values.append(value)
+            epochs.append(epoch)
+    assert details.records(details.runs(values, epochs)) == list(zip(values, epochs, strict=True))
+    assert details.records(details.runs(values)) == [(value, 0) for value in values]
+
+
+def test_who_copies_for_too_long_leaves_the_isr() -> None:
+    """2 GB over 1 Gbit/s take 16 s; a follower that has not caught up for 10 s is not in sync."""
+    with lab_with([1, 2]) as lab:
+        lab.produce("orders", 0, records=2000, size=MB, acks=1)
+        lab.settle()
+        (left,), (back,) = seconds_of(lab, "shrink-isr", 1), seconds_of(lab, "expand-isr", 1)
+        assert 10 < left < 16 < back < 20
+        assert lab.partition("orders", 0).isr == (1, 2)
+        assert lab.violations == ()
+
+
+# Throttles
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+@pytest.mark.parametrize(("records", "rate"), [(100, MB), (300, 10 * MB)])
+def test_a_throttled_move_ends_when_it_was_computed_to(generation: str, records: int, rate: int) -> None:
+    """Bytes by rate; Kafka looks once a second, and measures over ten, so that it is a little slower."""
+    with lab_with([1, 2], generation) as lab:
+        lab.produce("orders", 0, records=records, size=MB)
+        lab.settle()
+        computed = records * MB / rate
+        lab.execute_reassignment({ORDERS: [1, 3]}, throttle=rate)
+        lab.run_for(computed / 2)
+        assert lab.partition("orders", 0).isr == (1, 2)  # it can be watched
+        half = next(log.end for log in lab.log("orders", 0) if log.broker == 3)
+        assert half == pytest.approx(records / 2, rel=0.25)
+        lab.settle()
+        took = seconds_of(lab, "copy", 3)[-1] - seconds_of(lab, "become-follower", 3)[0]
+        assert computed - 1.5 < took < computed * 1.1 + 1.5
+        assert lab.partition("orders", 0).isr == (1, 3)
+        assert "Throttle was removed." in lab.verify_reassignment({ORDERS: [1, 3]})
+        lab.settle()
+        assert lab.violations == ()
+        quotas = [broker.quotas for broker in lab._world.brokers.values()]
+        assert {quota.bound for pair in quotas for quota in pair} == {None}
+        assert not any(quota.is_throttled(ORDERS) for pair in quotas for quota in pair)
+        with Lab.replay(lab.story) as again:
+            assert again.trace.text() == lab.trace.text()
+
+
+@pytest.mark.parametrize("side", ["leader", "follower"])
+def test_either_side_slows_a_move_down(side: str) -> None:
+    with lab_with([1, 2]) as lab:
+        lab.produce("orders", 0, records=50, size=MB)
+        lab.alter_config("topics", "orders", {f"{side}.replication.throttled.replicas": "*"})
+        lab.alter_config("brokers", 1 if side == "leader" else 3, {f"{side}.replication.throttled.rate": 5 * MB})
+        lab.settle()
+        start = lab.now
+        lab.reassign({ORDERS: [1, 3]})
+        lab.settle()
+        assert 8.5 < seconds_of(lab, "copy", 3)[-1] - start < 13
+
+
+def test_a_replica_in_sync_is_not_throttled() -> None:
+    """Else it would leave the ISR, and be further behind when it comes back (KIP-73)."""
+    with lab_with([1, 2]) as lab:
+        for broker in (1, 2):
+            lab.alter_config(
+                "brokers", broker, {f"{side}.replication.throttled.rate": 1000 for side in ("leader", "follower")}
+            )
+        lab.alter_config(
+            "topics", "orders", {f"{side}.replication.throttled.replicas": "*" for side in ("leader", "follower")}
+        )
+        lab.settle()
+        start = lab.now
+        for _ in range(5):
+            lab.produce("orders", 0, size=MB)
+        assert lab.now - start < 1
+        assert lab.partition("orders", 0).isr == (1, 2)
+
+
+def test_a_rate_can_be_changed_while_partitions_move() -> None:
+    with lab_with([1, 2]) as lab:
+        lab.produce("orders", 0, records=200, size=MB)
+        lab.settle()
+        start = lab.now
+        lab.execute_reassignment({ORDERS: [1, 3]}, throttle=MB)
+        lab.run_for(20)
+        assert lab.partition("orders", 0).isr == (1, 2)
+        printed = lab.execute_reassignment({ORDERS: [1, 3]}, throttle=100 * MB)
+        assert "There is an existing assignment running." in printed
+        lab.settle()
+        took = seconds_of(lab, "copy", 3)[-1] - start
+        assert 20 < took < 40
+
+
+def test_a_broker_that_starts_reads_what_is_set() -> None:
+    with lab_with([1, 2]) as lab:
+        lab.alter_config("topics", "orders", {REPLICAS: "0:3"})
+        lab.alter_config("brokers", 3, {RATE: 5 * MB})
+        lab.settle()
+        lab.kill(3)
+        lab.settle()
+        lab.start(3)
+        lab.settle()
+        quota = lab._world.brokers[3].quotas.follower
+        assert (quota.bound, quota.is_throttled(ORDERS)) == (5 * MB, True)
+        lab.expire_session(3)
+        lab.settle()
+        lab.alter_config("brokers", 3, {RATE: MB})
+        lab.settle()
+        assert quota.bound == MB
+
+
+# Settings that change while they are used
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
+    with lab_with([1, 2], generation) as lab:
+        lab.kill(2)
+        lab.settle()
+        one = lab.produce("orders", 0)
+        assert one is not None and one.acknowledged
+        lab.alter_config("topics", "orders", {"min.insync.replicas": 2})
+        lab.settle()
+        changed = lab.trace.slice(action="config-changed")
+        assert {(r.broker, r.topic, r.detail) for r in changed} == {
+            (broker, "orders", 'config={"min.insync.replicas":"2"}') for broker in (1, 3)
+        }
+        assert lab.produce("orders", 0).error == "NOT_ENOUGH_REPLICAS"  # type: ignore[union-attr]
+        assert (
+            lab.znodes()["/config/changes/config_change_0000000000"][0]
+            == b'{"version":2,"entity_path":"topics/orders"}'
+        )
+        lab.alter_config("topics", "orders", {"min.insync.replicas": None})
+        lab.settle()
+        assert lab.produce("orders", 0).acknowledged  # type: ignore[union-attr]
+        with Lab.replay(lab.story) as again, lab.fork() as other:
+            assert again.trace.text() == lab.trace.text() == other.trace.text()
+
+
+def test_what_cannot_be_set_is_refused() -> None:
+    with lab_with([1, 2]) as lab:
+        told = lab.story
+        for entity, name, config, error, said in (
+            ("users", "me", {}, UnknownName, "unknown entity type"),
+            ("topics", "nothing", {"retention.ms": 1}, UnknownName, "unknown topic 'nothing'"),
+            ("topics", "orders", {"colour": 1}, UnknownName, "unknown topic configuration key 'colour'"),
+            ("topics", "orders", {"min.insync.replicas": 0}, ApiException, "Value must be at least 1"),
+            ("topics", "orders", {REPLICAS: "1:2:3"}, ApiException, "must be the literal '.' or a list of replicas"),
+            ("topics", "orders", {"retention.ms": None}, BadInput, r"Invalid config\(s\): retention.ms"),
+            ("brokers", 1, {"broker.id": 3}, UnknownName, "unknown broker configuration key 'broker.id'"),
+            ("brokers", 1, {RATE: "fast"}, ApiException, "Not a number of type LONG"),
+            ("brokers", "one", {RATE: 1}, BadInput, "a broker id cannot be 'one'"),
+        ):
+            with pytest.raises(error, match=said):
+                lab.alter_config(entity, name, config)  # type: ignore[arg-type]
+        assert all(line in told or line.startswith("refused") for line in lab.story.splitlines())
+
+
+def test_without_a_change_nobody_watches() -> None:
+    """So a run without changes is what it was before brokers could do this."""
+    with lab_with([1, 2]) as lab:
+        assert not lab.trace.slice(path="/config/changes", action="children")
+        lab.write_znode("/config/changes/config_change_0000000007", {"version": 2, "entity_path": "topics/orders"})
+        lab.settle()
+        assert {r.broker for r in lab.trace.slice(action="config-changed")} == {1, 2, 3}

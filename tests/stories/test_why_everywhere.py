@@ -1,0 +1,114 @@
+"""Every step of every golden trace and exhibit: a "why?" that is offered says more than an empty rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import golden
+import pytest
+
+from kafka_ctl import Generation, Lab
+from kafka_ctl.invariants import INVARIANTS
+from kafka_ctl.museum import EXHIBITS, Exhibit
+from kafka_ctl.trace.reasons import REASONS
+from kafka_ctl.views.steps import Step, steps
+from kafka_ctl.views.why import Why, is_explained, is_offered, most_relevant, why, whys
+from kafka_ctl.views.whysteps import decider
+from kafka_ctl.views.whyviolation import SHORT, SHOULD
+
+EMPTY = ("it follows from", "follows from", "nobody in the cluster", "logs:")
+"""How a rule begins that says nothing."""
+
+
+def played(path: Path) -> Iterator[Lab]:
+    """The lab of a golden story, at its end."""
+    stage = golden.Stage()
+    try:
+        for block in golden.blocks(path.read_text("utf-8")):
+            if block.command:
+                stage.run(block)
+        yield stage.the_lab
+    finally:
+        stage.close()
+
+
+def asked(lab: Lab) -> list[tuple[Step, Why | None]]:
+    """Every step of a film of the cluster, with its answer where one is offered."""
+    trace, generation = lab.trace, lab.generation
+    return [
+        (
+            step,
+            why(trace, most_relevant(trace, step.seqs), generation)
+            if is_offered(trace, step.seqs, generation)
+            else None,
+        )
+        for step in steps(trace.records)
+    ]
+
+
+def check(lab: Lab) -> int:
+    """Each answer has a rule, a decision and an alternative; those of a controller's steps say where Kafka has them."""
+    answers = asked(lab)
+    for step, answer in answers:
+        if answer is None:
+            asking = {(r.kind, r.actor) for r in step.records}
+            assert all(kind in ("fault", "event", "request", "response", "broker", "zk") for kind, _ in asking), step
+            assert not any(actor.startswith("controller") for _, actor in asking), step
+            continue
+        record = lab.trace[most_relevant(lab.trace, step.seqs)]
+        assert is_explained(lab.trace, record, lab.generation)
+        assert len(answer.rule) > 20 and not answer.rule.lower().startswith(EMPTY), (record, answer.rule)
+        assert answer.decided and answer.decided != answer.rule, record
+        assert answer.inputs, record
+        assert "{" not in answer.rule + "".join(map("".join, answer.otherwise)), (record, answer)
+        if record.actor.startswith("controller"):
+            assert answer.otherwise, record
+            assert answer.kafka.startswith("Kafka "), (record, answer.sources)
+            assert answer.sources, record
+    return sum(answer is not None for _, answer in answers)
+
+
+@pytest.mark.parametrize("path", golden.STORIES, ids=lambda path: path.stem)
+def test_every_why_of_a_golden_trace_says_something(path: Path) -> None:
+    for lab in played(path):
+        assert check(lab) > 20
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+def test_every_why_of_an_exhibit_says_something(exhibit: Exhibit) -> None:
+    """A broken invariant has its chain, not longer than can be read, and what should have happened."""
+    with exhibit.show() as run:
+        assert check(run.broken) > 20
+        for broken in run.violations:
+            answer = why(run.broken.trace, broken.seq, run.broken.generation)
+            assert 1 <= len(answer.causes) <= SHORT, answer
+            assert dict(answer.otherwise)["should have happened"] == SHOULD[broken.invariant]
+            assert answer.causes[-1] != answer.title
+
+
+def test_what_should_have_happened_is_known_of_every_invariant() -> None:
+    assert SHOULD.keys() == {invariant.id for invariant in INVARIANTS}
+
+
+def test_reasons_name_functions() -> None:
+    """Every rule's functions exist, and it names what would differ."""
+    for key, rule in REASONS.items():
+        assert rule.by and all(callable(decider(name)) for name in rule.by), key
+        assert rule.otherwise and rule.outcome, key
+
+
+def test_what_is_not_explained_is_not_offered() -> None:
+    """A fault is nobody's decision: its step has no answer in a page, and asked for all the same it says what it is."""
+    with Lab(brokers=2, seed=7) as lab:
+        lab.kill(2)
+        lab.settle()
+        fault = next(r.seq for r in lab.trace if r.kind == "fault")
+        answered = next(r.seq for r in lab.trace if r.kind == "response" and not r.error)
+        assert not is_offered(lab.trace, [fault], lab.generation)
+        assert whys(lab.trace, [[fault], []], Generation("2.0")) == [None, None]
+        assert why(lab.trace, fault).rule == "Nobody in the cluster caused it: it was asked for."
+        assert "every live broker is sent" in why(lab.trace, answered).rule
+        film = lab.player().film
+        kinds = {frame["kind"]: frame["why"] for frame in film["frames"]}
+        assert kinds["fault"] is False and kinds["controller"] is True and kinds["start"] is False

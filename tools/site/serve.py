@@ -1,0 +1,76 @@
+"""A folder served on 127.0.0.1, as any static host would serve it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from kafka_ctl.errors import BadInput
+from kafka_ctl.jupyter.launch import free_port
+
+USUAL_PORT = 8000
+TYPES = {".mjs": "text/javascript", ".js": "text/javascript", ".wasm": "application/wasm", ".whl": "application/zip"}
+"""Types that some systems name otherwise, and a browser insists on."""
+HEADERS = {"Cache-Control": "no-cache"}
+"""No file is used twice without a question whether it has changed."""
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """Serves files, counts them, and prints nothing."""
+
+    def guess_type(self, path: Any) -> str:
+        return TYPES.get(Path(path).suffix) or super().guess_type(path)
+
+    def end_headers(self) -> None:
+        for name, value in self.server.headers.items():  # type: ignore[attr-defined]
+            self.send_header(name, value)
+        super().end_headers()
+
+    def send_header(self, keyword: str, value: str) -> None:
+        if keyword == "Content-Length":
+            self.server.sent += int(value)  # type: ignore[attr-defined]
+        super().send_header(keyword, value)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+class Site(http.server.ThreadingHTTPServer):
+    """A server on 127.0.0.1; `sent` counts the bytes of the files it has sent."""
+
+    def __init__(self, folder: Path, port: int = 0, headers: dict[str, str] | None = None) -> None:
+        self.headers, self.sent = HEADERS if headers is None else headers, 0
+        super().__init__(("127.0.0.1", port), functools.partial(Handler, directory=folder))
+
+    @property
+    def address(self) -> str:
+        """`http://127.0.0.1:port/`."""
+        return f"http://127.0.0.1:{self.server_port}/"
+
+
+@contextlib.contextmanager
+def running(folder: Path, headers: dict[str, str] | None = None) -> Iterator[Site]:
+    """Serve the folder on a free port, in the background, until the end of the block."""
+    with Site(folder, headers=headers) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def forever(folder: Path, port: int | None, say: Callable[[str], object]) -> None:
+    """Serve the folder until Ctrl-C. Raises BadInput when the port is taken."""
+    if port and free_port(port) != port:
+        raise BadInput(f"port {port} is taken on 127.0.0.1; name another, or none to have a free one chosen")
+    with Site(folder, port or free_port(USUAL_PORT)) as server:
+        say(f"\nThe course is at\n\n    {server.address}\n\nCtrl-C ends it.\n")
+        with contextlib.suppress(KeyboardInterrupt):
+            server.serve_forever()
