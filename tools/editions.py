@@ -246,6 +246,26 @@ def write() -> int:
     return len(made)
 
 
+def restore(kept: Path | None) -> list[str]:
+    """Make every starter that was changed, or is missing, as it was; the names of these.
+
+    What was changed is kept in the folder `kept`, if one is given.
+    """
+    names = []
+    for source in lessons():
+        place, wanted = STARTER / source.name, text(starter(read(source)))
+        found = place.read_text("utf-8") if place.exists() else None
+        if found == wanted:
+            continue
+        if found is not None and kept is not None:
+            kept.mkdir(parents=True, exist_ok=True)
+            (kept / source.name).write_text(found, encoding="utf-8")
+        place.parent.mkdir(exist_ok=True)
+        place.write_text(wanted, encoding="utf-8")
+        names.append(source.name)
+    return names
+
+
 def write_slides(folder: Path) -> None:
     """A presentation and a summary page of each lesson."""
     from nbconvert import SlidesExporter

@@ -8,23 +8,28 @@ from typing import Any
 
 import ipywidgets
 
+from kafka_ctl.errors import Unavailable
 from kafka_ctl.exercises import progress_file
 from kafka_ctl.exercises.report import Row, rows, summary
+from kafka_ctl.paths import import_from_checkout
 
 MARKS = {True: "✓ ", False: ""}
 
 
 class ProgressWidget(ipywidgets.VBox):
-    """A table of the exercises and a button that forgets what was solved."""
+    """A table of the exercises, and a button that forgets what was solved and restores the notebooks of learners."""
 
     def __init__(self, **options: Any) -> None:
         self.table = ipywidgets.HTML()
-        self.button = ipywidgets.Button(description="Start anew", tooltip="Forget which exercises were solved")
-        self.sure = ipywidgets.Button(description="Yes, forget all", button_style="warning")
+        self.button = ipywidgets.Button(
+            description="Start anew", tooltip="Forget what was solved, restore the notebooks"
+        )
+        self.sure = ipywidgets.Button(description="Yes, all anew", button_style="warning")
         self.sure.layout.display = "none"
         self.button.on_click(lambda _: self._ask(True))
         self.sure.on_click(lambda _: self._reset())
-        super().__init__([self.table, ipywidgets.HBox([self.button, self.sure])], **options)
+        self.reply = ipywidgets.HTML()
+        super().__init__([self.table, ipywidgets.HBox([self.button, self.sure]), self.reply], **options)
         progress_file.listeners.append(self.refresh)
         self.refresh()
 
@@ -46,10 +51,25 @@ class ProgressWidget(ipywidgets.VBox):
 
     def _reset(self) -> None:
         progress_file.reset()
+        self.reply.value = escape(_restored())
         self._ask(False)
 
     def __repr__(self) -> str:
         return summary(rows())
+
+
+def _restored() -> str:
+    """Restore the starters, where there is a checkout, and say which were."""
+    stored = progress_file.place()
+    kept = None if stored is None else stored.parent / "starters"
+    try:
+        names = import_from_checkout("tools.editions").restore(kept)
+    except Unavailable:
+        return "What was solved is forgotten."
+    if not names:
+        return "What was solved is forgotten; no notebook had to be restored."
+    where = "" if kept is None else f" What they were is kept in {kept}."
+    return f"What was solved is forgotten. Restored: {', '.join(names)}.{where} Close and reopen those that are open."
 
 
 def _lesson(name: str, rows: list[Row]) -> str:

@@ -142,3 +142,26 @@ def test_a_guess_can_be_wrong(name: str) -> None:
     assert 3 <= len(guess.options) <= 5 and 0 <= guess.right < len(guess.options)
     assert all(said for _, said in guess.options)
     assert len({option for option, _ in guess.options}) == len(guess.options)
+
+
+def test_starters_that_were_edited_are_restored(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """By the button of the start page too; what they were is kept."""
+    from kafka_ctl.exercises import progress_file
+    from kafka_ctl.jupyter.exercises import ProgressWidget
+
+    monkeypatch.setattr(editions, "STARTER", tmp_path / "starter")
+    monkeypatch.setattr(editions, "lessons", lambda: LESSONS[:2])
+    monkeypatch.setenv(progress_file.FOLDER, str(tmp_path / "data"))
+    first, second = (tmp_path / "starter" / path.name for path in LESSONS[:2])
+    assert editions.restore(None) == [first.name, second.name]
+    fresh = first.read_text("utf-8")
+    assert fresh == (editions.NOTEBOOKS / "starter" / first.name).read_text("utf-8")
+    first.write_text("mine")
+    widget = ProgressWidget()
+    widget.button.click()
+    widget.sure.click()
+    assert f"Restored: {first.name}." in widget.reply.value and first.read_text("utf-8") == fresh
+    assert (tmp_path / "data" / "starters" / first.name).read_text() == "mine"
+    widget.sure.click()
+    assert "no notebook had to be restored" in widget.reply.value
+    widget.close()

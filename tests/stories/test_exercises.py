@@ -208,7 +208,9 @@ def test_the_command_tells_progress(capsys: pytest.CaptureFixture[str]) -> None:
     assert f"0 of {len(EXERCISES)} exercises solved" in printed(capsys)
 
 
-def test_the_widget_follows_and_resets(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_widget_follows_and_resets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it does to notebooks is in tests/setup/test_editions.py."""
+    monkeypatch.setattr("kafka_ctl.jupyter.exercises._restored", str)
     from kafka_ctl.jupyter.exercises import ProgressWidget
 
     widget = ProgressWidget()
