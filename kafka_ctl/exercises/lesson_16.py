@@ -308,16 +308,6 @@ EXERCISES: tuple[Exercise, ...] = (
 
 GUESSES: dict[str, Guess] = {
     "16.a": Guess(
-        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
-        (
-            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
-            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
-            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
-            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
-        ),
-        2,
-    ),
-    "16.b": Guess(
         "A request may wait 30 s and is answered after 3 ms. How often is its timer touched?",
         (
             ("twice", "Put in, and taken out."),
@@ -326,6 +316,16 @@ GUESSES: dict[str, Guess] = {
             ("30,000 times", "That is a clock that asks each timer. A wheel asks only buckets that expire."),
         ),
         0,
+    ),
+    "16.b": Guess(
+        "A wheel of 20 buckets, 1 ms each; the clock shows 0. Where does a timer of 20 ms go?",
+        (
+            ("bucket 0 of this wheel", "20 modulo 20 is 0. But that is the bucket of now."),
+            ("bucket 20 of this wheel", "The buckets are 0 to 19."),
+            ("bucket 1 of a second wheel", "This wheel reaches 19 ms; the next one has buckets of 20 ms."),
+            ("bucket 0 of a second wheel", "That one begins at 0, and its time is the whole first wheel."),
+        ),
+        2,
     ),
     "16.c": Guess(
         "With buckets of 100 ms instead of 1 ms, when do timers run?",
