@@ -36,7 +36,7 @@ lab.settle()
 LARGE = START.replace("brokers=5", "brokers=10").replace("partitions=60", "partitions=1000")
 STEPS, KILLS, SETTLES = 40, 8, 6
 """Of each measure: steps, turns of killing or starting every broker, turns of a broker that dies and comes back."""
-QUICK = {"STEPS": 2, "KILLS": 2, "SETTLES": 2}
+QUICK = {"STEPS": 2, "KILLS": 2, "SETTLES": 2, "LARGE": LARGE.replace("1000", "100")}
 PAUSE = 200
 """Milliseconds between two clicks: a person needs more."""
 CLICKED = """async ([selector, times]) => {

@@ -157,7 +157,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 2.1.1; fixed in 2.2.0",
         caught_by="I14",
         decisive=r"fault |broker-3 .*registered|brokers_changed .*live=1,2,3|orders.*become|violation",
-        visible=r"^role:orders-0@3 .*not told",
+        visible=r"^role:orders-0@3 .*not notified",
         source="controller/membership.py",
     ),
     Exhibit(

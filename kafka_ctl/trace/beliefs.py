@@ -117,7 +117,7 @@ class BrokerBeliefs:
     hosted: dict[Key, Led] = field(default_factory=dict)
     """The partitions that it leads or follows, by the last LeaderAndIsr that it obeyed."""
     metadata: dict[Key, Led] = field(default_factory=dict)
-    """The metadata cache: every partition that it was told of."""
+    """The metadata cache: every partition that it was sent."""
 
     def did(self, record: Record, key: Key, broker: int) -> None:
         """What it did with one partition."""

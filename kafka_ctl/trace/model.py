@@ -2,7 +2,7 @@
 
 `ClusterModel.apply(record)` moves the model one record on. It keeps truths apart where they differ: a broker's process
 can be dead while its znode still stands, a partition can have a leader that cannot answer, and what ZooKeeper has
-(`partitions`), what a controller has in its context (`controllers`) and what a broker was told (`BrokerSeen.beliefs`)
+(`partitions`), what a controller has in its context (`controllers`) and what a broker was sent (`BrokerSeen.beliefs`)
 may be three different things.
 """
 

@@ -16,7 +16,7 @@ ONE = "The controller processes its events one at a time, in the order in which 
 QUEUED = ("had another event come first", "that one would have been processed first")
 STORED = (
     "The controller writes a partition's leader and ISR on condition of the version that it has read; only then are "
-    "brokers told."
+    "brokers notified."
 )
 UNWATCHED = ("had no watch been set", "{who} would not hear of the change")
 FAMILIES = (
@@ -67,8 +67,8 @@ REASONS: dict[tuple[str, str], Rule] = {
         ("batch.RequestBatch._send_metadata",),
     ),
     ("request", "LeaderAndIsr"): Rule(
-        "The brokers that hold a partition are told who leads it and who is in sync, and no other broker is.",
-        "{receiver} is told of {count} partitions",
+        "The brokers that hold a partition are notified who leads it and who is in sync, and no other broker is.",
+        "{receiver} is notified of {count} partitions",
         (("were the request lost", "this broker would lead or follow as before, whatever ZooKeeper has"),),
         ("batch.RequestBatch._send_leader_and_isr",),
     ),

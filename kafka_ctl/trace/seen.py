@@ -27,7 +27,7 @@ class Work(NamedTuple):
 @dataclass
 class BrokerSeen:
     """`alive`: the process runs; `registered`: its znode stands; `note`: what it is doing just now; `beliefs`: what it
-    was told. Milliseconds: `timeout` is that of its session, `silent` the time since which that hears nothing.
+    was sent. Milliseconds: `timeout` is that of its session, `silent` the time since which that hears nothing.
     """
 
     id: int
@@ -45,7 +45,7 @@ class BrokerSeen:
 
     @property
     def listens(self) -> bool:
-        """Whether its process is up, so that what it was told counts."""
+        """Whether its process is up, so that what it was sent counts."""
         return self.alive and self.note != "starting"
 
     def ends(self) -> None:

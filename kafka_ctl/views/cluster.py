@@ -4,7 +4,7 @@ A replica is a chip: filled with a star where it leads, outlined with a dot in t
 of it, dotted with a cross offline. Its star glides when the leader changes; a hollow star marks the preferred
 replica. The crown is on the broker that is controller. Large clusters are counted per broker instead.
 
-A replica is drawn as ZooKeeper has it. Below it stands what its broker was told, and a mark where broker or controller
+A replica is drawn as ZooKeeper has it. Below it stands what its broker was sent, and a mark where broker or controller
 have something else.
 """
 
@@ -33,7 +33,7 @@ BELOW = ROLE * 72
 
 
 MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
-UNTOLD = PartState("told gone", ("",))
+UNSENT = PartState("sent gone", ("",))
 
 
 class ClusterView:
@@ -186,7 +186,7 @@ class ClusterView:
             looks[part.id] = PartState(styles, name, sign)
             looks[mark] = MARKED if other else UNMARKED
             if self.layout.has_roles:
-                looks[line] = _told(model, key, broker, other)
+                looks[line] = _role(model, key, broker, other)
             if leads:
                 leader_at = (part.box.x + 11, part.box.middle[1])
             if seen.replicas[:1] == (broker,):
@@ -196,7 +196,7 @@ class ClusterView:
             part, mark, line = chips[broker]
             looks[part.id], looks[mark] = PartState("plate gone", name, "none"), UNMARKED
             if self.layout.has_roles:
-                looks[line] = UNTOLD
+                looks[line] = UNSENT
         movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
         for kind, at, more in movers:
             styles = kind + more if at else f"{kind} gone"
@@ -224,15 +224,15 @@ class ClusterView:
         return detail
 
 
-def _told(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
-    """The line below a replica: what its broker was told; `other` is what somebody has otherwise."""
+def _role(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
+    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise."""
     host = model.brokers.get(broker)
     if other:
         return PartState("otherwise", (other,))
     if host is None or not host.listens or key not in host.beliefs.hosted:
-        return UNTOLD
+        return UNSENT
     end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
-    return PartState("told", (role(broker, host.beliefs.hosted[key]) + end,))
+    return PartState("sent", (role(broker, host.beliefs.hosted[key]) + end,))
 
 
 def _differing(context: int, metadata: int) -> PartState:
@@ -282,7 +282,7 @@ def _chip(part: Part, rest: str, has_roles: bool) -> tuple[Part, ...]:
     if has_roles:
         line = Box(place.x + 3, chip.y + chip.height + 1, place.width - 6, BELOW - 2)
         text = Text(line.middle[0], line.y + line.height - 3.2, "", 11)
-        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "told gone", of=of))
+        parts.append(Part(f"role:{rest}", line, (box(*line, radius=3),), (text,), "sent gone", of=of))
     x, y = chip.x + chip.width - 3, chip.y + 1
     around = box(x - 7, y - 7, 14, 14)
     title = "ZooKeeper has something else"

@@ -26,7 +26,7 @@ COUNTS = {
 }
 """How replicas are counted in a large cluster, and the words for it."""
 CHIP, ROLE = 0.29, 0.21
-"""Inches: how high a replica is, and the line below it with what its broker was told."""
+"""Inches: how high a replica is, and the line below it with what its broker was sent."""
 ROW = 8
 """The most brokers side by side."""
 ALIGNED = 12
@@ -61,7 +61,7 @@ class Layout:
         if counted or self.columns == 1:
             self.width = 1.75
         self.has_roles = not counted and self.columns == 1
-        """Whether there is room below each replica for what its broker was told."""
+        """Whether there is room below each replica for what its broker was sent."""
         self.rows = -(-(len(COUNTS) if counted else most) // self.columns)
 
     def _columns(self, most: int) -> int:

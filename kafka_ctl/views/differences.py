@@ -19,7 +19,7 @@ from kafka_ctl.views.wording import brokers, listed
 
 ANSWERED = 1.0
 """Milliseconds after its own write in which somebody is not said to differ from it: the answer is on its way."""
-NOT_TOLD = "not told"
+NOT_NOTIFIED = "not notified"
 SAME = "the same"
 
 
@@ -190,16 +190,16 @@ def _role(broker: int, has: Led | None, stored: Led, assigned: bool, fresh: bool
 
 
 def role(broker: int, has: Led | None) -> str:
-    """What a broker does with its copy: `leads, epoch 1`, `follows 2, epoch 0`, `not told`."""
+    """What a broker does with its copy: `leads, epoch 1`, `follows 2, epoch 0`, `not notified`."""
     if has is None:
-        return NOT_TOLD
+        return NOT_NOTIFIED
     if has.leader == NO_LEADER:
         return "knows no leader"
     return f"{'leads' if has.leader == broker else f'follows {has.leader}'}, epoch {has.leader_epoch}"
 
 
 def said(found: PartitionDifference) -> str:
-    """One partition's differences in words: `ZooKeeper: leader 3, epoch 1; controller 1: the same; broker 3: not told`.
+    """One partition's differences: `ZooKeeper: leader 3, epoch 1; controller: the same; broker 3: not notified`.
 
     Only the aspects are named in which somebody differs.
     """

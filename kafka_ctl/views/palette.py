@@ -178,7 +178,7 @@ STYLES: dict[str, Slots] = {
         "body": {"stroke": "$bad", "stroke-width": "2.6", "stroke-dasharray": "none"},
         "glyph": {"fill": "$bad"},
     },
-    "told": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$dim"}},
+    "sent": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$dim"}},
     "otherwise": {
         "body": {"fill": "$off", "stroke": "none"},
         "label": {"fill": "$off_ink", "font-weight": "700"},

@@ -379,7 +379,7 @@ class Player {
     this.go(this.marked(link.getAttribute("href")));
     this.root.scrollIntoView({ block: "nearest" });
   }
-  told() {
+  highlightLinks() {
     for (const link of this.links()) {
       const here = this.marked(link.getAttribute("href")) === this.index;
       link.classList.toggle("kc-here", here);
@@ -465,7 +465,7 @@ class Player {
     }
     this.differs.textContent = frame.differs ?? "";
     this.summary.textContent = frame.summary;
-    this.told();
+    this.highlightLinks();
     this.open_up();
     this.showLog(index);
     this.explain(null);

@@ -14,7 +14,7 @@ from kafka_ctl.views.source import citation
 
 NAMES = frozenset(invariant.name for invariant in INVARIANTS)
 DECISIVE = ("brokers_changed", "ready", "error_moving_replicas", "error_moving_partitions", "not_sending")
-"""What controllers log after which a broker is told, or is not."""
+"""What controllers log after which a broker is notified, or is not."""
 SHORT = 6
 """The most steps of a chain: its beginning and its end."""
 SHOULD = {

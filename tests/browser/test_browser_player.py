@@ -217,7 +217,7 @@ def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
         page.press(".kc", "End")
         at(page, len(shown) - 1)
         said = page.locator(".kc .differs")
-        assert "With the bug: orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not told" in (
+        assert "With the bug: orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not notified" in (
             said.inner_text()
         )
         in_error_colour = """(said) => {

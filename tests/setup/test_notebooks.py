@@ -17,7 +17,7 @@ PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
 DRAWN = re.compile(
     r"\.player\(|plots\.|^(walk|logs|beliefs|shares|lanes|CurveWidget|MessageWidget|message_bytes|broker_identity"
-    r"|copies_over_time|as_one_log)\(",
+    r"|copies_over_time|as_one_log|grid|placement|deletion|reassignment|lists|throttles)\(",
     re.MULTILINE,
 )
 """What draws a picture."""

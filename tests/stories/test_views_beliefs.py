@@ -9,7 +9,10 @@ from kafka_ctl.explore.play import Failure, apply
 from kafka_ctl.explore.walk import walk
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story
+from kafka_ctl.museum import EXHIBITS, Exhibit, find
 from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.views.differences import Differences
+from kafka_ctl.views.frames import film
 
 
 @pytest.mark.parametrize("generation", GENERATIONS)
@@ -36,7 +39,7 @@ def test_folded_beliefs_are_those_in_memory(generation: str) -> None:
                 if line.name != "settle" or acting is None:
                     continue
                 seen, context = model.controllers[acting.id], acting.context
-                if seen.reads:  # the settling ended before it had read everything
+                if seen.reads or seen.live is None:  # the settling ended before it had read everything
                     continue
                 assert (seen.acts, seen.epoch) == (True, context.epoch), where
                 assert seen.live == context.brokers.keys(), where
@@ -47,3 +50,61 @@ def test_folded_beliefs_are_those_in_memory(generation: str) -> None:
                 contexts += 1
     assert told > 1000
     assert contexts > 100
+
+
+@pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
+def test_all_agree_in_the_end_of_a_sound_run(exhibit: Exhibit) -> None:
+    """While it runs they differ, again and again; a fold that is given the records in pieces says the same."""
+    with exhibit.show() as run:
+        records = run.fixed.trace.records
+        model, found, differed = ClusterModel(), Differences(), 0
+        for place in range(0, len(records), 7):
+            model.apply_all(records[place : place + 7])
+            said = found.update(model).text()
+            assert said == Differences().update(model).text()
+            differed += bool(said)
+        assert differed > 5
+        assert found.text() == ""
+
+
+def test_what_is_said_of_a_difference() -> None:
+    """Only the aspects in which somebody differs; many partitions that differ alike are told once."""
+    said = {}
+    for name in ("7235a", "7235b", "1382", "2300", "6879"):
+        with find(name).show() as run:
+            said[name] = Differences().update(ClusterModel().apply_all(run.broken.trace)).text()
+    assert said["7235a"] == (
+        "orders-0: ZooKeeper: leader 3, epoch 0; controller: the same; broker 3: not notified; metadata of 3: nothing."
+    )
+    assert said["7235b"].startswith("Broker 3: up; controller 1: shuts down. orders-0: ZooKeeper: leader 1, epoch 2;")
+    assert (
+        "controller 1: leader 2, epoch 0, ISR 2 3 1; broker 2: leads, ISR 2 3 1; metadata of 1, 2 and 3" in said["1382"]
+    )
+    assert said["2300"] == (
+        "orders-0, orders-1 and 6 more: ZooKeeper: leader 1, epoch 1; controller: the same; broker 3: not notified."
+    )
+    assert said["6879"].startswith(
+        "Controller: ZooKeeper: broker 3; broker 1: itself, epoch 1. Broker 1: ZooKeeper: not "
+    )
+
+
+def test_the_living_cluster_says_who_differs() -> None:
+    """In the frames that are sent, and in the marks of its picture."""
+    with find("7235a").show() as run:
+        live = run.broken.live()
+        last = live.film["frames"][-1]
+        assert "broker 3: not notified" in last["differs"]
+        (cluster,) = live.film["views"]
+        assert "differs" in cluster["tracks"]["replica:orders-0@3"][-1][1].split()
+        assert cluster["tracks"]["role:orders-0@3"][-1][2] == ["not notified"]
+        assert "gone" in cluster["tracks"]["differs:orders-0@1"][-1][1]
+
+
+def test_a_large_cluster_counts_what_differs() -> None:
+    """Where replicas are counted, those that differ are counted too, and add up to nothing when all is quiet."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", partitions=61, replication_factor=3)
+        lab.settle()
+        made = film(lab.trace)
+        counts = [made.looks(n)["count:1:differs"].texts[0] for n in range(len(made))]
+        assert "differ 61" in counts and counts[-1] == "differ 0"

@@ -119,7 +119,7 @@ def test_the_legend_explains_every_mark() -> None:
         "on_leader",
         "faded",
         "absent",
-        "told",
+        "sent",
     }
     spoken |= {"badge", "differs"}  # both bear the sign of the legend
     for trace in (failover(), troubled()):

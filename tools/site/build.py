@@ -130,7 +130,7 @@ def _configure(lite: Path, tools: Path) -> None:
 def _jupyterlite(lite: Path, tools: Path) -> Path:
     """Let JupyterLite build; the folder with what it has made, below `lite` as it sets the times of files around it."""
     made = lite / "public"
-    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": wheels.EPOCH}
+    environ = {**os.environ, "PYTHONPATH": str(tools), "SOURCE_DATE_EPOCH": _time_of_commit()}
     command = [
         sys.executable,
         "-m",
@@ -147,6 +147,17 @@ def _jupyterlite(lite: Path, tools: Path) -> Path:
         last = (done.stdout + done.stderr).strip().splitlines()[-1:]
         raise KafkaCtlError(f"JupyterLite could not be built: {''.join(last)} (all of it: {WORK / 'build.log'})")
     return made
+
+
+def _time_of_commit() -> str:
+    """When the checkout was committed, in seconds since 1970: the time of all files; 1980 where git does not know."""
+    asked = ["git", "log", "-1", "--format=%ct"]
+    try:
+        return (
+            subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip() or wheels.EPOCH
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return wheels.EPOCH
 
 
 def _pages(out: Path, found: Sequence[Lesson]) -> None:
