@@ -54,7 +54,8 @@ def shown(lab: Lab, broker: int, *names: str) -> tuple[Any, ...]:
 
 ALWAYS = {"ActiveControllerCount", OFFLINE, IMBALANCE, "LeaderCount", "PartitionCount", "UnderReplicatedPartitions",
           "IsrShrinksPerSec", "IsrExpandsPerSec", "UncleanLeaderElectionsPerSec",
-          "PurgatorySize,delayedOperation=Produce", "NumDelayedOperations,delayedOperation=Produce"}  # fmt: skip
+          *(f"{name},delayedOperation={kind}" for name in ("PurgatorySize", "NumDelayedOperations")
+            for kind in ("Produce", "Fetch"))}  # fmt: skip
 SINCE_2_0 = {"ControllerState", TOPICS, PARTITIONS, "OfflineReplicaCount", "UnderMinIsrPartitionCount",
              "EventQueueSize", "FailedIsrUpdatesPerSec"}  # fmt: skip
 SINCE_2_4 = {"TopicsToDeleteCount", "ReplicasToDeleteCount", "TopicsIneligibleToDeleteCount",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from kafka_ctl.cluster import LEADER_DURING_DELETE, TopicPartition
 from kafka_ctl.invariants.base import Mechanism, Subject
+from kafka_ctl.invariants.facts import CONFIG
 from kafka_ctl.invariants.past import START
 from kafka_ctl.trace.record import Record
-from kafka_ctl.zookeeper.znodes import IsrChangeNotificationSequenceZNode
+from kafka_ctl.zookeeper.znodes import BrokerIdsZNode, IsrChangeNotificationSequenceZNode
 
 MOVE = "move"
 
@@ -53,6 +54,24 @@ class BumpNotCached(Mechanism):
             return True
         sent = self.past.sent(tp, about.broker or 0, bumped[0].seq)
         return any(request.leader_epoch == believed.leader_epoch for request in sent)
+
+
+class ReadsConfigAfterCheck(Mechanism):
+    """A request is compared with the broker's epoch when it arrives; then its topics' configurations are read.
+
+    That waits for ZooKeeper. A broker that registers itself anew meanwhile goes on with a request for an earlier life.
+    Kafka 2.4.1: server/KafkaApis.scala, handleLeaderAndIsrRequest, isBrokerEpochStale; cluster/Partition.scala, createLog
+    """
+
+    ticket = "KafkaApis.handleLeaderAndIsrRequest"
+    breaks = ("I9",)
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        if about.aspect != "LeaderAndIsr broker":
+            return False
+        registered = self.past.last("zk", "create", f"{BrokerIdsZNode.path()}/{about.broker}")
+        reads = self.past.of("zk", "get", after=registered)
+        return any(r.actor == f"broker-{about.broker}" and (r.path or "").startswith(CONFIG) for r in reads)
 
 
 class NoBrokerEpochs(Mechanism):
@@ -327,6 +346,6 @@ class OldCopyStays(Mechanism):
 
 
 MECHANISMS = (
-    NoControllerEpochs, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared, OwnIsrNotAccepted,
+    NoControllerEpochs, ReadsConfigAfterCheck, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared, OwnIsrNotAccepted,
     DeletionMissed, CreationNotAccepted, OldCopyStays,
 )  # fmt: skip
