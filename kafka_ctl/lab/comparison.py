@@ -13,6 +13,7 @@ from kafka_ctl.errors import BadInput, short
 from kafka_ctl.invariants.logs import CHANGES, Logs
 from kafka_ctl.lab import validate
 from kafka_ctl.lab.view import LogView
+from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.text import describe
@@ -128,7 +129,7 @@ def _state(records: Iterable[Record], time_ms: float) -> Iterator[tuple[str, obj
     yield from _logs(past)
     for record in past:
         if record.kind == "violation":
-            invariant, _, text = (record.detail or "").partition(": ")
+            invariant, text = details.violation(record.detail)
             yield f"{invariant} {record.action}", text
     for path, node in sorted(model.znodes.items()):
         if not path.endswith("/state"):  # that is shown as a partition

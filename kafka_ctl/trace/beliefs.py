@@ -143,6 +143,6 @@ class BrokerBeliefs:
 
     def lost_dir(self, record: Record) -> None:
         """A log directory failed: its copies are gone."""
-        lost = details.named(record.detail).get("partitions", "").split(",")
+        lost = details.items(record.detail, "partitions")
         for key in [key for key in self.hosted if f"{key[0]}-{key[1]}" in lost]:
             del self.hosted[key]

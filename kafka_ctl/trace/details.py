@@ -68,6 +68,17 @@ def named(detail: str | None) -> dict[str, str]:
     return dict(word.split("=", 1) for word in (detail or "").split() if "=" in word)
 
 
+def items(detail: str | None, name: str) -> list[str]:
+    """The parts of a list that stands under a name; none when it does not stand there."""
+    return [item for item in named(detail).get(name, "").split(",") if item]
+
+
+def violation(detail: str | None) -> tuple[str, str]:
+    """The invariant that no longer holds, and how."""
+    invariant, _, text = (detail or "").partition(": ")
+    return invariant, text
+
+
 def flags(detail: str | None) -> frozenset[str]:
     """The words that are no `name=value`."""
     return frozenset(word for word in (detail or "").split() if "=" not in word)

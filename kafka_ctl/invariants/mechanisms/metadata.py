@@ -60,7 +60,7 @@ class ReadsConfigAfterCheck(Mechanism):
     """A request is compared with the broker's epoch when it arrives; then its topics' configurations are read.
 
     That waits for ZooKeeper. A broker that registers itself anew meanwhile goes on with a request for an earlier life.
-    Kafka 2.4.1: server/KafkaApis.scala, handleLeaderAndIsrRequest, isBrokerEpochStale; cluster/Partition.scala, createLog
+    Kafka 2.4.1: server/KafkaApis.scala, handleLeaderAndIsrRequest; cluster/Partition.scala, createLog
     """
 
     ticket = "KafkaApis.handleLeaderAndIsrRequest"
@@ -346,6 +346,6 @@ class OldCopyStays(Mechanism):
 
 
 MECHANISMS = (
-    NoControllerEpochs, ReadsConfigAfterCheck, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared, OwnIsrNotAccepted,
-    DeletionMissed, CreationNotAccepted, OldCopyStays,
+    NoControllerEpochs, ReadsConfigAfterCheck, NoBrokerEpochs, BumpNotCached, BrokersUnknown, BatchNotCleared,
+    OwnIsrNotAccepted, DeletionMissed, CreationNotAccepted, OldCopyStays,
 )  # fmt: skip
