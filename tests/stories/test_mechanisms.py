@@ -24,6 +24,9 @@ TWICE = "KafkaController.PartitionReassignment"
 PREFERRED = "PartitionStateMachine.electLeaderForPartition"
 
 STORIES = {
+    "a broker registers itself anew while an old request waits for a configuration": ("2.4 brokers=[1,2,3] seed=0", """
+disconnect 1 zookeeper\ncreate_topic c partitions=1 replication_factor=1\nreassign '{"c-0":[3,2,1]}' zookeeper
+shutdown 1\nheal\nsettle""", {("I9", "KafkaApis.handleLeaderAndIsrRequest")}),
     "a request outlives its topic": ("2.0 brokers=[1,2,3] seed=0", """
 create_topic a partitions=1 replication_factor=1\nreassign '{"a-0":[3]}'\ndelete_topic a\nsettle
 create_topic a partitions=1 replication_factor=1\nsettle""", {("I19", OUTLIVED)}),

@@ -70,8 +70,8 @@ class ReadsConfigAfterCheck(Mechanism):
         if about.aspect != "LeaderAndIsr broker":
             return False
         registered = self.past.last("zk", "create", f"{BrokerIdsZNode.path()}/{about.broker}")
-        reads = self.past.of("zk", "get", after=registered)
-        return any(r.actor == f"broker-{about.broker}" and (r.path or "").startswith(CONFIG) for r in reads)
+        reads = (r for topic in self.facts.assignments for r in self.past.of("zk", "get", CONFIG + topic, registered))
+        return any(r.actor == f"broker-{about.broker}" for r in reads)
 
 
 class NoBrokerEpochs(Mechanism):
