@@ -132,7 +132,8 @@ class Inspection:
 
     def controller_leadership(self, topic: str, partition: int) -> LeaderAndIsr | None:
         """What the acting controller holds of a partition's leader and ISR; None without one, or without that."""
-        tp, acting = TopicPartition(topic, partition), self._world.acting()
+        tp = TopicPartition(validate.name("a topic", topic), validate.integer("a partition", partition, 0, MAX_ID))
+        acting = self._world.acting()
         return None if acting is None else self._world.clock.call(lambda: acting.context.leadership.get(tp))
 
     def replicas(self) -> list[view.ReplicaView]:

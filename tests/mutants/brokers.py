@@ -37,14 +37,14 @@ def sent_is_received(original: Function) -> Function:
     return read
 
 
-@seeded("I4", LeaderRole, "_replicated")
+@seeded("I4", LeaderRole, "replicated")
 def one_is_all(original: Function) -> Function:
     """A leader answers `acks=all` without waiting for the others."""
 
-    async def _replicated(self: LeaderRole, tp: Any, end: int) -> str | None:
+    async def replicated(self: LeaderRole, tp: Any, end: int, timeout: float) -> str | None:
         return None
 
-    return _replicated
+    return replicated
 
 
 @seeded("I5", Log, "common_end")

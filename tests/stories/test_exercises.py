@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from answers import RIGHT, WRONG
+from exercise_answers import RIGHT, WRONG
 
 from kafka_ctl import BadInput, Lab, UnknownName
 from kafka_ctl.cli.commands import status

@@ -133,10 +133,9 @@ def test_a_deletion_that_must_wait(dying: Lab) -> None:
     """Only the pass through the loop that found it, up to the note."""
     answer = dying.why(first(dying.trace, action="deletion_ineligible").seq)
     assert names(answer) == ["look"]
-    assert marked(answer.sources[0])[-4:] == [
+    assert marked(answer.sources[0])[-3:] == [
         "if topic not in context.topics_to_be_deleted:",
-        "if topic in context.topics_ineligible:",
-        "if not env.generation.deletion.partitions_leave_first:",
+        "if topic in context.topics_ineligible and not env.generation.deletion.partitions_leave_first:",
         'env.log("deletion_ineligible", topic=topic)',
     ]
     assert "await _begin(env, topic)" not in marked(answer.sources[0])
@@ -151,12 +150,13 @@ def test_a_step_of_a_reassignment(dying: Lab) -> None:
     assert marked(answer.sources[0]) == [
         "state = await env.zk.state(tp)",
         "if state is None:",
-        "missing = [r for r in target if r not in state.isr]",
+        "awaited = _moves(env, env.context.assigned(tp), target).in_sync",
+        "missing = [r for r in awaited if r not in state.isr]",
         "env.log(",
         '"reassignment_progress",',
         "partition=str(tp),",
-        "caught_up=len(target) - len(missing),",
-        "wanted=len(target),",
+        "caught_up=len(awaited) - len(missing),",
+        "wanted=len(awaited),",
         "missing=missing,",
     ]
     assert answer.decided == "0 of 2 target replicas are in the ISR; missing: [3, 4]"
@@ -207,14 +207,19 @@ def test_an_election_decided_again_runs_the_same_lines(generation: str) -> None:
         kinds = ("election", "partition", "replica", "broker", "controller", "violation")
         seqs = [r.seq for r in lab.trace if r.kind in kinds]
         told, plain = (whys(lab.trace, [[s] for s in seqs], lab.generation, how) for how in (lines_of(lab), None))
+    shown = set()
     for seq, executed, static in zip(seqs, told, plain, strict=True):
-        assert executed and static
+        assert bool(executed) == bool(static)
+        if not executed:  # no rule: why is not offered
+            continue
+        shown.add(lab.trace[seq].kind)
         if lab.trace[seq].kind == "election":
             assert static["lines"] or executed["sources"][:2] == static["sources"]
         if lab.trace[seq].kind != "violation":  # of an invariant's checks one has seen it
             named = [source["name"] for source in static["sources"]]
             assert named == [source["name"] for source in executed["sources"]][: len(named)], lab.trace[seq]
         assert all(any(mark for _, _, mark in source["lines"]) for source in executed["sources"])
+    assert shown >= {"election", "partition", "replica", "broker", "controller"}
 
 
 def test_a_trace_without_a_story_says_so(dying: Lab) -> None:

@@ -16,7 +16,8 @@ from kafka_ctl.lab.lab import COMMANDS, Lab
 
 PLAN = {("t", 0): [2, 1]}
 GIVEN: dict[str, list[tuple[Any, ...]]] = {
-    "add_broker": [(4,)], "add_partitions": [("t", 3)], "at_once": [(["delete_topic t"],), ([],)],
+    "add_broker": [(4,)], "add_partitions": [("t", 3)], "alter_config": [("topics", "t", {"retention.ms": 5})],
+    "at_once": [(["delete_topic t"],), ([],)],
     "bounce": [(1,), (2,)], "cancel_reassignment": [(), ([("t", 0)],)], "catch_up": [(1,)],
     "create_topic": [("u", 1, 1)], "delay": [(1, 2, 0.1), (1, "zookeeper", 0.1)], "delete_controller": [()],
     "delete_topic": [("t",)], "delete_znode": [("/x",)], "disconnect": [(1, 2), (1, "zookeeper")],
@@ -32,7 +33,15 @@ GIVEN: dict[str, list[tuple[Any, ...]]] = {
 """Calls that would be understood, of every command."""
 CALLS = [(name, args) for name, given in GIVEN.items() for args in given]
 REFUSED = {
-    *("add_broker", "add_partitions", "create_topic", "delete_controller", "delete_topic", "delete_znode"),
+    *(
+        "add_broker",
+        "add_partitions",
+        "alter_config",
+        "create_topic",
+        "delete_controller",
+        "delete_topic",
+        "delete_znode",
+    ),
     *(
         "elect_leaders",
         "elect_preferred",

@@ -12,6 +12,6 @@ WRONG: dict[str, list[tuple[Any, str]]] = {}
 """By exercise: wrong answers, and a part of what is said to each."""
 
 for file in sorted(Path(__file__).parent.glob("lesson_*.py")):
-    lesson = import_module(f"answers.{file.stem}")
+    lesson = import_module(f"exercise_answers.{file.stem}")
     RIGHT |= lesson.RIGHT
     WRONG |= lesson.WRONG
