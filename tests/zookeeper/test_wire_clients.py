@@ -32,7 +32,10 @@ def servers(lab: Lab) -> list[str]:
 
 def records_of(lab: Lab, topic: str, number: int, **options: Any) -> list[Any]:
     """The records that kafka-python finds in a topic, once there are so many."""
-    consumer = kafka.KafkaConsumer(topic, bootstrap_servers=servers(lab), auto_offset_reset="earliest", **options)
+    consumer = kafka.KafkaConsumer(bootstrap_servers=servers(lab), auto_offset_reset="earliest", **options)
+    # Metadata first: a group whose leader hears of the topic only while it assigns may assign nothing, and keep it so.
+    eventually(lambda: bool(consumer.partitions_for_topic(topic)), f"partitions of {topic}")
+    consumer.subscribe([topic])
     found: list[Any] = []
 
     def enough() -> bool:
