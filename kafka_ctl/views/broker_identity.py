@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_ctl.brokers.identity import NOT_CONFIGURED
 from kafka_ctl.lab.view import IdentityView
-from kafka_ctl.views.drawing import COLOURS, Drawing, svg, words
+from kafka_ctl.views.drawing import COLOURS, Drawing, plate, svg, words
 
 WIDTH, HEIGHT, STEP = 228, 74, 240
 
@@ -35,10 +35,6 @@ def _outcome(found: IdentityView, ids: set[int]) -> str:
 
 
 def _box(x: int, name: str, lines: list[str], wrong: bool) -> list[str]:
-    edge, width = (COLOURS["bad"], 3) if wrong else (COLOURS["line"], 1)
-    box = (
-        f'<rect x="{x}" y="30" width="{WIDTH}" height="{HEIGHT}" rx="6" fill="{COLOURS["plate"]}" stroke="{edge}" '
-        f'stroke-width="{width}"/>'
-    )
+    box = plate(x, 30, WIDTH, HEIGHT, wrong, radius=6)
     texts = [words(x + 8, 50 + 17 * row, line[:34]) for row, line in enumerate(lines)]
     return [words(x, 22, name, "bold"), box, *texts]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
-from kafka_ctl.views.drawing import COLOURS, Drawing, svg, words
+from kafka_ctl.views.drawing import COLOURS, Drawing, plate, svg, words
 
 Copy = tuple[int, tuple[int, ...], int]
 """Leader, ISR and leader epoch."""
@@ -85,11 +85,7 @@ def _held(each: Moment, holder: str) -> tuple[str, bool]:
 
 
 def _cell(x: int, y: int, text: str, differs: bool) -> list[str]:
-    edge, width = (COLOURS["bad"], 3) if differs else (COLOURS["faint"], 1)
-    box = (
-        f'<rect x="{x}" y="{y}" width="{CELL - 8}" height="{ROW - 6}" rx="4" fill="{COLOURS["plate"]}" stroke="{edge}" '
-        f'stroke-width="{width}"/>'
-    )
+    box = plate(x, y, CELL - 8, ROW - 6, differs, "faint")
     return [box, words(x + 8, y + 17, text, "bold" if differs else "normal")]
 
 

@@ -34,6 +34,15 @@ def words(x: float, y: float, text: str, weight: str = "normal", fill: str = "")
     return f'<text x="{x:g}" y="{y:g}" font-weight="{weight}" fill="{colour}">{escape(text)}</text>'
 
 
+def plate(x: int, y: int, width: int, height: int, differs: bool, edge: str = "line", radius: int = 4) -> str:
+    """A box for a value; what differs from the others has a thick edge in the colour of errors."""
+    stroke, thick = (COLOURS["bad"], 3) if differs else (COLOURS[edge], 1)
+    return (
+        f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="{radius}" fill="{COLOURS["plate"]}" '
+        f'stroke="{stroke}" stroke-width="{thick}"/>'
+    )
+
+
 def svg(width: int, height: int, parts: Iterable[str]) -> str:
     """A picture of these parts on a page, `width` by `height` pixels."""
     return (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.trace.timing import Timing
-from kafka_ctl.views.teaching import COLOURS, Drawing, _svg, _words
+from kafka_ctl.views.drawing import COLOURS, Drawing, svg, words
 
 LEFT, WIDTH, LANE = 120, 560, 92
 """Pixels: where time begins, how wide it is, how high a lane is."""
@@ -27,7 +27,7 @@ def lanes(runs: Mapping[str, Timing], until: float | None = None) -> Drawing:
     if not runs:
         raise BadInput("lanes need one run or more")
     end = until or max(run.done for run in runs.values()) * 1.04 or 1.0
-    parts = [_words(20, 18, KEY, fill=COLOURS["dim"])]
+    parts = [words(20, 18, KEY, fill=COLOURS["dim"])]
     for row, (name, run) in enumerate(runs.items()):
         parts += _lane(32 + LANE * row, name, run, end)
     base = 32 + LANE * len(runs)
@@ -35,10 +35,10 @@ def lanes(runs: Mapping[str, Timing], until: float | None = None) -> Drawing:
     for number in range(int(end / step) + 1):
         x = _x(step * number, end)
         parts.append(f'<path d="M{x:.1f} 32V{base}" stroke="{COLOURS["line"]}" stroke-width="0.4"/>')
-        parts.append(_words(x - 6, base + 16, f"{step * number:g}"))
-    parts.append(_words(LEFT, base + 34, "ms", fill=COLOURS["dim"]))
+        parts.append(words(x - 6, base + 16, f"{step * number:g}"))
+    parts.append(words(LEFT, base + 34, "ms", fill=COLOURS["dim"]))
     text = "\n".join(f"{name}: {run}" for name, run in runs.items())
-    return Drawing(_svg(LEFT + WIDTH + 40, base + 44, parts), text)
+    return Drawing(svg(LEFT + WIDTH + 40, base + 44, parts), text)
 
 
 def _x(ms: float, end: float) -> float:
@@ -49,7 +49,7 @@ def _lane(y: int, name: str, run: Timing, end: float) -> list[str]:
     c = COLOURS
     parts = [
         f'<rect x="{LEFT}" y="{y}" width="{WIDTH}" height="{LANE - 10}" fill="{c["plate"]}"/>',
-        _words(14, y + 40, name, "bold"),
+        words(14, y + 40, name, "bold"),
     ]
     together = Counter(at for at in run.operations if at <= end)
     strokes = "".join(f"M{_x(at, end):.1f} {y + 22}v-{4 + 1.5 * min(n, 12):g}" for at, n in sorted(together.items()))

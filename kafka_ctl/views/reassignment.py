@@ -43,6 +43,9 @@ AFTER = {
 """Which steps a record may belong to after these; after another step only the next. Who adds nobody begins with 5."""
 ROW, CHIP = 26, 22
 
+SIDES = {"both": ("insync", "leader"), "old": ("off", "bad"), "new": ("good_fill", "good")}
+"""Colours of a broker that stays, loses its replica, or gets one: fill and edge."""
+
 
 class Step(NamedTuple):
     """One step: its number, its last record, and when that was, in milliseconds since the request."""
@@ -211,7 +214,7 @@ def _chip(x: int, y: int, broker: int, sets: Sides) -> list[str]:
     """A broker's id on the colour of the side that it belongs to."""
     c, (old, new) = COLOURS, sets
     side = "both" if broker in old & new else "old" if broker in old else "new"
-    fill, edge = {"both": ("insync", "leader"), "old": ("off", "bad"), "new": ("good_fill", "good")}[side]
+    fill, edge = SIDES[side]
     return [
         f'<rect x="{x}" y="{y + 1}" width="{CHIP}" height="{ROW - 6}" rx="4" fill="{c[fill]}" stroke="{c[edge]}"/>',
         words(x + 7, y + 16, f"{broker}", "bold"),

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from kafka_ctl.cluster import ReplicaAssignment
 from kafka_ctl.trace import details
 from kafka_ctl.views.drawing import COLOURS, Drawing, svg, words
+from kafka_ctl.views.reassignment import SIDES
 from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 
 ROW, CHIP, LEFT = 32, 28, 270
@@ -45,7 +46,7 @@ def lists(lab: Any, topic: str, partition: int) -> Drawing:
 def _chip(x: int, y: int, broker: int, stored: ReplicaAssignment, preferred: bool) -> list[str]:
     c = COLOURS
     side = "new" if broker in stored.adding else "old" if broker in stored.removing else "both"
-    fill, edge = {"both": ("insync", "leader"), "old": ("off", "bad"), "new": ("good_fill", "good")}[side]
+    fill, edge = SIDES[side]
     return [
         f'<rect x="{x}" y="{y + 2}" width="{CHIP}" height="{ROW - 8}" rx="4" fill="{c[fill]}" stroke="{c[edge]}" '
         f'stroke-width="{3 if preferred else 1}"/>',

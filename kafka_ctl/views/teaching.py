@@ -11,9 +11,7 @@ from kafka_ctl.brokers.process import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.view import BrokerView, LogView
-from kafka_ctl.views.drawing import COLOURS, Drawing
-from kafka_ctl.views.drawing import svg as _svg
-from kafka_ctl.views.drawing import words as _words
+from kafka_ctl.views.drawing import COLOURS, Drawing, plate, svg, words
 
 STEP, ROW, CELL = 150, 34, 100
 
@@ -35,10 +33,10 @@ def walk(assignment: Sequence[int], isr: Sequence[int], live: Iterable[int], unc
         state = f"{'live' if lamps[0] else 'not live'}, {'in' if lamps[1] else 'not in'} the ISR"
         lines.append(f"{broker}: {state}" + (" -> leads" + " (unclean)" * chosen.unclean if leads and chosen else ""))
     end = "nobody leads" if chosen is None else f"leader {chosen.leader}, ISR {chosen.isr}"
-    parts.append(_words(20, 128, f"{end}{', unclean' if chosen and chosen.unclean else ''}", "bold"))
+    parts.append(words(20, 128, f"{end}{', unclean' if chosen and chosen.unclean else ''}", "bold"))
     title = f"assignment {tuple(assignment)}, ISR {tuple(isr)}" + ", unclean election allowed" * unclean
     return Drawing(
-        _svg(max(STEP * len(assignment) + 20, 420), 142, [_words(20, 20, title), *parts]), "\n".join([*lines, end])
+        svg(max(STEP * len(assignment) + 20, 420), 142, [words(20, 20, title), *parts]), "\n".join([*lines, end])
     )
 
 
@@ -47,11 +45,11 @@ def _station(place: int, broker: int, lamps: tuple[bool, bool], leads: bool) -> 
     fill, ink = (c["leader"], c["on_leader"]) if leads else (c["plate"], c["ink"])
     parts = [
         f'<rect x="{x}" y="34" width="110" height="70" rx="8" fill="{fill}" stroke="{c["line"]}" stroke-width="1.5"/>',
-        _words(x + 10, 54, f"broker {broker}", "bold", ink),
+        words(x + 10, 54, f"broker {broker}", "bold", ink),
     ]
     for row, (lit, name) in enumerate(zip(lamps, ("live", "in the ISR"), strict=True)):
         mark = "●" if lit else "○"
-        parts.append(_words(x + 10, 74 + 19 * row, f"{mark} {'' if lit else 'not '}{name}", fill=ink))
+        parts.append(words(x + 10, 74 + 19 * row, f"{mark} {'' if lit else 'not '}{name}", fill=ink))
     if place:
         parts.append(f'<path d="M{x - 38} 69h30m-7 -5l7 5l-7 5" fill="none" stroke="{c["line"]}" stroke-width="1.5"/>')
     return parts
@@ -66,12 +64,12 @@ def logs(found: Sequence[LogView], lost: Iterable[int] = ()) -> Drawing:
     longest = max((len(log.entries) for log in found), default=0)
     for row, log in enumerate(found):
         y = 26 + (ROW + 16) * row
-        parts.append(_words(20, y + 22, f"broker {log.broker}", "bold"))
+        parts.append(words(20, y + 22, f"broker {log.broker}", "bold"))
         for offset, entry in enumerate(log.entries):
             parts += _record(100 + 44 * offset, y, entry, offset < log.high_watermark, entry.value in gone)
         lines.append(f"broker {log.broker}: {log.content}")
-    head = _words(20, 16, "value and, below, leader epoch; filled: below the high watermark; crossed: lost later")
-    return Drawing(_svg(max(120 + 44 * longest, 620), 34 + (ROW + 16) * len(found), [head, *parts]), "\n".join(lines))
+    head = words(20, 16, "value and, below, leader epoch; filled: below the high watermark; crossed: lost later")
+    return Drawing(svg(max(120 + 44 * longest, 620), 34 + (ROW + 16) * len(found), [head, *parts]), "\n".join(lines))
 
 
 def _record(x: int, y: int, entry: Any, committed: bool, lost: bool) -> list[str]:
@@ -79,8 +77,8 @@ def _record(x: int, y: int, entry: Any, committed: bool, lost: bool) -> list[str
     fill = c["off"] if lost else c["insync"] if committed else c["plate"]
     parts = [
         f'<rect x="{x}" y="{y}" width="38" height="{ROW + 6}" rx="4" fill="{fill}" stroke="{c["line"]}"/>',
-        _words(x + 14, y + 17, str(entry.value), "bold"),
-        _words(x + 8, y + 34, f"e {entry.leader_epoch}", fill=c["dim"]),
+        words(x + 14, y + 17, str(entry.value), "bold"),
+        words(x + 8, y + 34, f"e {entry.leader_epoch}", fill=c["dim"]),
     ]
     if lost:
         parts.append(
@@ -109,14 +107,14 @@ def beliefs(lab: Any, topic: str, partition: int) -> Drawing:
                 says not in (stored, "-"),
             )
         )
-    parts, lines = [_words(20, 20, f"{tp}: what each does and what it says; red: not as in ZooKeeper", "bold")], []
+    parts, lines = [words(20, 20, f"{tp}: what each does and what it says; red: not as in ZooKeeper", "bold")], []
     for column, (name, does, says, wrong, stale) in enumerate(cells):
-        parts.append(_words(20 + CELL * column, 46, name, "bold"))
+        parts.append(words(20 + CELL * column, 46, name, "bold"))
         for row, (text, red) in enumerate(((does, wrong), (says, stale))):
             parts += _belief_cell(20 + CELL * column, 54 + ROW * row, text, red) if text else []
-        words = ", ".join(text + " (!)" * red for text, red in ((does, wrong), (says, stale)) if text)
-        lines.append(f"{name}: {words}")
-    return Drawing(_svg(max(20 + CELL * len(cells), 460), 132, parts), "\n".join(lines))
+        held = ", ".join(text + " (!)" * red for text, red in ((does, wrong), (says, stale)) if text)
+        lines.append(f"{name}: {held}")
+    return Drawing(svg(max(20 + CELL * len(cells), 460), 132, parts), "\n".join(lines))
 
 
 def _belief(view: BrokerView, tp: TopicPartition) -> tuple[str, int | str]:
@@ -126,13 +124,8 @@ def _belief(view: BrokerView, tp: TopicPartition) -> tuple[str, int | str]:
 
 
 def _belief_cell(x: int, y: int, text: str, red: bool) -> list[str]:
-    c = COLOURS
-    edge, width = (c["bad"], 3) if red else (c["line"], 1)
-    return [
-        f'<rect x="{x}" y="{y}" width="{CELL - 10}" height="{ROW - 4}" rx="4" fill="{c["plate"]}" stroke="{edge}" '
-        f'stroke-width="{width}"/>',
-        _words(x + 8, y + 20, text, "bold" if red else "normal", c["bad"] if red else ""),
-    ]
+    colour, weight = (COLOURS["bad"], "bold") if red else ("", "normal")
+    return [plate(x, y, CELL - 10, ROW - 4, red), words(x + 8, y + 20, text, weight, colour)]
 
 
 def shares(found: Sequence[BrokerBalance]) -> Drawing:
@@ -142,7 +135,7 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
     """
     c, parts, lines = (
         COLOURS,
-        [_words(20, 20, "outline: prefers this broker; filled: led by it", fill=COLOURS["dim"])],
+        [words(20, 20, "outline: prefers this broker; filled: led by it", fill=COLOURS["dim"])],
         [],
     )
     unit = 200 / max((max(each.prefers, each.leads) for each in found), default=1)
@@ -150,15 +143,15 @@ def shares(found: Sequence[BrokerBalance]) -> Drawing:
         y = 34 + (ROW + 12) * row
         text = f"prefers {each.prefers}, leads {each.leads}, ratio {each.ratio:.3g}: {each.verdict}"
         parts += [
-            _words(20, y + 20, f"broker {each.broker}", "bold"),
+            words(20, y + 20, f"broker {each.broker}", "bold"),
             f'<rect x="90" y="{y + 6}" width="{unit * each.leads:.1f}" height="20" fill="{c["leader"]}"/>',
             f'<rect x="90" y="{y}" width="{unit * each.prefers:.1f}" height="32" fill="none" stroke="{c["line"]}" '
             'stroke-width="2"/>',
-            _words(305, y + 14, text.partition(": ")[0]),
-            _words(305, y + 32, each.verdict, "bold"),
+            words(305, y + 14, text.partition(": ")[0]),
+            words(305, y + 32, each.verdict, "bold"),
         ]
         lines.append(f"broker {each.broker}: {text}")
-    return Drawing(_svg(760, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
+    return Drawing(svg(760, 44 + (ROW + 12) * len(found), parts), "\n".join(lines))
 
 
 LOOKS = (("leader", "none"), ("bad", "7 4"), ("good", "2 4"), ("zoo_line", "10 4 2 4"))
@@ -177,7 +170,7 @@ def curve(
     top = max(max(line) for line in lines.values()) or 1
     width, height, left, base = 620, 252 + 20 * len(lines), 60, 200
     xs = [left + (width - left - 40) * n / (len(values) - 1) for n in range(len(values))]
-    parts = [_words(20, 20, title, "bold"), *_axes(xs, values, across, top, base, left, width)]
+    parts = [words(20, 20, title, "bold"), *_axes(xs, values, across, top, base, left, width)]
     for number, (name, line) in enumerate(lines.items()):
         colour, dash = LOOKS[number][0], LOOKS[number][1]
         points = " ".join(f"{x:.1f},{base - 150 * y / top:.1f}" for x, y in zip(xs, line, strict=True))
@@ -186,12 +179,12 @@ def curve(
         y = base + 60 + 20 * number
         parts.append(f'<path d="M{left} {y - 4}h36" {look}/>')
         value = "" if at is None else f": {line[at]:g}"
-        parts.append(_words(left + 46, y, f"{name}{value}"))
+        parts.append(words(left + 46, y, f"{name}{value}"))
     if at is not None:
         parts.append(f'<path d="M{xs[at]:.1f} 40V{base}" stroke="{COLOURS["hot"]}" stroke-width="2"/>')
     rows = [f"{across}: {', '.join(f'{value:g}' for value in values)}"]
     rows += [f"{name}: {', '.join(f'{y:g}' for y in line)}" for name, line in lines.items()]
-    return Drawing(_svg(width, height, parts), "\n".join([title, *rows]))
+    return Drawing(svg(width, height, parts), "\n".join([title, *rows]))
 
 
 def _axes(
@@ -199,10 +192,10 @@ def _axes(
 ) -> list[str]:
     c = COLOURS
     parts = [f'<path d="M{left} 44V{base}H{width - 30}" fill="none" stroke="{c["line"]}"/>']
-    parts += [_words(x - 4 * len(f"{value:g}"), base + 17, f"{value:g}") for x, value in zip(xs, values, strict=True)]
+    parts += [words(x - 4 * len(f"{value:g}"), base + 17, f"{value:g}") for x, value in zip(xs, values, strict=True)]
     parts += [
-        _words(14, base + 4, "0"),
-        _words(14, 54, f"{top:g}"),
-        _words(left, base + 36, across, fill=c["dim"]),
+        words(14, base + 4, "0"),
+        words(14, 54, f"{top:g}"),
+        words(left, base + 36, across, fill=c["dim"]),
     ]
     return parts
