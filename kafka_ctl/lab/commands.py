@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
-from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName
+from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import menu, story, topic_names, validate
 from kafka_ctl.lab.admin import Admin
@@ -123,12 +123,6 @@ class Commands(Inspection):
         if not isinstance(self._world, MemoryWorld):
             raise BadInput(f"{asked} needs the memory world, where time is virtual")
         return self._world
-
-    def _known(self, id: int) -> Broker:
-        process = self._world.brokers.get(validate.integer("a broker id", id))
-        if process is None:
-            raise UnknownName("broker", id, sorted(self._world.brokers))
-        return process
 
     def _broker(self, id: int, asked: str, running: bool) -> Broker:
         process = self._known(id)

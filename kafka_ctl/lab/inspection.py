@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kafka_ctl.balance import BrokerBalance
+from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.errors import UnknownName
@@ -60,6 +61,12 @@ class Inspection:
 
         return self._world.look(at)
 
+    def _known(self, id: int) -> Broker:
+        process = self._world.brokers.get(validate.integer("a broker id", id))
+        if process is None:
+            raise UnknownName("broker", id, sorted(self._world.brokers))
+        return process
+
     @property
     def zookeeper_address(self) -> str | None:
         """Where other programs find this lab's ZooKeeper, `host:port/chroot`; None in memory."""
@@ -93,9 +100,7 @@ class Inspection:
         of the controller are 0 where the broker does not act, and in 2.0 and 2.4 as old as the last event.
         `kafka_ctl.lab.metrics.METRICS` has the source of each. UnknownName for a broker that is not there.
         """
-        process = self._world.brokers.get(validate.integer("a broker id", broker))
-        if process is None:
-            raise UnknownName("broker", broker, sorted(self._world.brokers))
+        process = self._known(broker)
         usual = int(self._world.config["min.insync.replicas"])
         znodes = self._look(lambda znodes: znodes) if process.hosted else {}
         return self._world.clock.call(
@@ -104,9 +109,7 @@ class Inspection:
 
     def identity(self, broker: int) -> view.IdentityView:
         """What says which id a broker has, and whether these agree; UnknownName for a broker that is not there."""
-        process = self._world.brokers.get(validate.integer("a broker id", broker))
-        if process is None:
-            raise UnknownName("broker", broker, sorted(self._world.brokers))
+        process = self._known(broker)
         return self._look(lambda znodes: view.identity_of(process, znodes))
 
     def partitions(self) -> list[view.PartitionView]:
