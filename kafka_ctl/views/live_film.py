@@ -32,7 +32,7 @@ class LiveFilm:
     """The frames so far, and the reels of the views that are shown; `read` and `show` give what is new as data."""
 
     def __init__(self, trace: Recorder, generation: str) -> None:
-        self.trace, self.generation = trace, generation
+        self.trace, self.generation = trace, Generation(generation)
         self.first = self.place = 0
         self.union, self.model, self.differences = Union(), ClusterModel(), Differences()
         self.logs = {name: KafkaLines(name, generation) for name in LOGS}
@@ -74,12 +74,12 @@ class LiveFilm:
         text, said = caption(step.records), summary(self.model)
         differs = self.differences.update(self.model).text()
         frame = frame_data(step.kind, step.time_ms, text, said, cause, step.seqs, differs)
-        self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, Generation(self.generation))})
+        self.frames.append(frame | {"why": is_offered(self.trace, step.seqs, self.generation)})
 
     def show(self, view: str) -> dict[str, Any]:
         """The view as a whole, with all frames so far."""
         kind, records = view_class(view), self.trace.records
-        options = {"generation": self.generation} if view in MACHINES else {}
+        options = {"generation": self.generation.name} if view in MACHINES else {}
         builder = FilmBuilder(view, kind(self.union.model(), records, self.steps, **options), records, self.first)
         builder.add(records, self.steps)
         interpolate_positions(builder.film.frames)
