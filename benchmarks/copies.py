@@ -28,16 +28,16 @@ BUCKETS = 8
 QUICK = {"SIMULATED": 3, "HOURS": 2}
 
 Parts = list[tuple[str, pa.Table]]
-_tables: list[pa.Table] = []
-_parts: list[Parts] = []
+originals: list[pa.Table] = []
+original_parts: list[Parts] = []
 
 
 def simulated() -> list[pa.Table]:
     """The records of the clusters that are copied; simulated once."""
-    if not _tables:
-        _tables.extend(to_arrow(simulate(SEED * 1_000_000 + n, HOURS)) for n in range(SIMULATED))
-        _parts.extend(list(parts(table)) for table in _tables)
-    return _tables
+    if not originals:
+        originals.extend(to_arrow(simulate(SEED * 1_000_000 + n, HOURS)) for n in range(SIMULATED))
+        original_parts.extend(list(parts(table)) for table in originals)
+    return originals
 
 
 def job(records: int) -> Job:
@@ -68,7 +68,7 @@ def write_bucket(path: Path, work: Job, bucket: int) -> None:
     for number, name in enumerate(work.names()):
         if bucket_of(name, work.buckets) == bucket:
             writer.histories += 1
-            for folder, part in _parts[number % len(_parts)]:
+            for folder, part in original_parts[number % len(original_parts)]:
                 writer.put(folder, part.set_column(0, IN_FILES.field("history"), pa.repeat(name, len(part))))
     writer.commit()
 

@@ -61,9 +61,9 @@ def _import(folder: Path) -> Iterator[Figure]:
     size = len(text) / 1e6
     lines = text.splitlines()
     began = time.process_time()
-    said = sum(1 for _ in read_texts(enumerate(lines, 1)))
+    count = sum(1 for _ in read_texts(enumerate(lines, 1)))
     taken = time.process_time() - began
-    yield Figure("lines of logs, one core", f"{size / taken:.1f} MB/s", f"{said / taken:,.0f} lines/s")
+    yield Figure("lines of logs, one core", f"{size / taken:.1f} MB/s", f"{count / taken:,.0f} lines/s")
     copies = max(1, int(IMPORTED / 1e6 / size))
     (folder / "state-change.log").write_text(text * copies)
     began = time.perf_counter()

@@ -37,7 +37,7 @@ class Questions(Departures):
     def reassignments(self) -> pl.LazyFrame:
         by, ids = ["history", "name"], pl.List(pl.Int32)
         names = {"partition": pl.String, "partitions": pl.List(pl.String)}
-        words = pl.Struct({**names, "replicas": ids, "adding": ids, "removing": ids})
+        fields = pl.Struct({**names, "replicas": ids, "adding": ids, "removing": ids})
         removed, updated = col("action") == "reassignment_removed", col("action") == "full_assignment_updated"
         given_up, caught_up = col("action") == "reassignment_failed", col("action") == "reassignment_caught_up"
         leads, handled = col("action").str.starts_with("reassignment_leader"), col("action") == "handling_reassignment"
@@ -54,9 +54,9 @@ class Questions(Departures):
             self.controller()
             .filter(removed | updated | leads | handled | raised | given_up | caught_up)
             .select(
-                "history", "seq", "time_ms", "action", "controller_epoch", said=col("detail").str.json_decode(words)
+                "history", "seq", "time_ms", "action", "controller_epoch", message=col("detail").str.json_decode(fields)
             )
-            .unnest("said")
+            .unnest("message")
             .with_columns(name=when(removed).then("partitions").otherwise(pl.concat_list("partition")))
             .explode("name")
             .sort("history", "seq")
@@ -92,13 +92,13 @@ class Questions(Departures):
         by_admin = self.records.filter(
             col("section") == "main", col("kind") == "event", col("actor") == "admin", col("action") == "delete_topic"
         ).select("history", "seq", "time_ms", "topic", action=value("asked"))
-        words = pl.Struct({"topic": pl.String, "topics": pl.List(pl.String)})
+        fields = pl.Struct({"topic": pl.String, "topics": pl.List(pl.String)})
         request = col("action").is_in(requests)
         reported = (
             self.controller()
             .filter(col("action").is_in([*requests, *steps]))
-            .select("history", "seq", "time_ms", "action", said=col("detail").str.json_decode(words))
-            .unnest("said")
+            .select("history", "seq", "time_ms", "action", message=col("detail").str.json_decode(fields))
+            .unnest("message")
             .with_columns(topic=when(request).then("topics").otherwise(pl.concat_list("topic")))
             .explode("topic")
             .filter(col("topic").is_not_null())

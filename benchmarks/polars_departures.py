@@ -133,12 +133,15 @@ class Departures:
                 leader=when(col("leader") != -1).then("leader"),
                 down=refused | col("target").is_in(states) | (col("leader") == -1).fill_null(False),
                 from_down=col("source").is_in(states).fill_null(False),
+                refused=refused,
                 new=((col("source") == "NewPartition") | (col("target") == "NewPartition")).fill_null(False),
             )
             .with_columns(
                 was_down=col("down").shift(1, fill_value=False).over(BY),
                 going=(col("source") == "OnlinePartition")
                 & (col("target").shift(-1).over(BY) == NEVER).fill_null(False),
+                refusals=col("refused").cum_sum().over(BY),
+                all_refusals=col("refused").sum().over(BY),
                 led=before(col("leader"), BY),
                 led_ms=before(when(col("leader").is_not_null()).then("time_ms"), BY),
             )
@@ -147,6 +150,8 @@ class Departures:
                 unseen=~col("down") & ~col("was_down"),
                 next_ms=col("time_ms").shift(-1).over(BY),
                 next_target=col("target").shift(-1).over(BY),
+                nobody_else=pl.coalesce(col("refusals").shift(-1).over(BY), "all_refusals")
+                > col("refusals") - col("refused").cast(pl.Int64),
             )
             .filter(col("down") | col("unseen"), ~col("going"))
         )  # fmt: skip
@@ -157,6 +162,7 @@ class Departures:
             start_ms=when("unseen").then(pl.coalesce("epoch_ms", "time_ms")).otherwise("time_ms"),
             end_ms=when("unseen").then("time_ms").otherwise("next_ms"),
             restored=when("unseen").then("target").otherwise("next_target") == "OnlinePartition",
+            nobody_else=~col("unseen") & col("nobody_else"),
         )  # fmt: skip
         blamed = intervals.sort("seq").join_asof(
             self.departures().sort("cause_seq"), left_on="seq", right_on="cause_seq", coalesce=False,
@@ -165,8 +171,9 @@ class Departures:
         lost = pl.min_horizontal("start_ms", pl.max_horizontal("at_ms", "led_ms"))
         return blamed.with_columns(lost_ms=when(col("cause").is_null()).then("start_ms").otherwise(lost)).select(
             *BY, "start_ms", "end_ms", (col("end_ms") - col("start_ms")).round(4).alias("duration_ms"), "restored",
-            "leader", when("new").then(value("topic creation")).otherwise("cause").alias("cause"), "cause_seq",
-            "lost_ms", (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
+            "nobody_else", "leader",
+            when("new").then(value("topic creation")).otherwise("cause").alias("cause"),
+            "cause_seq", "lost_ms", (col("end_ms") - col("lost_ms")).round(4).alias("outage_ms"),
         )  # fmt: skip
 
     def shutdown_vs_failure(self) -> pl.LazyFrame:

@@ -12,14 +12,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from benchmarks.figures import Figure
 from kafka_ctl import Lab
 from kafka_ctl.paths import ROOT
 from kafka_ctl.views.dot import to_svg
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.payload import payload
+from kafka_ctl.views.widget.payload import payload
 
 CELLS = {
     "player": "lab.player(limit=200)",
@@ -74,26 +74,36 @@ OPENED = """async () => {
 """Runs a cell that shows the lab and waits until the browser has painted it."""
 
 
-def notebook(folder: Path, last: str, start: str = START) -> None:
+class Place(NamedTuple):
+    """A folder, and the JupyterLab that serves it; each notebook has a kernel of its own."""
+
+    folder: Path
+    server: Any
+
+
+def notebook(folder: Path, name: str, last: str, start: str = START) -> None:
     """A notebook that opens the lab and, in a cell of its own, shows it as `last` says."""
     import nbformat
 
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in (start, last)])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(book, folder / "views.ipynb")
+    nbformat.write(book, folder / name)
 
 
-def in_browser(last: str, measure: Callable[[Any], list[float]], start: str = START) -> list[float]:
-    """Run the notebook in JupyterLab and measure its output."""
+def in_browser(
+    place: Place | None, last: str, measure: Callable[[Any], list[float]], start: str = START
+) -> list[float]:
+    """Run a notebook in JupyterLab and measure its output."""
     from tests import browser
 
-    with tempfile.TemporaryDirectory() as folder:
-        notebook(Path(folder), last, start)
-        with browser.lab(Path(folder)) as server, browser.page(viewport={"width": 1500, "height": 1100}) as page:
-            assert browser.run_all(page, server, "views.ipynb")
-            if last:
-                page.wait_for_selector(".kc .part")
-            return measure(page)
+    assert place is not None
+    name = f"{measure.__name__}.ipynb"
+    notebook(place.folder, name, last, start)
+    with browser.page(viewport={"width": 1500, "height": 1100}) as page:
+        assert browser.run_all(page, place.server, name)
+        if last:
+            page.wait_for_selector(".kc .part")
+        return measure(page)
 
 
 def stepping(page: Any) -> list[float]:
@@ -129,7 +139,7 @@ def settling(page: Any) -> list[float]:
     return taken[2:]
 
 
-def frames() -> list[float]:
+def frames(_: Place | None) -> list[float]:
     """200 frames of a long run, from records to what is sent: processor time, once Graphviz has been started."""
     to_svg("digraph { started }")
     with Lab(brokers=5, seed=7) as lab:
@@ -152,25 +162,33 @@ def opening(page: Any) -> list[float]:
     return list(page.evaluate(OPENED))
 
 
-MEASURES: tuple[tuple[str, Callable[[], list[float]], float, float], ...] = (
-    ("a step of a film: click to painted frame", lambda: in_browser(CELLS["player"], stepping), 50, 100),
-    ("a call of the lab: click to painted frame", lambda: in_browser(CELLS["live"], killing), 50, 100),
-    ("until quiet: click to first painted frame", lambda: in_browser(CELLS["live"], settling), 250, 500),
+MEASURES: tuple[tuple[str, Callable[[Place | None], list[float]], float, float], ...] = (
+    ("a step of a film: click to painted frame", lambda at: in_browser(at, CELLS["player"], stepping), 50, 100),
+    ("a call of the lab: click to painted frame", lambda at: in_browser(at, CELLS["live"], killing), 50, 100),
+    ("until quiet: click to first painted frame", lambda at: in_browser(at, CELLS["live"], settling), 250, 500),
     ("200 frames made ready (processor time)", frames, 2000, 2000),
-    ("1,000 partitions: cell to painted frame", lambda: in_browser("", opening, LARGE), 2000, 2000),
+    ("1,000 partitions: cell to painted frame", lambda at: in_browser(at, "", opening, LARGE), 2000, 2000),
 )
 """What is measured, how, and the limits in milliseconds of the median and of the 95th percentile."""
 
 
 def measure() -> Iterator[Figure]:
     """Each as median and 95th percentile, beside its limits; without a browser, what needs none."""
-    from tests.browser import CHROMIUM
+    from tests import browser
 
+    if browser.CHROMIUM is None:
+        yield from _measured(None)
+        return
+    with tempfile.TemporaryDirectory() as folder, browser.lab(Path(folder)) as server:
+        yield from _measured(Place(Path(folder), server))
+
+
+def _measured(place: Place | None) -> Iterator[Figure]:
     for name, run, median, high in MEASURES:
-        if CHROMIUM is None and run is not frames:
+        if place is None and run is not frames:
             yield Figure(name, "not measured", "there is no Chromium on PATH")
             continue
-        taken = sorted(run())
+        taken = sorted(run(place))
         middle, late = statistics.median(taken), taken[max(0, round(0.95 * len(taken)) - 1)]
-        said = "" if middle <= median and late <= high else ", too slow here"
-        yield Figure(name, f"{middle:.0f} ms, 95 % {late:.0f} ms", f"limits {median}, {high} ms{said}")
+        verdict = "" if middle <= median and late <= high else ", too slow here"
+        yield Figure(name, f"{middle:.0f} ms, 95 % {late:.0f} ms", f"limits {median}, {high} ms{verdict}")

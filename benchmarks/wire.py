@@ -94,7 +94,7 @@ def failover() -> tuple[float, float]:
 
 
 def survive(generation: str) -> int:
-    """Send damaged requests to a lab; returns how many. NotReached where the lab is not sound afterwards."""
+    """Send damaged requests to a lab; returns how many. ConditionNotMet where the lab is not sound afterwards."""
     with Lab(brokers=3, generation=generation, wire=True) as lab:
         lab.create_topic("orders", partitions=2, replication_factor=3)
         lab.settle()

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from kafka_ctl.election import Election
     from kafka_ctl.errors import (
         BadInput,
+        ConditionNotMet,
         InvalidTransition,
         KafkaCtlError,
-        NotReached,
         Unavailable,
         UnknownName,
     )
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kafka_ctl.table import TransitionTable
     from kafka_ctl.trace import Record, Trace
     from kafka_ctl.views.digraph import digraph
-    from kafka_ctl.views.side_by_side import side_by_side
+    from kafka_ctl.views.widget.side_by_side import side_by_side
     from kafka_ctl.zookeeper.real.server import EmbeddedServer
 
 _toc = (
@@ -75,7 +75,7 @@ _toc = (
         ("trace", "", "everything that happens is one record"),
         ("Trace", "trace", "the records of a run: text, Kafka's log lines, Parquet"),
         ("Record", "trace", "one fact and the fact that caused it"),
-        ("side_by_side", "views.side_by_side", "two runs beside each other, stepped together"),
+        ("side_by_side", "views.widget.side_by_side", "two runs beside each other, stepped together"),
         ("digraph", "views.digraph", "a state machine, an election or a cluster as a graphviz.Digraph"),
     )),
     ("Many clusters", (
@@ -87,17 +87,49 @@ _toc = (
         ("BadInput", "errors", "something that cannot be understood"),
         ("UnknownName", "errors", "a name that does not exist; the text lists those that do"),
         ("InvalidTransition", "errors", "a move that a state machine does not have"),
-        ("NotReached", "errors", "a wait that ended too early"),
+        ("ConditionNotMet", "errors", "a wait that ended too early"),
         ("Unavailable", "errors", "something is missing; the text says how to get it"),
     )),
 )  # fmt: skip
 
 __all__ = [
-    "PARTITION", "REPLICA", "BadInput", "Broker", "Costs", "Election", "EmbeddedServer", "Generation",
-    "InvalidTransition", "KafkaCtlError", "Lab", "LeaderAndIsr", "NotReached", "PartitionState", "Purgatory", "Record",
-    "Replica", "ReplicaAssignment", "ReplicaState", "ShutdownReport", "TimingWheel", "TopicPartition", "Trace",
-    "TransitionTable", "Unavailable", "UnknownName", "assignment", "digraph", "election", "errors", "generation",
-    "history", "museum", "partition", "replica", "side_by_side", "trace",
+    "PARTITION",
+    "REPLICA",
+    "BadInput",
+    "Broker",
+    "ConditionNotMet",
+    "Costs",
+    "Election",
+    "EmbeddedServer",
+    "Generation",
+    "InvalidTransition",
+    "KafkaCtlError",
+    "Lab",
+    "LeaderAndIsr",
+    "PartitionState",
+    "Purgatory",
+    "Record",
+    "Replica",
+    "ReplicaAssignment",
+    "ReplicaState",
+    "ShutdownReport",
+    "TimingWheel",
+    "TopicPartition",
+    "Trace",
+    "TransitionTable",
+    "Unavailable",
+    "UnknownName",
+    "assignment",
+    "digraph",
+    "election",
+    "errors",
+    "generation",
+    "history",
+    "museum",
+    "partition",
+    "replica",
+    "side_by_side",
+    "trace",
 ]  # fmt: skip
 
 _homes = {name: home for _, names in _toc for name, home, _ in names}

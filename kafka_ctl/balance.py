@@ -120,11 +120,11 @@ def _verdict(misplaced: list[Candidate], ratio: float, percentage: float, reason
         return "nothing to do"
     if ratio <= percentage / 100:
         return f"nothing: {ratio:.3g} is not above {percentage / 100:g}"
-    said = [f"elects {reasons.count(None)}"] if None in reasons else []
+    found = [f"elects {reasons.count(None)}"] if None in reasons else []
     explained = {
         MOVING: "a reassignment is running",
         NOT_IN_SYNC: "the preferred replica is not in the ISR",
         DEAD: "the broker is dead",
     }
-    said += [f"leaves out {reasons.count(why)}: {text}" for why, text in explained.items() if why in reasons]
-    return ", ".join(said)
+    found += [f"leaves out {reasons.count(why)}: {text}" for why, text in explained.items() if why in reasons]
+    return ", ".join(found)

@@ -54,7 +54,7 @@ def offline_leader(
     Kafka 2.0.1: controller/PartitionStateMachine.scala, offlinePartitionLeaderElection
     """
     assigned, in_sync, alive = tuple(assignment), tuple(isr), frozenset(live)
-    leader = _first(assigned, in_sync, alive)
+    leader = first_of(assigned, in_sync, alive)
     if leader is not None:
         return Election(leader, tuple(replica for replica in in_sync if replica in alive))
     if unclean:
@@ -72,7 +72,7 @@ def reassigned_leader(target: Iterable[int], isr: Iterable[int], live: Iterable[
     Kafka 2.0.1: controller/PartitionStateMachine.scala, reassignPartitionLeaderElection
     """
     in_sync = tuple(isr)
-    leader = _first(target, in_sync, live)
+    leader = first_of(target, in_sync, live)
     return None if leader is None else Election(leader, in_sync)
 
 
@@ -84,7 +84,7 @@ def preferred_leader(assignment: Iterable[int], isr: Iterable[int], live: Iterab
     Kafka 2.0.1: controller/PartitionStateMachine.scala, preferredReplicaPartitionLeaderElection
     """
     in_sync = tuple(isr)
-    leader = _first(tuple(assignment)[:1], in_sync, live)
+    leader = first_of(tuple(assignment)[:1], in_sync, live)
     return None if leader is None else Election(leader, in_sync)
 
 
@@ -100,11 +100,12 @@ def controlled_shutdown_leader(
     """
     leaving = frozenset(shutting_down)
     staying = tuple(replica for replica in isr if replica not in leaving)
-    leader = _first(assignment, staying, live)
+    leader = first_of(assignment, staying, live)
     return None if leader is None else Election(leader, staying)
 
 
-def _first(candidates: Iterable[int], isr: tuple[int, ...], live: Iterable[int]) -> int | None:
+def first_of(candidates: Iterable[int], isr: tuple[int, ...], live: Iterable[int]) -> int | None:
+    """The first candidate that is live and in the ISR; None if there is none."""
     alive = frozenset(live)
     for replica in candidates:
         if replica in alive and replica in isr:

@@ -12,7 +12,7 @@
         UnknownName                  a broker, topic, partition or option that does not exist
         ApiException                      what Kafka refuses; `code` is Kafka's own name for it, the text is Kafka's
       Unavailable                  something needed is missing: Java, a server, a package, the network
-      NotReached                   `run_until` or `settle` gave up before its condition held
+      ConditionNotMet                   `run_until` or `settle` gave up before its condition held
       ZooKeeperError               an answer of ZooKeeper; `code` is ZooKeeper's own name for it
         NoNode NodeExists BadVersion NotEmpty NoChildrenForEphemerals BadArguments
         ConnectionLoss SessionExpired
@@ -22,10 +22,12 @@ Texts follow one order: the subject, what was asked, what is allowed.
 
 from __future__ import annotations
 
+import difflib
 import reprlib
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 _shortener = reprlib.Repr()
@@ -33,12 +35,15 @@ _shortener.maxstring = _shortener.maxother = 300
 _PLATFORM: str = sys.platform
 IN_BROWSER = _PLATFORM == "emscripten"
 """Whether Python was compiled to WebAssembly (Pyodide)."""
-MOST_NAMES = 60
-"""The most names that an error lists."""
+MOST_NAMES = 20
+"""The most names that an error lists; of more it lists the `NEAREST` in spelling."""
+NEAREST = 5
 
 
 def short(value: object) -> str:
-    """What was given, as far as it is worth repeating."""
+    """What was given, as far as it is worth repeating; a function by its name."""
+    if isinstance(value, FunctionType):
+        return value.__name__
     try:
         return _shortener.repr(value)
     except ValueError:
@@ -99,9 +104,11 @@ class UnknownName(BadInput):
 
     def __init__(self, what: str, asked: object, known: Iterable[object]) -> None:
         self.what, self.asked, self.known = what, asked, tuple(known)
-        listed = ", ".join(map(str, self.known[:MOST_NAMES])) or "none"
-        more = f" and {len(self.known) - MOST_NAMES} more" if len(self.known) > MOST_NAMES else ""
-        super().__init__(f"unknown {what} {short(asked)}; known: {listed}{more}")
+        names, listing = [str(name) for name in self.known], "known"
+        if len(names) > MOST_NAMES:
+            listing = "nearest known"
+            names = difflib.get_close_matches(str(asked)[:100], names, NEAREST, cutoff=0)
+        super().__init__(f"unknown {what} {short(asked)}; {listing}: {', '.join(names) or 'none'}")
 
 
 class ApiException(BadInput):
@@ -146,7 +153,7 @@ def check_not_in_browser(what: str) -> None:
         raise unavailable(what, "")
 
 
-class NotReached(KafkaCtlError):
+class ConditionNotMet(KafkaCtlError):
     """A wait ended before its condition held."""
 
 

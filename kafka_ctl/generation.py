@@ -8,14 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 
 GENERATIONS = {"0.10": "0.10.2.2", "2.0": "2.0.1", "2.4": "2.4.1"}
 """The generations, and the release whose source each follows."""
 
-DEFAULTS: dict[str, Any] = {
+Config = TypedDict(
+    "Config",
+    {
+        "auto.leader.rebalance.enable": bool,
+        "broker.id.generation.enable": bool,
+        "controlled.shutdown.enable": bool,
+        "controlled.shutdown.max.retries": int,
+        "controlled.shutdown.retry.backoff.ms": int,
+        "controller.socket.timeout.ms": int,
+        "default.replication.factor": int,
+        "delete.topic.enable": bool,
+        "leader.imbalance.check.interval.seconds": int,
+        "leader.imbalance.per.broker.percentage": int,
+        "min.insync.replicas": int,
+        "num.partitions": int,
+        "replica.lag.time.max.ms": int,
+        "reserved.broker.max.id": int,
+        "unclean.leader.election.enable": bool,
+        "zookeeper.max.in.flight.requests": int,
+        "zookeeper.session.timeout.ms": int,
+    },
+)
+"""A broker's configuration: the keys that the lab obeys, and what their values are."""
+
+DEFAULTS: Config = {
     "auto.leader.rebalance.enable": True,
     "broker.id.generation.enable": True,
     "controlled.shutdown.enable": True,
@@ -36,7 +60,11 @@ DEFAULTS: dict[str, Any] = {
 }
 """Kafka 2.0.1's configuration keys that the lab obeys, with their defaults."""
 
-OLD_DEFAULTS = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic.enable": False}
+SOCKET_TIMEOUT: Final = "controller.socket.timeout.ms"
+REPLICA_LAG_TIME: Final = "replica.lag.time.max.ms"
+TIMES: Final = (SOCKET_TIMEOUT, REPLICA_LAG_TIME)
+"""The settings that pictures count by: a broker's `start` has them in the trace where they are not as usual."""
+OLD_DEFAULTS: Config = DEFAULTS | {"unclean.leader.election.enable": True, "delete.topic.enable": False}
 """The same for 0.10.2.2, which preferred availability and did not delete."""
 
 
@@ -154,6 +182,9 @@ class Election:
         doc="a preferred election raises the leader epoch also where the preferred replica leads already")
     rebalances_in_batches: bool = _field("KAFKA-7299", False, True, True,
         doc="the automatic rebalance elects all partitions of a broker in one batch")
+    elects_once_unclean_is_allowed: bool = _field("KAFKA-6835", False, False, True,
+        doc="a topic that is set to allow unclean elections gets its leaders at once; before, when a broker or a "
+            "controller comes or goes")
     elects_on_request: bool = _field("KIP-460", False, False, True,
         doc="an administrator can ask the controller for elections, also for unclean ones")
     # fmt: on
@@ -196,6 +227,10 @@ class Requests:
         doc="StopReplica requests that delete nothing travel together")
     groups_stop_replica: bool = _field("KAFKA-8294", False, False, True,
         doc="StopReplica requests to one broker travel together")
+    answers_invalid_batches: bool = _field("KAFKA-7549", False, False, True,
+        doc="a produce request whose records are no batch is answered with an error; before, its connection is closed")
+    names_supported_versions: bool = _field("KIP-511", False, False, True,
+        doc="who asks for the versions in an unknown version is sent the known ones; before, only that it is unknown")
     # fmt: on
 
 
@@ -213,7 +248,7 @@ class Records:
     closes_idle_fetchers: bool = _field("KAFKA-6051", False, True, True,
         doc="a fetcher of stopped copies ends at once; before, when its fetch has returned, and requests wait for that")
     checks_fetched_epoch: bool = _field("KIP-320", False, False, True,
-        doc="a leader answers only followers that know its leader epoch; before, also those that missed it")
+        doc="the first fetch of a session must know the leader's epoch (each one since KAFKA-9338); before, none")
     passes_on_high_watermark: bool = _field("KAFKA-8443", False, False, True,
         doc="a leader answers its followers at once when the high watermark rises; before, when their fetch has waited")
     # fmt: on
@@ -246,6 +281,8 @@ class Deletion:
         doc="the deletion of a topic waits for its preferred elections")
     partitions_leave_first: bool = _field("KAFKA-6753", False, False, True,
         doc="partitions leave the state machine when the deletion of their topic begins, not when it ends")
+    deletion_waits_for_reassignment: bool = _field("linkedin/kafka#14", False, False, False,
+        doc="the deletion of a topic waits for its reassignment; in every release the check comes too early to matter")
     # fmt: on
 
 
@@ -330,7 +367,7 @@ class Generation:
     """
 
     name: str
-    config: Mapping[str, Any] = field(hash=False, compare=False)
+    config: Config = field(hash=False, compare=False)
     """Defaults of Kafka's configuration keys."""
     threads: Threads
     zookeeper: Zookeeper
@@ -395,7 +432,7 @@ class Generation:
         return self.name + "".join(f" {key}={value}" for key, value in self.changes.items())
 
 
-def _switches(area: str, part: Any) -> Iterator[Difference]:
+def _switches(area: str, part: type) -> Iterator[Difference]:
     for f in fields(part):
         kept = {key: f.metadata[key] for key in ("ticket", "doc", "values")}
         if area == "bugs":
@@ -404,7 +441,7 @@ def _switches(area: str, part: Any) -> Iterator[Difference]:
             yield Difference(f.name, area, **kept)
 
 
-AREAS: dict[str, type[Any]] = {
+AREAS: dict[str, type] = {
     "threads": Threads,
     "zookeeper": Zookeeper,
     "membership": Membership,

@@ -9,15 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from math import inf
-from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName, short
+
+MOST = 1_000_000
+"""The highest cost, the longest time that a lab may be asked to let pass."""
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of virtual time."""
+    """Seconds of virtual time; BadInput for what is no number of seconds."""
 
     zookeeper_round_trip: float = 0.0002
     """From sending an operation to having its answer; pipelined operations share it."""
@@ -38,17 +39,22 @@ class Costs:
     catch_up: float = 0.2
     """From a follower's first fetch to its being in sync again."""
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not value >= 0:
+                raise BadInput(f"the cost {name} cannot be {short(value)}; it is a number of seconds, 0 or more")
+            if value > MOST:
+                raise BadInput(f"the cost {name} cannot be {short(value)}; it is a number of seconds, {MOST} or less")
+
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Costs:
+    def of(cls, given: Mapping[str, float]) -> Costs:
         """The table with these entries changed; UnknownName or BadInput for what cannot stand in it."""
         known = [f.name for f in fields(cls)]
         if not isinstance(given, Mapping):
             raise BadInput(f"costs cannot be {short(given)}; they are a mapping, such as {{'boot': 0.1}}")
-        for name, value in given.items():
+        for name in given:
             if name not in known:
                 raise UnknownName("cost", name, known)
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value < inf:
-                raise BadInput(f"the cost {name} cannot be {short(value)}; it is a number of seconds, 0 or more")
         return cls(**given)
 
     @property

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar
-from typing import Any, Protocol
+from typing import Protocol, TypeVar, TypeVarTuple
 
 from kafka_ctl.requests import Request, Response
 
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
 PROCESS: ContextVar[int | None] = ContextVar("process", default=None)
 """The broker whose process the current callback belongs to; None for the world around it."""
 
@@ -34,13 +36,23 @@ class Clock(Protocol):
     def now(self) -> float:
         """Seconds since the clock was made."""
 
-    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Timer:
+    def wall(self) -> int:
+        """Milliseconds on the clock of the machines, as ZooKeeper's `ctime` has them."""
+
+    def later(
+        self, seconds: float, callback: Callable[[*Args], object], *args: *Args, background: bool = False
+    ) -> Timer:
         """Call `callback(*args)` in so many seconds; `settle` does not wait for a `background` timer."""
+
+    def at(
+        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+    ) -> Timer:
+        """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
 
     async def sleep(self, seconds: float, background: bool = False) -> None:
         """Wait so many seconds."""
 
-    def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task[Any]:
+    def spawn(self, coro: Coroutine[object, None, T], context: Context | None = None) -> asyncio.Task[T]:
         """Start a task."""
 
     def hold(self, process: int) -> None:

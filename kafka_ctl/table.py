@@ -36,7 +36,8 @@ class TransitionTable:
             raise BadInput(f"the {name} table is unsound: " + "; ".join(problems))
 
     @cached_property
-    def _moves(self) -> dict[tuple[str, str], Move]:
+    def moves(self) -> dict[tuple[str, str], Move]:
+        """The rows, by the two states."""
         return {(row.source, row.target): row for row in self.rows}
 
     def previous(self, state: str) -> tuple[str, ...]:
@@ -53,18 +54,18 @@ class TransitionTable:
 
     def find(self, subject: object, source: str, target: str) -> Move:
         """The row for this move; InvalidTransition, naming `subject`, when there is none."""
-        move = self._moves.get((source, target))
+        move = self.moves.get((source, target))
         if move is None:
             raise InvalidTransition(subject, source, target, self.previous(target))
         return move
 
     def allows(self, source: str, target: str) -> bool:
-        return (source, target) in self._moves
+        return (source, target) in self.moves
 
     def problems(self, machine: type | None = None) -> list[str]:
         """What is wrong with the table (and with `machine` as its performer), one sentence each."""
         found = [
-            f"{m.source} -> {m.target} stands there twice"
+            f"{m.source} -> {m.target} is listed twice"
             for i, m in enumerate(self.rows)
             if (m.source, m.target) in {(e.source, e.target) for e in self.rows[:i]}
         ]
@@ -111,7 +112,7 @@ def _text(table: TransitionTable) -> str:
     """A grid: rows are left, columns entered; the action where the move is legal, a dot elsewhere."""
     cells = [["", *map(short, table.states)]]
     for source in table.states:
-        moves = [table._moves.get((source, target)) for target in table.states]
+        moves = [table.moves.get((source, target)) for target in table.states]
         cells.append([short(source), *(m.action if m else "." for m in moves)])
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     return "\n".join("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells)

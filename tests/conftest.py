@@ -1,16 +1,74 @@
 """Shared by all tests: property tests that run the same way every time, and without a stopwatch."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import hypothesis
 import pytest
+from prose import FOLDER, GoldenFile, Prose, heading, recorded
 
 from kafka_ctl.history import session
 
 hypothesis.settings.register_profile("kafka_ctl", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("kafka_ctl")
 # Every question of a test is asked of a few records, once: compiling it well costs more than it saves.
-session._JAVA_OPTIONS.append("-XX:TieredStopAtLevel=1")
+session.JAVA_OPTIONS.append("-XX:TieredStopAtLevel=1")
+
+
+PASSED = pytest.StashKey[bool]()
+CASES = pytest.StashKey[dict[Path, list[str]]]()
+"""The headings of the tests with sentences in golden files, by test file."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rewrite` records the golden stories anew; commit only differences that you can explain."""
-    parser.addoption("--rewrite", action="store_true", help="record the golden stories in tests/traces anew")
+    """`--rewrite` records everything that is compared as text; commit only differences that you can explain."""
+    parser.addoption("--rewrite", action="store_true", help="record golden stories, sentences and outputs anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Two processes that write one golden file would undo each other's work."""
+    if config.getoption("--rewrite") and config.getoption("dist", "no") not in ("no", "loadfile"):
+        raise pytest.UsageError("--rewrite needs the tests of a file in one process: -n0, or --dist=loadfile")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Remember which tests there are, before any is deselected."""
+    cases = config.stash.setdefault(CASES, {})
+    for item in items:
+        if "prose" in getattr(item, "fixturenames", ()):
+            cases.setdefault(item.path, []).append(heading(item.name))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Remember who passed: who failed or skipped has not said everything."""
+    report = yield
+    if report.when == "call":
+        item.stash[PASSED] = report.passed
+    return report
+
+
+@pytest.fixture(scope="module")
+def golden_file(request: pytest.FixtureRequest) -> Iterator[GoldenFile]:
+    """The sentences of a test file; blocks of no test fail, unless only some tests of the file were asked for."""
+    config, path = request.config, request.path
+    golden = GoldenFile(FOLDER / f"{path.stem.removeprefix('test_')}.txt", config.stash[CASES][path])
+    yield golden
+    if config.getoption("--rewrite"):
+        golden.write()
+    elif not any("::" in argument for argument in config.args):
+        assert golden.unused() == [], f"{golden.path.name} has blocks that no test uses: pytest --rewrite {path.name}"
+
+
+@pytest.fixture
+def prose(request: pytest.FixtureRequest, golden_file: GoldenFile) -> Iterator[Prose]:
+    """Compares our own sentences with those of the golden file, see `prose.py`; hides the path of `tmp_path`."""
+    hide = {str(request.getfixturevalue("tmp_path")): "TMP"} if "tmp_path" in request.fixturenames else {}
+    name, rewrite = heading(request.node.name), request.config.getoption("--rewrite")
+    seen = Prose(None if rewrite else recorded(golden_file.blocks, name), hide)
+    yield seen
+    if not request.node.stash.get(PASSED, False):
+        return
+    golden_file.found[name] = seen.sentences
+    assert rewrite or len(seen.sentences) == len(seen.wanted or ()), f"{golden_file.path.name}: more under {name!r}"

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput, NotReached, UnknownName
+from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.table import short
@@ -45,10 +45,10 @@ class Block(NamedTuple):
     line: int
 
 
-def blocks(told: str) -> Iterator[Block]:
+def blocks(reported: str) -> Iterator[Block]:
     """The blocks of a story; prose after the last command comes as a block without command."""
     prose: list[str] = []
-    lines = list(enumerate(told.splitlines(), 1))
+    lines = list(enumerate(reported.splitlines(), 1))
     while lines:
         number, line = lines.pop(0)
         if not line or line.startswith("#"):
@@ -65,11 +65,11 @@ def blocks(told: str) -> Iterator[Block]:
         yield Block("\n".join(prose).strip("\n"), "", "", 0)
 
 
-def record(told: str) -> str:
+def record(reported: str) -> str:
     """The story with the output its commands have now."""
     stage, parts = Stage(), []
     try:
-        for block in blocks(told):
+        for block in blocks(reported):
             parts += [f"{block.prose}\n"] if block.prose else []
             parts += [f"{block.command}\n----\n{stage.run(block)}\n"] if block.command else []
     finally:
@@ -82,7 +82,7 @@ class Stage:
 
     def __init__(self) -> None:
         self.lab: Lab | None = None
-        self.told = 0
+        self.reported = 0
         """How many records have been printed."""
 
     def close(self) -> None:
@@ -97,14 +97,14 @@ class Stage:
         line = line._replace(line=block.line)
         if quiet == "quiet":
             self._do(line)
-            self.told = len(self.the_lab.trace)
+            self.reported = len(self.the_lab.trace)
             return "ok"
         try:
             said = self._do(line)
-        except (BadInput, NotReached) as refusal:
+        except (BadInput, ConditionNotMet) as refusal:
             said = "refused  " + re.sub(r"^line \d+: ", "", str(refusal))
-        records = self.the_lab.trace[self.told :]
-        self.told = len(self.the_lab.trace)
+        records = self.the_lab.trace[self.reported :]
+        self.reported = len(self.the_lab.trace)
         return "\n".join(filter(None, [text(records), said])) or "ok"
 
     @property

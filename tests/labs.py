@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.generation import Generation
+from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.trace import Trace
+from kafka_ctl.zookeeper.store import Create, Delete, Set
 
 
 def settled(
@@ -31,9 +34,27 @@ def settled(
 
 def acting(lab: Lab) -> Controller:
     """The controller that acts; there is one."""
-    controller = lab._world.acting()
+    controller = lab.world.acting()
     assert controller is not None
     return controller
+
+
+def process_of(lab: Lab, broker: int) -> Broker:
+    """The process of a broker."""
+    return lab.world.brokers[broker]
+
+
+def by_hand(lab: Lab, *ops: Create | Set | Delete) -> None:
+    """Write znodes as somebody with a ZooKeeper shell might, in a session of its own."""
+    world = lab.world
+    shell = Admin(world.store, world.trace, world.random, lab.generation, world.plugins)
+
+    async def write() -> None:
+        zk = await shell.zk()
+        for op in ops:
+            (await zk.write(op)).checked()
+
+    world.run(write())
 
 
 def eventful_lab(generation: str) -> Lab:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from labs import acting
+
 from kafka_ctl import Lab
 from kafka_ctl.cluster import Replica, ReplicaAssignment, TopicPartition
 from kafka_ctl.controller.controller import Controller
@@ -24,29 +26,28 @@ class Bench:
 
     @property
     def controller(self) -> Controller:
-        acting = self.lab._world.acting()
-        assert acting is not None
-        return acting
+        return acting(self.lab)
 
     def plan(self, topic: str, replicas: Sequence[int] = (1, 2, 3)) -> TopicPartition:
         """A partition with its assignment, in the controller's picture and in ZooKeeper, and nothing more."""
         self.controller.context.topics[topic] = {0: ReplicaAssignment(tuple(replicas))}
         data = TopicZNode.encode({0: tuple(replicas)})
-        self.lab._world.clock.run(self.controller.zk.write(Create(TopicZNode.path(topic), data)))
+        self.lab.world.clock.run(self.controller.zk.write(Create(TopicZNode.path(topic), data)))
         self.lab.settle()
         return TopicPartition(topic, 0)
 
     def partitions(self, partitions: Sequence[TopicPartition], target: Any, *strategy: Any) -> list[Record]:
         """Ask the partition state machine for a move; returns what it did at once."""
-        return self._did(self.controller.partition_machine.handle(partitions, target, *strategy))
+        return self.carry_out(self.controller.partition_machine.handle(partitions, target, *strategy))
 
     def replicas(self, replicas: Sequence[Replica], target: Any) -> list[Record]:
         """Ask the replica state machine for a move; returns what it did at once."""
-        return self._did(self.controller.replica_machine.handle(replicas, target))
+        return self.carry_out(self.controller.replica_machine.handle(replicas, target))
 
-    def _did(self, work: Any) -> list[Record]:
+    def carry_out(self, work: Any) -> list[Record]:
+        """Let the controller do this; returns what it did at once."""
         seen = len(self.lab.trace)
-        self.lab._world.clock.run(work)
+        self.lab.world.clock.run(work)
         return [r for r in self.lab.trace[seen:] if r.kind != "violation"]  # a state out of nowhere breaks some
 
 

@@ -6,17 +6,21 @@ import random
 import socket
 import struct
 import time
+from typing import Any
 
 from kafka_ctl import Lab
+from kafka_ctl.wire.batches import FIRST, HEADER, MAGIC, Record, checksum, write_batch
 from kafka_ctl.wire.codec import encode_message
-from kafka_ctl.wire.schema import api_key, message_type
+from kafka_ctl.wire.schema import Field, Schema, api_key, message_type
 from kafka_ctl.wire.versions import announced
+
+CONTROL_REQUESTS = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
 
 
 def connect(lab: Lab, place: int = 0) -> socket.socket:
     """A connection to one of the brokers."""
     host, port = lab.bootstrap_servers.split(",")[place].split(":")
-    return socket.create_connection((host, int(port)), timeout=30)
+    return socket.create_connection((host, int(port)), timeout=60)
 
 
 def damaged(data: bytes, rng: random.Random) -> bytes:
@@ -35,18 +39,19 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
-def fuzz(lab: Lab, seconds: float, seed: int) -> int:
-    """Send damaged requests of every kind for so long; returns how many."""
+def fuzz(lab: Lab, seconds: float, seed: int, least: int = 0) -> int:
+    """Send damaged requests of every kind for so long, and so many at least; returns how many."""
     rng, sent, end = random.Random(seed), 0, time.monotonic() + seconds
     spans = list(announced(lab.generation).items())
-    while time.monotonic() < end:
+    while time.monotonic() < end or sent < least:
         with connect(lab, rng.randrange(3)) as connection:
             connection.settimeout(5)
             for _ in range(rng.randrange(1, 5)):
                 name, (low, high) = rng.choice(spans)
                 kind = message_type(api_key(name), rng.randint(low, high))
                 header = {"correlation_id": rng.randrange(100), "client_id": "fuzz"}
-                frame = damaged(encode_message(kind, header, plausible(name, kind.body.name, rng))[4:], rng)
+                frame = encode_message(kind, header, plausible(name, kind.body, rng))[4:]
+                frame = damaged(frame, rng) if rng.random() < 0.7 else frame
                 size = rng.choice((len(frame),) * 9 + (rng.randrange(-5, 1 << 20),))
                 try:
                     connection.sendall(struct.pack(">i", size) + frame)
@@ -56,12 +61,60 @@ def fuzz(lab: Lab, seconds: float, seed: int) -> int:
     return sent
 
 
-def plausible(name: str, schema: str, rng: random.Random) -> dict[str, object]:
-    """Fields that make a request reach what answers it; what a version does not have is left out."""
-    number = rng.randrange(3)
-    harmless = {"timeout": rng.choice((0, 10)), "max_wait": 10, "group_id": "g", "member_id": "m", "key": "g"}
-    parts = {"index": number, "partition": number, "partition_index": number, "records": rng.randbytes(80)}
-    topic = {"name": "orders", "topic": "orders", "partition_data": [parts], "partitions": [parts]}
-    if name in ("Produce", "Fetch", "ListOffsets"):
-        return harmless | {"acks": 1, "topic_data": [topic], "topics": [topic]}
-    return harmless
+def plausible(name: str, body: Schema, rng: random.Random) -> dict[str, object]:
+    """Fields that make a request reach what answers it; what a version does not have is left out.
+
+    What only a controller sends is nearly empty: with its epochs anybody can unseat it, in Kafka as well.
+    """
+    harmless = {"timeout": rng.choice((0, 10)), "timeout_ms": 10, "max_wait": 10, "rebalance_timeout": 100,
+                "session_timeout": 100}  # fmt: skip
+    if name in CONTROL_REQUESTS:
+        return {}
+    return {field.name: drawn(field, rng) for field in body.fields if rng.random() < 0.95} | harmless
+
+
+def drawn(field: Field, rng: random.Random) -> Any:
+    """A value for a field, of which names and numbers often mean something."""
+    if field.nullable and rng.random() < 0.1:
+        return None
+    if field.is_array:
+        return [drawn(field._replace(is_array=False, nullable=False), rng) for _ in range(rng.choice((0, 1, 1, 2)))]
+    if isinstance(field.kind, Schema):
+        return {one.name: drawn(one, rng) for one in field.kind.fields}
+    match field.kind:
+        case "string" | "legacy_string":
+            return rng.choice(("orders", "orders", "g", "m", "1", "", "a b", "min.insync.replicas", "x" * 300))
+        case "records" | "bytes":
+            return records(rng)
+        case "bool":
+            return rng.random() < 0.5
+        case "float64":
+            return rng.random()
+        case "uuid":
+            return None
+        case "int8" | "uint16" | "uint32":
+            return rng.choice((0, 0, 1, 2, 4, 100))
+        case _:
+            return rng.choice((0, 0, 0, 1, 1, 2, 3, 5, -1, -1, -2, 100, 1 << 14))
+
+
+def records(rng: random.Random) -> bytes:
+    """Records for a produce request: sound ones, and others behind a checksum that is right."""
+    sound = write_batch([Record(number, 5, b"k", b"value") for number in range(rng.randrange(1, 5))])
+    content = sound[HEADER.size :]
+    return rng.choice((
+        sound, rng.randbytes(80), packed(content, rng.choice((-1, 0, 1, 3, 1 << 30))), packed(rng.randbytes(30)),
+        packed(damaged(content, rng), len(content) // 12, attributes=rng.choice((0, 0, 1, 2, 7, 0x20, 0x10))),
+        packed(content, producer=rng.randrange(-1, 3), sequence=rng.choice((-1, 0, 3, 1 << 30)), attributes=0x10),
+    ))  # fmt: skip
+
+
+def packed(
+    content: bytes, count: int = 3, last: int | None = None, attributes: int = 0, base: int = 0, producer: int = -1,
+    sequence: int = -1,
+) -> bytes:  # fmt: skip
+    """A batch whose checksum is right, whatever it holds."""
+    last = count - 1 if last is None else last
+    covered = struct.pack(">hiqqqhii", attributes, last, 5, 5, producer, -1, sequence, count) + content
+    front = FIRST.pack(base, len(covered) + 9, -1)
+    return front + struct.pack(">bI", MAGIC, checksum(covered)) + covered

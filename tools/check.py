@@ -28,14 +28,15 @@ class Step(NamedTuple):
     counts: bool = False
 
 
-# One file's tests stay together, and so do those that share a Spark session or a server.
-TESTS = ("-n2", "--dist=loadfile", "tests")
+# Three workers on two cores, because a browser and ZooKeeper leave them idle. One file's tests stay together, and so do
+# those that share a Spark session or a server.
+TESTS = ("-n3", "--dist=loadfile", "tests")
 # Every cell of a notebook needs the same kernel, which only the `loadscope` way of sharing out respects.
 NOTEBOOKS = (
     "--nbval",
     "--nbval-current-env",
     "--nbval-cell-timeout=300",
-    "-n2",
+    "-n3",
     "--dist=loadscope",
     "--ignore=notebooks/starter",
     "--ignore=notebooks/instructor",

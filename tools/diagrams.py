@@ -37,7 +37,9 @@ SHAPES: dict[str, tuple[str, ...]] = {
 """Kind of step -> Graphviz shape, fill, line and perhaps style: shape and colour say the same."""
 
 
-def cause_digraph(records: Sequence[Record], start: int = 0, wants: Callable[[Record], bool] = newsworthy) -> Digraph:
+def cause_digraph(
+    records: Sequence[Record], start: int = 0, is_relevant: Callable[[Record], bool] = newsworthy
+) -> Digraph:
     """What led to what: one node a step from place `start` on.
 
     A solid edge leads from a cause to its first effect, dotted ones from there to the later effects.
@@ -48,7 +50,7 @@ def cause_digraph(records: Sequence[Record], start: int = 0, wants: Callable[[Re
         node_attr={"style": "filled", "fontname": FONT, "fontsize": "11", "margin": "0.16,0.09"},
         edge_attr={"color": LIGHT["line"], "arrowsize": "0.7"},
     )
-    found = steps(records, wants, start=start)
+    found = steps(records, is_relevant, start=start)
     for number, step in enumerate(found):
         shape, fill, line, *style = SHAPES.get(step.kind, ("box", "panel", "line"))
         text = "\n".join(textwrap.wrap(f"{number + 1}. {caption(step.records)}", 34))

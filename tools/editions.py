@@ -3,6 +3,7 @@
     notebooks/starter/      for learners: dots instead of answers, nothing saved that gives an answer away
     notebooks/instructor/   for who teaches: a timing plan, the exercises with their hints, notes; nothing saved either
     notebooks/00-start-here.ipynb   its map of the lessons and its routes
+    README.md               its table of the lessons
 
 With `--check` nothing is written, and what is stale is named. `--slides FOLDER` also makes a presentation and a summary
 page to print of each lesson.
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 STARTER, TEACHING = NOTEBOOKS / "starter", NOTEBOOKS / "instructor"
+README = NOTEBOOKS.parent / "README.md"
+TABLE = re.compile(r"(?<=\n## Lessons\n\n\| lesson \| \|\n\| --- \| --- \|\n).*?(?=\n\n)", re.DOTALL)
+"""The rows of the lessons in the README, the start page first."""
 MINUTES = re.compile(r"^## (?P<title>.+?) · (?P<minutes>\d+) min$", re.MULTILINE)
 """A section's heading with its time."""
 HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
@@ -41,7 +45,7 @@ ROUTES = {
     "One hour": ("01",),
     "Half a day": ("01", "03", "05", "06", "07", "08"),
     "Two days": None,
-    "Operators": ("01", "05", "06", "07", "08", "10", "11", "12", "17", "18", "20"),
+    "Operators": ("01", "05", "06", "07", "08", "10", "11", "12", "13", "15", "17", "18", "20"),
     "Students": ("01", "02", "03", "04", "05", "08", "09", "11", "18"),
 }
 """Ways through the course: numbers of lessons; None takes all of them."""
@@ -202,7 +206,17 @@ def start_page(book: NotebookNode, found: Sequence[Lesson]) -> NotebookNode:
     return made
 
 
+def front_page(page: str, found: Sequence[Lesson]) -> str:
+    """The README with its table of the lessons made anew; the row of the start page stays."""
+    rows = [f"| [{each.title}](notebooks/{each.file}) | {each.question} |" for each in found]
+    return TABLE.sub(lambda old: "\n".join([old[0].split("\n")[0], *rows]), page)
+
+
 # All of them
+
+
+def _lessons() -> list[Lesson]:
+    return [lesson(path, read(path)) for path in lessons()]
 
 
 def editions() -> dict[Path, NotebookNode]:
@@ -226,6 +240,8 @@ def stale() -> list[str]:
         for path, book in made.items()
         if not path.exists() or path.read_text("utf-8") != text(book)
     ]
+    page = README.read_text("utf-8")
+    problems += [f"{README.name} is stale"] * (front_page(page, _lessons()) != page)
     left = [path for folder in (STARTER, TEACHING) for path in sorted(folder.glob("*.ipynb")) if path not in made]
     return problems + [f"{path.relative_to(NOTEBOOKS.parent)} has no source any more" for path in left]
 
@@ -243,6 +259,7 @@ def write() -> int:
     for path, book in made.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text(book), encoding="utf-8")
+    README.write_text(front_page(README.read_text("utf-8"), _lessons()), encoding="utf-8")
     return len(made)
 
 

@@ -72,7 +72,7 @@ def _legal(tables: Tables, name: str) -> set[tuple[str, str]]:
 
 
 def _defaults() -> str:
-    settings = {name: Generation(name).config for name in GENERATIONS}
+    settings = {name: dict(Generation(name).config) for name in GENERATIONS}
     keys = [key for key in settings["2.0"] if len({str(config[key]) for config in settings.values()}) > 1]
     rows = [(f"`{key}`", *(_plain(settings[name][key]) for name in GENERATIONS)) for key in sorted(keys)]
     return table(("key", *GENERATIONS), rows)

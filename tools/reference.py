@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
@@ -15,6 +16,7 @@ import click
 import kafka_ctl
 from kafka_ctl import errors
 from kafka_ctl.generation import FIELDS, GENERATIONS, Difference, Generation
+from kafka_ctl.history import plots, questions
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.metrics import METRICS
 from kafka_ctl.latencies import Costs
@@ -40,6 +42,7 @@ def reference(app: click.Group) -> str:
         "## Metrics\n\n" + _metrics(),
         "## The state machines\n\n" + _machines("Partitions", PARTITION) + "\n\n" + _machines("Replicas", REPLICA),
         "## Views\n\n" + _views(),
+        "## Questions to histories\n\n" + _questions(),
         "## Errors\n\n```text\n" + _errors() + "\n```",
     ]
     return "\n\n".join(parts) + "\n"
@@ -185,6 +188,18 @@ def _machines(title: str, tables: Tables) -> str:
 def _views() -> str:
     modules = {name: import_module(place.partition(":")[0]) for name, place in VIEWS.items()}
     return table(("view", "what it shows"), ((f"`{name}`", first_sentence(module)) for name, module in modules.items()))
+
+
+def _questions() -> str:
+    drawn: dict[str, list[str]] = {}
+    for name in plots.__all__:
+        for question in re.findall(r"`questions\.(\w+)`", inspect.getdoc(getattr(plots, name)) or ""):
+            drawn.setdefault(question, []).append(f"`{name}`")
+    rows = (
+        (f"`{name}`", first_sentence(getattr(questions, name)), ", ".join(drawn.get(name, ())))
+        for name in questions.__all__
+    )
+    return table(("question", "what it answers", "plot"), rows)
 
 
 def _errors() -> str:

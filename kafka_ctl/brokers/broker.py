@@ -30,8 +30,10 @@ from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.brokers.topic_configs import TopicConfigs
 from kafka_ctl.controller.controller import Controller
 from kafka_ctl.errors import IdentityError, NodeExists, Unavailable, ZooKeeperError
+from kafka_ctl.generation import DEFAULTS, TIMES
 from kafka_ctl.ports import PROCESS
 from kafka_ctl.requests import UNKNOWN_EPOCH, Request, Response
+from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
@@ -81,7 +83,8 @@ class Broker(BrokerProcess):
         self.spawn(self._start(delay))
 
     async def _start(self, delay: float) -> None:
-        CAUSE.set(self.record("start"))
+        changed = {name: self.config[name] for name in TIMES if self.config[name] != DEFAULTS[name]}
+        CAUSE.set(self.record("start", detail=details.write(**changed)))
         await self.clock.sleep(delay)
         try:
             await self._come_up()
@@ -101,10 +104,10 @@ class Broker(BrokerProcess):
         await self.zk.write(Create("/cluster"))
         await self.zk.write(Create(ClusterIdZNode.path(), ClusterIdZNode.encode(self.world.cluster_id)))
         await self._identify()
-        registers_first = self.generation.membership.registers_first or self.id in self.world.awaited
+        registers_first = self.generation.membership.registers_first or self.id in self.world.expected_brokers
         if registers_first:
             await self.register()
-            await self.world.arrived(self.id)
+            await self.world.wait_for_registrations(self.id)
         else:
             await self.controller.startup()
             await self.register()
@@ -160,7 +163,7 @@ class Broker(BrokerProcess):
         if self.generation.membership.broker_epochs:
             there = (await self.zk.send([Exists(BrokerIdZNode.path(self.id))]))[0]
             self.epoch = there.stat.czxid if there.stat else UNKNOWN_EPOCH
-        self.disk.checkpoint(identity.Meta(self.id, self._cluster), overwrite=self._cluster is not None)
+        self.disk.checkpoint(identity.BrokerMetadata(self.id, self._cluster), overwrite=self._cluster is not None)
         self.record("registered")
 
     def _session_state(self, state: str) -> None:
@@ -214,6 +217,10 @@ class Broker(BrokerProcess):
             raise
         self.record("stopped")
         self.end()
+
+    def end(self) -> None:
+        super().end()
+        self.as_follower.end()
 
     # Requests
 

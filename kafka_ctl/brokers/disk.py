@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kafka_ctl.brokers.identity import Meta
+from kafka_ctl.brokers.identity import BrokerMetadata
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
 
@@ -31,7 +31,7 @@ class Disk:
         self.logs: dict[TopicPartition, Log] = {}
         """The records of each copy; none until somebody produces."""
         self.failed: set[int] = set()
-        self.meta: dict[str, Meta | None] = dict.fromkeys(PATHS)
+        self.meta: dict[str, BrokerMetadata | None] = dict.fromkeys(PATHS)
         """What `meta.properties` in each directory says."""
         self._counts = [0] * DIRECTORIES
 
@@ -86,7 +86,7 @@ class Disk:
         place = places.get(tp)
         return None if place is None or place in self.failed else PATHS[place]
 
-    def checkpoint(self, meta: Meta, overwrite: bool) -> None:
+    def checkpoint(self, meta: BrokerMetadata, overwrite: bool) -> None:
         """Remember whose disks these are, in each directory that works and says nothing yet, or in all."""
         for number, path in enumerate(PATHS):
             if number not in self.failed and (overwrite or self.meta[path] is None):

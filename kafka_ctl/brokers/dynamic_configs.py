@@ -1,10 +1,11 @@
 """Settings that change while a broker runs: it watches `/config/changes`, and reads whatever is said to have changed.
 
-In a lab on virtual time brokers begin to watch with the first change that the lab knows of, where Kafka's do at their
-start; so a run without changes is the same with and without this. Notifications are never purged here (Kafka: after
-15 minutes).
+After each look every broker deletes the notifications that are older than 15 minutes. In a lab on virtual time brokers
+begin to watch with the first change that the lab knows of, where Kafka's do at their start; so a run without changes is
+the same with and without this.
 Kafka 2.0.1: server/DynamicConfigManager.scala, DynamicConfigManager; server/ConfigHandler.scala, TopicConfigHandler,
 BrokerConfigHandler; common/ZkNodeChangeNotificationListener.scala
+Kafka 2.4.1: server/ConfigHandler.scala, TopicConfigHandler.processConfigChanges
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ from kafka_ctl.brokers.replication_quota import (
     throttled_partitions,
 )
 from kafka_ctl.brokers.topic_configs import TopicConfigs
+from kafka_ctl.controller.events import TopicUncleanLeaderElectionEnable
 from kafka_ctl.errors import BadInput, ZooKeeperError
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.zookeeper.store import Delete
 from kafka_ctl.zookeeper.znodes import ConfigChangeNotificationSequenceZNode, ConfigEntityZNode
 
 CHANGES = "/config/changes"
 TOPICS, BROKERS = "topics", "brokers"
+EXPIRATION = 15 * 60 * 1000
+"""Milliseconds after which a notification may be deleted (Kafka's changeExpirationMs)."""
+UNCLEAN = "unclean.leader.election.enable"
 
 
 class DynamicConfigs:
@@ -64,11 +70,23 @@ class DynamicConfigs:
         """Kafka only logs what goes wrong, and waits for the next change."""
         async with self._lock:
             with suppress(ZooKeeperError):
-                for name in sorted(await self.process.zk.read_children(CHANGES)):
+                names, now = sorted(await self.process.zk.read_children(CHANGES)), self.process.clock.wall()
+                for name in names:
                     number = int(name[-10:]) if name[-10:].isdecimal() else -1
                     if number > self._last:
                         await self._carry_out(f"{CHANGES}/{name}")
                         self._last = number
+                await self._purge(names, now - EXPIRATION)
+
+    async def _purge(self, names: list[str], before: int) -> None:
+        """Delete the notifications that were made before this; another broker may have been faster.
+
+        Kafka 2.0.1: common/ZkNodeChangeNotificationListener.scala, purgeObsoleteNotifications
+        """
+        for name in names:
+            stat = (await self.process.zk.read(f"{CHANGES}/{name}")).stat
+            if stat is not None and stat.ctime < before:
+                await self.process.zk.write(Delete(f"{CHANGES}/{name}"))
 
     async def _carry_out(self, path: str) -> None:
         answer = await self.process.zk.read(path)
@@ -91,6 +109,8 @@ class DynamicConfigs:
             CAUSE.set(self.process.record_topic("config-changed", topic, details.write(config=written)))
         if kind == TOPICS:
             self._set_topic(name, settings)
+            if is_new:
+                self._enable_unclean(name, settings)
         elif mine:
             self._set_rates(settings)
 
@@ -100,6 +120,13 @@ class DynamicConfigs:
         for quota, key in ((quotas.leader, LEADER_REPLICAS), (quotas.follower, FOLLOWER_REPLICAS)):
             with suppress(ValueError):
                 quota.throttled[topic] = throttled_partitions(settings.get(key, ""), me)
+
+    def _enable_unclean(self, topic: str, settings: dict[str, str]) -> None:
+        """Where unclean elections of a topic are allowed now and our controller acts, it looks for leaders at once."""
+        controller = self.process.controller
+        knows = self.process.generation.election.elects_once_unclean_is_allowed
+        if knows and settings.get(UNCLEAN, "").lower() == "true" and controller.is_active:
+            controller.hand_over(TopicUncleanLeaderElectionEnable(topic))
 
     def _set_rates(self, settings: dict[str, str]) -> None:
         quotas = self.process.quotas

@@ -1,8 +1,8 @@
 """What a broker does for the partitions it follows: it fetches, truncates, copies, and joins the ISR again.
 
 A follower is caught up, lagging, or catching up. Kafka's fetcher threads ask a leader for all partitions at once, and
-so does a `Fetcher` that catches up; a partition whose log has records to be copied is fetched by itself. A follower
-that is caught up has a fetch waiting at its leader: it ends when something is appended (`wake`).
+so does a `Fetcher` that catches up; a partition whose log has records to be copied is fetched by itself. The fetch of a
+follower that is caught up waits in its leader's purgatory (`FollowerFetch`).
 Kafka 2.0.1: server/AbstractFetcherThread.scala, AbstractFetcherThread; server/ReplicaFetcherManager.scala;
 server/ReplicaFetcherThread.scala, processPartitionData, maybeTruncate, handleOffsetOutOfRange
 """
@@ -11,45 +11,42 @@ from __future__ import annotations
 
 import asyncio
 import math
+from functools import partial
 
-from kafka_ctl.brokers.copying import Copying
+from kafka_ctl.brokers.copying import FETCH_BACKOFF, Copying
 from kafka_ctl.brokers.fetcher_threads import FetcherThreads
-from kafka_ctl.brokers.leader import FETCH_WAIT
-from kafka_ctl.brokers.log import Log
-from kafka_ctl.brokers.process import BrokerProcess, Fetched, HostedPartition, LeaderPeer
+from kafka_ctl.brokers.fetches import (
+    WaitingFetch,
+)
+from kafka_ctl.brokers.process import BrokerProcess, HostedPartition
 from kafka_ctl.brokers.topic_configs import TopicConfigs
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
-from kafka_ctl.trace import details
 
 STARTED, KEPT, SKIPPED = "started", "kept", "skipped"
 """What becomes of the fetcher of a partition whose broker is made follower."""
-FETCH_BACKOFF = 1.0
-"""Seconds that a follower waits whose leader does not answer."""
 
 
 class FollowerRole:
     """The follower's side of one broker process."""
 
     def __init__(self, process: BrokerProcess, configs: TopicConfigs) -> None:
-        self.process, self.configs = process, configs
+        self.process = process
         self.lagging: dict[TopicPartition, float] = {}
         """Partitions that are made to lag, and since when."""
-        self.fetch_delay, self._delayed_since = 0.0, math.inf
-        """How much longer every fetch takes, in seconds, and since when."""
+        self._delayed_since = math.inf
         self._joined: dict[TopicPartition, float] = {}
         """When we were last taken into the ISR."""
         self.unfetched: dict[TopicPartition, float] = {}
         """Partitions that we follow without a fetcher, and since when."""
-        self.threads, self.copying = FetcherThreads(process), Copying(process)
+        self.threads = FetcherThreads(process)
+        self.copying = Copying(process, configs, self.threads)
         self.catching_up: dict[TopicPartition, Fetcher] = {}
         self._forming: dict[int, Fetcher] = {}
         """By leader: the fetcher that has been made last."""
         self._copying: dict[TopicPartition, asyncio.Task] = {}
         """Partitions that are caught up, and whose next fetch brings something."""
-        self.waiting: set[TopicPartition] = set()
-        """Where that fetch waits for records, or for a leader that does not answer."""
-        self._unchecked: set[TopicPartition] = set()
-        """Where our leader epochs have not been compared with the leader's yet."""
+        self.fetches: dict[TopicPartition, WaitingFetch] = {}
+        """Partitions that are caught up, and whose next fetch waits at the leader."""
 
     # What requests of the controller begin and end
 
@@ -72,7 +69,7 @@ class FollowerRole:
         state = process.hosted[tp].state
         if fetcher != KEPT:
             self.forget(tp)
-            self._prepare_truncation(tp)
+            self.copying.prepare_truncation(tp)
         if fetcher == SKIPPED:
             self.unfetched[tp] = process.clock.now()
         elif fetcher == STARTED:
@@ -81,17 +78,7 @@ class FollowerRole:
             return
         if self.is_caught_up(tp) and process.id not in state.isr and state.leader >= 0:
             self._catch_up(tp, state)
-        self.wake(tp)
-
-    def _prepare_truncation(self, tp: TopicPartition) -> None:
-        """Before anything is copied from a new leader, what it may not have must go."""
-        log = self.process.disk.logs.get(tp)
-        if log is None:
-            return
-        if self.process.generation.records.truncates_by_epoch:
-            self._unchecked.add(tp)
-        else:
-            self._truncate(tp, log, log.high_watermark, "high-watermark")
+        self.fetch(tp)
 
     def remove_fetcher(self, tp: TopicPartition) -> None:
         """Stop fetching until we are made follower anew."""
@@ -116,11 +103,18 @@ class FollowerRole:
             fetcher.drop(tp)
 
     def _stop_copying(self, tp: TopicPartition) -> None:
-        self.waiting.discard(tp)
         self.copying.stop(tp)
         task = self._copying.pop(tp, None)
         if task is not None:
             task.cancel()
+        fetch = self.fetches.pop(tp, None)
+        if fetch is not None:
+            fetch.force_complete()
+
+    def end(self) -> None:
+        """The process has ended, and its connections with it."""
+        for tp in list(self.fetches):
+            self.fetches.pop(tp).force_complete()
 
     # How far behind we are
 
@@ -144,9 +138,14 @@ class FollowerRole:
             return lags
         return min(lags, max(self._delayed_since, self._joined.get(tp, 0.0)))
 
+    @property
+    def fetch_delay(self) -> float:
+        """How much longer every fetch takes, in seconds."""
+        return self.copying.fetch_delay
+
     def set_fetch_delay(self, seconds: float) -> None:
         """From now on every fetch takes so much longer."""
-        self.fetch_delay, self._delayed_since = seconds, self.process.clock.now() if seconds else math.inf
+        self.copying.fetch_delay, self._delayed_since = seconds, self.process.clock.now() if seconds else math.inf
 
     def fall_behind(self, tp: TopicPartition) -> None:
         """Lag in this partition until `catch_up`."""
@@ -170,9 +169,9 @@ class FollowerRole:
         """Catch up together with the partitions of the same leader that begin at the same moment."""
         self._stop_copying(tp)
         fetcher = self._forming.get(state.leader)
-        if fetcher is None or not fetcher.forming or self.has_records(tp, state):
+        if fetcher is None or not fetcher.forming or self.copying.has_records(tp, state):
             fetcher = Fetcher(self, state.leader)
-            if not self.has_records(tp, state):
+            if not self.copying.has_records(tp, state):
                 self._forming[state.leader] = fetcher
         self.catching_up[tp] = fetcher
         fetcher.add(tp, state)
@@ -187,19 +186,21 @@ class FollowerRole:
         """The leader has taken us into the ISR."""
         self._joined[tp] = self.process.clock.now()
         self.catching_up.pop(tp, None)
-        self.wake(tp)
+        self.fetch(tp)
 
     def will_fetch(self) -> bool:
         """Whether a fetch that waits for its next attempt will be answered then."""
         process = self.process
-        for tp in (*self.catching_up, *self.waiting):
+        for tp in (*self.catching_up, *self.copying.waiting):
             hosted = process.hosted.get(tp)
-            leader = process.network.leader(hosted.state.leader) if hosted else None
-            if hosted is None or leader is None or not process.reaches(hosted.state.leader):
-                continue
-            if process.paused_since == math.inf and leader.answers(tp, hosted.state.leader_epoch):
-                return True
+            found = self.copying.found(tp, hosted.state) if hosted else None
+            if hosted and found and found.answered and process.reaches(hosted.state.leader):
+                return process.paused_since == math.inf
         return False
+
+    def names_epoch(self, leader: int) -> bool:
+        """Whether our next fetch from that leader says which leader epoch we know."""
+        return self.copying.names_epoch(leader)
 
     def fetch_again(self) -> None:
         """After a silence: catch up wherever the leader has taken us out of the ISR meanwhile."""
@@ -211,101 +212,46 @@ class FollowerRole:
         process, hosted = self.process, self.process.hosted.get(tp)
         if hosted is None or hosted.state.leader == process.id or not self.is_caught_up(tp):
             return
-        leader = process.network.leader(hosted.state.leader)
-        if leader is not None and not leader.is_in_isr(tp, process.id):
+        found = self.copying.found(tp, hosted.state)
+        if found is not None and not found.in_isr:
             self._catch_up(tp, hosted.state)
 
     # Copying
 
-    def wake(self, tp: TopicPartition, after: float = 0.0) -> None:
-        """There is something at the leader: fetch it, at once or when the waiting fetch has waited long enough."""
+    def fetch(self, tp: TopicPartition) -> None:
+        """Fetch now if we have caught up; who copies already goes on, unless it waits for its next attempt."""
         hosted = self._followed(tp)
         if hosted is None or not self.is_caught_up(tp):
             return
-        if self.has_records(tp, hosted.state) and (tp not in self._copying or (not after and tp in self.waiting)):
+        if self.copying.has_records(tp, hosted.state) and (tp not in self._copying or tp in self.copying.waiting):
             self._stop_copying(tp)
-            self._copying[tp] = self.process.spawn(self._copy_all(tp, hosted.state, after))
+            self._copying[tp] = self.process.spawn(self._copy_all(tp, hosted.state))
 
-    def has_records(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
-        """Whether anything was ever written, here or at the leader."""
-        leader = self.process.network.leader(state.leader)
-        return leader is not None and (tp in self.process.disk.logs or leader.has_log(tp))
-
-    async def _copy_all(self, tp: TopicPartition, state: LeaderAndIsr, after: float) -> None:
-        """Fetch until the leader has nothing new, a higher high watermark included."""
-        process = self.process
-        at_once = process.generation.records.passes_on_high_watermark
-        leader = process.network.leader(state.leader)
-        assert leader is not None
-        is_behind = True
-        while is_behind:
-            if after:
-                await self._wait(tp, after)
-            await self.copy(tp, state)
-            after = 0.0 if at_once else FETCH_WAIT
-            own, offsets = process.disk.log(tp), leader.offsets(tp)
-            answered = process.listening and leader.answers(tp, process.hosted[tp].state.leader_epoch)
-            is_behind = answered and offsets is not None and offsets[0] != own.high_watermark
-        self._copying.pop(tp, None)
-
-    async def _wait(self, tp: TopicPartition, seconds: float, background: bool = False) -> None:
-        self.waiting.add(tp)
-        await self.process.clock.sleep(seconds, background)
-        self.waiting.discard(tp)
-
-    async def copy(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
-        """Drop what the leader has not, then fetch to the end of its log; at once where nothing was ever written."""
-        process, leader = self.process, self.process.network.leader(state.leader)
-        if leader is None or not self.has_records(tp, state):
+    def wait_for_records(self, tp: TopicPartition) -> None:
+        """Our log ends where the leader's does: let a fetch wait there, unless one is under way."""
+        hosted = self._followed(tp)
+        if hosted is None or not self.is_caught_up(tp) or tp in self._copying or tp in self.fetches:
             return
-        log = process.disk.log(tp)
-        while process.listening:
-            await process.clock.sleep(process.costs.request + self.fetch_delay)
-            if self.copying.is_throttled(tp):
-                await process.clock.sleep(FETCH_BACKOFF)
-            elif not process.reaches(state.leader) or not leader.answers(tp, process.hosted[tp].state.leader_epoch):
-                await self._wait(tp, FETCH_BACKOFF, background=True)
-            elif tp in self._unchecked:
-                end = log.common_end(lambda epoch: leader.end_of(tp, epoch))
-                await process.clock.sleep(process.costs.request)
-                self._truncate(tp, log, end, "leader-epoch")
-                self._unchecked.discard(tp)
-            elif await self._fetch(tp, log, leader):
-                return
+        log = self.process.disk.logs.get(tp)
+        ends = (log.end, log.high_watermark) if log is not None else (0, 0)
+        request = self.copying.request(tp, *ends)
+        fetch = self.process.network.hold(hosted.state.leader, request, partial(self._answered, tp))
+        if fetch is not None and not fetch.is_completed:
+            self.fetches[tp] = fetch
+        elif fetch is not None and fetch.result:
+            self.fetch(tp)
 
-    async def _fetch(self, tp: TopicPartition, log: Log, leader: LeaderPeer) -> bool:
-        """One fetch and what it brings; whether our log ends where the leader's does."""
-        answer = leader.read(tp, self.process.id, log.end)
-        await self.copying.transfer(tp, log.end, answer)
-        if answer.throttled:
-            await self.process.clock.sleep(FETCH_WAIT)
-            return False
-        if log.end > answer.end:
-            await self._out_of_range(tp, log, answer.end)
-            return False
-        self._append(tp, log, answer)
-        offsets = leader.offsets(tp)
-        return not answer.entries and log.end == (offsets[1] if offsets else 0)
+    def _answered(self, tp: TopicPartition, brings: bool) -> None:
+        """Go on; a fetch that was refused is repeated when the leader leads again, or another one does."""
+        if self.fetches.pop(tp, None) is not None and brings:
+            self.fetch(tp)
 
-    def _append(self, tp: TopicPartition, log: Log, answer: Fetched) -> None:
-        if answer.entries:
-            offset = log.end
-            log.entries += answer.entries
-            self.process.record_offset("copy", tp, answer.entries, offset)
-        self.process.set_high_watermark(tp, log, min(answer.high_watermark, log.end))
-
-    def _truncate(self, tp: TopicPartition, log: Log, end: int, by: str) -> None:
-        if dropped := log.truncate(end):
-            self.process.record_offset("truncate", tp, dropped, end, by)
-
-    async def _out_of_range(self, tp: TopicPartition, log: Log, end: int) -> None:
-        """Our log is longer than the leader's: drop the rest where records may be lost, else stop (KAFKA-3410)."""
-        unclean = await self.configs.read(tp.topic, "unclean.leader.election.enable")
-        if self.process.generation.records.truncates_by_epoch or unclean.lower() == "true":
-            return self._truncate(tp, log, end, "leader-end")
-        ends = details.write(end=log.end, leaders_end=end)
-        self.process.record("stopped", tp, error="OFFSET_OUT_OF_RANGE", detail=ends)
-        return self.process.kill()
+    async def _copy_all(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
+        """Fetch until the leader has nothing new, then let a fetch wait there."""
+        await self.copying.copy(tp, state)
+        self._copying.pop(tp, None)
+        if self.process.listening:
+            self.wait_for_records(tp)
 
     def state_key(self) -> str:
         """What the explorer compares of two states: who catches up, fetches nothing, and lags."""
@@ -346,11 +292,9 @@ class Fetcher:
             await process.clock.sleep(process.costs.catch_up + self.role.fetch_delay)
         while True:
             await self._copy()
-            leader = process.network.leader(self.leader)
             await process.clock.sleep(process.costs.request)
-            if leader is not None and process.reaches(self.leader):
-                for tp in list(self.partitions):
-                    self._fetch(leader, tp)
+            for tp in list(self.partitions):
+                self._fetch(tp)
             if not self.partitions:
                 return
             await process.clock.sleep(FETCH_BACKOFF, background=True)
@@ -358,19 +302,21 @@ class Fetcher:
     async def _copy(self) -> None:
         """Records are copied partition by partition: each that has some gets a fetcher of its own."""
         for tp, state in list(self.partitions.items()):
-            if len(self.partitions) > 1 and self.role.has_records(tp, state):
+            if len(self.partitions) > 1 and self.role.copying.has_records(tp, state):
                 self.role.fetch_alone(tp, state, tp in self._recorded)
         if len(self.partitions) == 1:
-            await self.role.copy(*next(iter(self.partitions.items())))
+            await self.role.copying.copy(*next(iter(self.partitions.items())))
 
-    def _fetch(self, leader: LeaderPeer, tp: TopicPartition) -> None:
+    def _fetch(self, tp: TopicPartition) -> None:
         """Fetch from the end of the leader's log, until it takes us into the ISR."""
         process, state = self.process, self.process.hosted[tp].state
-        if not leader.fetched_to_end(tp, process.id, state.leader_epoch):
+        answer = process.network.fetch(self.leader, self.role.copying.request(tp))
+        if answer is None:
             return
+        self.role.threads.fetched(state.leader)
         if tp not in self._recorded:
             process.record("caught-up", tp, leader=state.leader, leader_epoch=state.leader_epoch)
             self._recorded.add(tp)
-        if leader.is_in_isr(tp, process.id):
+        if answer.in_isr:
             del self.partitions[tp]
             self.role.joined(tp)

@@ -8,10 +8,10 @@ Kafka 2.0.1: server/KafkaServer.scala, getBrokerIdAndOfflineDirs, generateBroker
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.errors import BadInput, IdentityError, ZooKeeperError
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import Config, Generation
 from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import BrokerSequenceIdZNode
 
@@ -22,7 +22,7 @@ NOT_CONFIGURED = -1
 """`broker.id` when the configuration does not say."""
 
 
-class Meta(NamedTuple):
+class BrokerMetadata(NamedTuple):
     """What `meta.properties` in a log directory says; the cluster since 2.4."""
 
     broker: int
@@ -41,7 +41,7 @@ class Meta(NamedTuple):
         return f"{cluster}version=0\nbroker.id={self.broker}\n"
 
 
-def check_configured(broker: int, config: Mapping[str, Any]) -> int:
+def check_configured(broker: int, config: Config) -> int:
     """An id that a configuration may have; BadInput in Kafka's words.
 
     Kafka 2.0.1: server/KafkaConfig.scala, validateValues
@@ -56,12 +56,12 @@ def check_configured(broker: int, config: Mapping[str, Any]) -> int:
     return broker
 
 
-def is_generated(broker: int, config: Mapping[str, Any]) -> bool:
+def is_generated(broker: int, config: Config) -> bool:
     """Whether only ZooKeeper can have given out this id: it is above the reserved ones."""
     return bool(config["broker.id.generation.enable"]) and broker > config["reserved.broker.max.id"]
 
 
-def remembered(files: Mapping[str, Meta | None], generation: Generation) -> Meta | None:
+def remembered(files: Mapping[str, BrokerMetadata | None], generation: Generation) -> BrokerMetadata | None:
     """What the log directories agree on, None if none says anything; IdentityError if they do not agree.
 
     Before KAFKA-7335 only the id is read, also where a newer Kafka has written a cluster beside it.
@@ -75,7 +75,7 @@ def remembered(files: Mapping[str, Meta | None], generation: Generation) -> Meta
             f"directory (log.dirs) or partial data was manually copied from another broker. Found:\n{listed}",
         )
     if not generation.membership.remembers_cluster:
-        found = {path: Meta(meta.broker) for path, meta in found.items()}
+        found = {path: BrokerMetadata(meta.broker) for path, meta in found.items()}
     if len(ids := {meta.broker for meta in found.values()}) > 1:
         raise IdentityError(
             "InconsistentBrokerId",
@@ -86,7 +86,7 @@ def remembered(files: Mapping[str, Meta | None], generation: Generation) -> Meta
     return next(iter(found.values()), None)
 
 
-def decide(configured: int, stored: Meta | None, cluster: str, config: Mapping[str, Any]) -> int | None:
+def decide(configured: int, stored: BrokerMetadata | None, cluster: str, config: Config) -> int | None:
     """The id, or None where one must be generated; IdentityError where configuration and disks disagree."""
     if stored is not None and stored.cluster not in (None, cluster):
         raise IdentityError(
@@ -106,7 +106,7 @@ def decide(configured: int, stored: Meta | None, cluster: str, config: Mapping[s
     return None if configured < 0 and config["broker.id.generation.enable"] else configured
 
 
-async def generate(zk: ZooKeeperClient, config: Mapping[str, Any]) -> int:
+async def generate(zk: ZooKeeperClient, config: Config) -> int:
     """The next id from ZooKeeper; IdentityError when that fails."""
     path = BrokerSequenceIdZNode.path()
     try:

@@ -11,13 +11,23 @@ server/ReplicaManager.scala, maybePropagateIsrChanges
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import repeat
 
 from kafka_ctl.brokers.delayed_operations import Appended, DelayedProduce, enough_replicas
+from kafka_ctl.brokers.fetches import (
+    NOT_LEADER,
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    FetchState,
+    OffsetsForLeaderEpochRequest,
+    first_bytes,
+)
+from kafka_ctl.brokers.follower_fetch import FollowerFetch
+from kafka_ctl.brokers.follower_lags import FollowerLags
 from kafka_ctl.brokers.log import Entry, Log
-from kafka_ctl.brokers.process import BrokerProcess, Fetched, FollowerPeer
+from kafka_ctl.brokers.process import BrokerProcess, FollowerPeer
 from kafka_ctl.brokers.purgatory import ClockTimer, Purgatory
 from kafka_ctl.brokers.topic_configs import TopicConfigs
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
@@ -34,23 +44,9 @@ from kafka_ctl.zookeeper.znodes import (
 
 PROPAGATION_CHECK, PROPAGATION_QUIET, PROPAGATION_LIMIT = 2.5, 5.0, 60.0
 """Seconds: how often a leader looks, how long ISRs must be quiet, how long a change waits at most."""
-FETCH_WAIT = 0.5
-"""Seconds that a fetch waits for records (`replica.fetch.wait.max.ms`)."""
-FETCH_BYTES = 1 << 20
-"""Bytes that a follower gets of one partition at most, or one record (`replica.fetch.max.bytes`)."""
 ALL = -1
 """What `acks=all` is in a request."""
-NOT_LEADER, NOT_ENOUGH = "NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS"
-
-
-def _first_bytes(entries: list[Entry]) -> list[Entry]:
-    """As many records as one answer has: up to `FETCH_BYTES`, and one at least."""
-    size = 0
-    for number, entry in enumerate(entries):
-        size += entry.size
-        if size > FETCH_BYTES and number:
-            return entries[:number]
-    return entries
+NOT_ENOUGH = "NOT_ENOUGH_REPLICAS"
 
 
 class LeaderRole:
@@ -58,14 +54,15 @@ class LeaderRole:
 
     def __init__(self, process: BrokerProcess, configs: TopicConfigs) -> None:
         self.process, self.configs, self.started = process, configs, process.clock.now()
-        self._ends: dict[TopicPartition, dict[int, int]] = {}
+        self.follower_ends: dict[TopicPartition, dict[int, int]] = {}
+        self.lags = FollowerLags(process, self.follower_ends)
         """The log end offset of each follower, as of its last fetch."""
         self._epoch_start: dict[TopicPartition, int] = {}
         """Where our log ended when our leader epoch began."""
         self.produce_purgatory = Purgatory(ClockTimer(process.clock))
         """Produce requests that wait until the high watermark has come to their last record."""
         self.fetch_purgatory = Purgatory(ClockTimer(process.clock, background=True))
-        """Fetches from outside that wait for bytes. What a follower of this lab waits for ends by `wake`."""
+        """Fetches that wait for bytes: those of followers, and what comes over the wire."""
         self._changed: dict[TopicPartition, None] = {}
         self._last_change = self._last_propagation = self.started
         self._propagator: asyncio.Task | None = None
@@ -86,24 +83,23 @@ class LeaderRole:
     def lead(self, tp: TopicPartition) -> None:
         """Lead it in a new epoch, perhaps for the first time.
 
-        Where fetches carry no leader epoch, a follower that never stopped fetching goes on, also outside of the ISR.
+        Where fetches name no leader epoch, a follower that never stopped fetching goes on, also outside of the ISR.
         """
         process = self.process
         log = process.disk.logs.get(tp)
         if log is not None:
             self._epoch_start[tp] = log.end
             self.increment_high_watermark(tp)
-            self._wake_followers(tp)
-        if not process.generation.records.checks_fetched_epoch:
-            hosted = process.hosted[tp]
-            for follower in hosted.replicas:
-                other = process.network.follower(follower) if follower not in hosted.state.isr else None
-                if other is not None and process.reaches(follower):
-                    other.fetch_on(tp)
+            self._each_follower(tp, lambda follower: follower.fetch(tp))  # they never ceased to ask
+        hosted = process.hosted[tp]
+        for follower in hosted.replicas:
+            other = process.network.follower(follower) if follower not in hosted.state.isr else None
+            if other is not None and process.reaches(follower) and not other.names_epoch(process.id):
+                other.fetch_on(tp)
 
     def release(self, tp: TopicPartition) -> None:
         """Lead it no more: requests that wait here are answered with that."""
-        self._ends.pop(tp, None)
+        self.follower_ends.pop(tp, None)
         self._epoch_start.pop(tp, None)
         self.produce_purgatory.check_and_complete(tp)
         self.fetch_purgatory.check_and_complete(tp)
@@ -118,6 +114,8 @@ class LeaderRole:
         state = process.hosted[tp].state
         if request.acks == ALL and len(state.isr) < self.configs.min_isr(tp):
             return Response(NOT_ENOUGH)
+        if tp not in process.disk.logs:
+            self._each_follower(tp, lambda follower: follower.wait_for_records(tp))
         log = process.disk.log(tp)
         sizes = request.sizes or repeat(0)
         offset, epoch = log.end, state.leader_epoch
@@ -125,7 +123,6 @@ class LeaderRole:
         log.entries += entries
         CAUSE.set(process.record_offset("append", tp, entries, offset))
         self.fetch_purgatory.check_and_complete(tp)
-        self._wake_followers(tp)
         self.increment_high_watermark(tp)
         error = await self.replicated(tp, log.end, request.timeout) if request.acks == ALL else None
         return Response(error, offset=None if error else offset)
@@ -156,53 +153,64 @@ class LeaderRole:
             self.process.set_high_watermark(tp, log, end)
             self.fetch_purgatory.check_and_complete(tp)
             self.produce_purgatory.check_and_complete(tp)
-            self._wake_followers(tp, 0.0 if self.process.generation.records.passes_on_high_watermark else FETCH_WAIT)
 
     def in_sync_end(self, tp: TopicPartition, log: Log) -> int:
         """How far the log of every in-sync replica reaches."""
-        ends, hosted = self._ends.get(tp, {}) | {self.process.id: log.end}, self.process.hosted[tp]
+        ends, hosted = self.follower_ends.get(tp, {}) | {self.process.id: log.end}, self.process.hosted[tp]
         plugins = self.process.world.plugins
         if "high_watermark" in plugins.rules:
             known = {replica: ends.get(replica, -1) for replica in hosted.replicas}
             return plugins.high_watermark(known, hosted.state.isr, self.process.id)
         return min(ends.get(replica, -1) for replica in hosted.state.isr)
 
-    def _wake_followers(self, tp: TopicPartition, after: float = 0.0) -> None:
+    def _each_follower(self, tp: TopicPartition, do: Callable[[FollowerPeer], object]) -> None:
         for id in self.process.hosted[tp].replicas:
             other = self.process.network.follower(id) if id != self.process.id else None
             if other is not None:
-                other.wake(tp, after)
+                do(other)
 
     # Fetches of followers
 
     def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """Whether we answer a follower that knows this leader epoch.
+        """Whether we answer a fetch that names this leader epoch, or -1 for none.
 
         Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch
         """
         process = self.process
-        checks = process.generation.records.checks_fetched_epoch
+        checks = process.generation.records.checks_fetched_epoch and leader_epoch >= 0
         return process.leads(tp) and (not checks or process.hosted[tp].state.leader_epoch == leader_epoch)
 
-    def has_log(self, tp: TopicPartition) -> bool:
-        """Whether a record was ever written here."""
-        return tp in self.process.disk.logs
-
-    def offsets(self, tp: TopicPartition) -> tuple[int, int] | None:
-        """High watermark and log end offset; None where nothing was ever written."""
+    def fetch_state(self, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchState:
+        """What a fetch would find here."""
         log = self.process.disk.logs.get(tp)
-        return (log.high_watermark, log.end) if log is not None else None
+        offsets = (log.high_watermark, log.end) if log is not None else None
+        return FetchState(self.answers(tp, leader_epoch), offsets, self.is_in_isr(tp, replica))
 
-    def end_of(self, tp: TopicPartition, epoch: int) -> tuple[int, int]:
-        """The last leader epoch up to this one that has records, and the offset at which it ends."""
-        return self.process.disk.log(tp).end_of(epoch)
+    def hold(self, request: FetchRequest, answered: Callable[[bool], object]) -> FollowerFetch:
+        """Let a fetch wait here until there is what it waits for."""
+        fetch = FollowerFetch(self, self.process, request, answered)
+        self.fetch_purgatory.try_complete_else_watch(fetch, [request.partition])
+        if not fetch.is_completed:
+            fetch.looked_at()
+        return fetch
 
-    def read(self, tp: TopicPartition, follower: int, offset: int) -> Fetched:
-        """Answer a fetch from this offset, and remember that the follower has everything below it."""
+    def end_of_epoch(self, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
+        """Where an epoch ends in our log; None if we refuse to answer."""
+        tp, _, leader_epoch, epoch = request
+        return EpochEndOffset(*self.process.disk.log(tp).end_of(epoch)) if self.answers(tp, leader_epoch) else None
+
+    def fetch(self, request: FetchRequest) -> FetchResponse | None:
+        """Answer a fetch, and remember that the follower has everything below its offset; None if we refuse it."""
+        tp, follower, epoch, offset, _ = request
+        if offset is None:
+            joins = self.fetched_to_end(tp, follower, epoch)
+            return FetchResponse([], 0, 0, in_isr=self.is_in_isr(tp, follower)) if joins else None
+        if not self.answers(tp, epoch):
+            return None
         log = self.process.disk.log(tp)
         throttled = offset < log.end and self.throttles(tp, follower)
-        entries = [] if throttled else _first_bytes(log.entries[offset:])
-        answer = Fetched(entries, log.high_watermark, log.end, throttled)
+        entries = [] if throttled else first_bytes(log.entries[offset:])
+        answer = FetchResponse(entries, log.high_watermark, log.end, throttled)
         self.note_fetch(tp, follower, offset)
         self.count_sent(tp, sum(entry.size for entry in entries))
         return answer
@@ -224,7 +232,7 @@ class LeaderRole:
         Kafka 2.0.1: cluster/Partition.scala, updateReplicaLogReadResult
         """
         if offset <= self.process.disk.log(tp).end:
-            self._ends.setdefault(tp, {})[follower] = offset
+            self.follower_ends.setdefault(tp, {})[follower] = offset
             self.increment_high_watermark(tp)
 
     def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
@@ -244,7 +252,7 @@ class LeaderRole:
         if log is None:
             return True
         since = self._epoch_start.get(tp, 0) if self.process.generation.isr.joins_from_epoch_start else 0
-        return self._ends.get(tp, {}).get(follower, -1) >= max(log.high_watermark, since)
+        return self.follower_ends.get(tp, {}).get(follower, -1) >= max(log.high_watermark, since)
 
     def is_in_isr(self, tp: TopicPartition, follower: int) -> bool:
         """Whether a follower is in the ISR as far as we know."""
@@ -266,40 +274,12 @@ class LeaderRole:
         limit = process.config["replica.lag.time.max.ms"] / 1000
         while True:
             await process.clock.sleep(limit / 2, background=True)
-            for tp, late in self.late_followers(process.clock.now() - limit).items():
+            for tp, late in self.lags.late_now(limit).items():
                 await self._change_isr(tp, "shrink-isr", remove=late)
                 for id in late:
                     follower = process.network.follower(id)
                     if follower is not None and process.reaches(id):
                         follower.fetch_again()  # it never stopped, or is heard again since this was decided
-
-    def late_followers(self, since: float) -> dict[TopicPartition, tuple[int, ...]]:
-        """By partition led here: members of the ISR whose fetches have not reached the log's end since then."""
-        process = self.process
-        suspects = {
-            id: other
-            for id, other in process.network.followers()
-            if id != process.id and (other.is_suspect or not process.reaches(id))
-        }
-        if not suspects:
-            return {}
-        late = {
-            tp: tuple(f for f in hosted.state.isr if f in suspects and self._is_late(tp, f, suspects[f], since))
-            for tp, hosted in process.hosted.items()
-            if hosted.state.leader == process.id and len(hosted.state.isr) > 1
-        }
-        return {tp: followers for tp, followers in late.items() if followers}
-
-    def _is_late(self, tp: TopicPartition, id: int, follower: FollowerPeer, since: float) -> bool:
-        """Whether a follower has not caught up since then: it lags, or, where that counts, it fetches no more."""
-        silent_since = self.process.network.unreachable_since(id, self.process.id)
-        silent_since = min(silent_since, follower.unfetched.get(tp, math.inf))
-        if silent_since == math.inf:
-            return follower.late_since(tp) <= since
-        log = self.process.disk.logs.get(tp)
-        is_behind = log is not None and self._ends.get(tp, {}).get(id, -1) < log.end
-        expels = self.process.generation.isr.expels_silent_followers or is_behind
-        return expels and max(silent_since, self.process.hosted[tp].led_since) <= since
 
     async def _change_isr(
         self, tp: TopicPartition, action: str, add: int | None = None, remove: tuple[int, ...] = ()

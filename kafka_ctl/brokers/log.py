@@ -49,18 +49,18 @@ class Log:
         offset = bisect_right(self.entries, epoch, key=lambda entry: entry.leader_epoch)
         return (self.entries[offset - 1].leader_epoch if offset else epoch), offset
 
-    def common_end(self, leaders_end_of: Callable[[int], tuple[int, int]]) -> int:
+    def common_end(self, leaders_end_of: Callable[[int], tuple[int, int] | None]) -> int | None:
         """How much of this log the leader has as well, judged by leader epochs alone, as a follower asks for it.
 
         The follower names its last epoch; the leader's `end_of` answers with the last epoch up to it that it has
         records of, and where that ends. An epoch that the follower does not have makes it ask again with its next
-        older one.
+        older one. None where the leader does not answer.
         """
         end = self.end
-        while end:
-            epoch, leaders_end = leaders_end_of(self.entries[end - 1].leader_epoch)
+        while answer := leaders_end_of(self.entries[end - 1].leader_epoch if end else -1):
+            epoch, leaders_end = answer
             own, own_end = self.end_of(epoch)
             end = min(end, own_end)
-            if own == epoch:
+            if own == epoch or not end:
                 return min(end, leaders_end)
-        return 0
+        return None

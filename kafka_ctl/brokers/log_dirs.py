@@ -30,7 +30,7 @@ class LogDirs:
 
     def __init__(self, process: BrokerProcess) -> None:
         self.process = process
-        self._preferred: dict[TopicPartition, str] = {}
+        self.preferred: dict[TopicPartition, str] = {}
         """The directory in which a copy is to be made."""
         self._copying: dict[TopicPartition, asyncio.Task] = {}
 
@@ -53,10 +53,10 @@ class LogDirs:
             if not held:
                 error = self._absent(tp)
                 if moves:
-                    self._preferred[tp] = path
+                    self.preferred[tp] = path
         process.record("log-dir-wanted", tp, error=error, detail=details.write(path=path))
         if held and moves:
-            self._preferred.pop(tp, None)
+            self.preferred.pop(tp, None)
             disk.begin_move(tp, path)
             self._copy(tp)
         return error
@@ -77,14 +77,14 @@ class LogDirs:
 
     def prefers_failed(self, tp: TopicPartition) -> bool:
         """Whether a copy is to be made in a directory that has failed since."""
-        path = self._preferred.get(tp)
+        path = self.preferred.get(tp)
         return path is not None and tp not in self.process.disk.places and PATHS.index(path) in self.process.disk.failed
 
     def for_new(self, tp: TopicPartition) -> str | None:
         """The directory in which a copy that is not there yet is to be made; it is asked once."""
-        return None if tp in self.process.disk.places else self._preferred.pop(tp, None)
+        return None if tp in self.process.disk.places else self.preferred.pop(tp, None)
 
-    def go_on(self, tp: TopicPartition) -> None:
+    def resume(self, tp: TopicPartition) -> None:
         """The process has taken up a partition: a future copy that an earlier one left is filled further."""
         if self.process.disk.readable(self.process.disk.futures, tp) is not None:
             self._copy(tp)

@@ -1,78 +1,51 @@
 """What all parts of a broker process share: which broker it is, the ports, its disks, and the partitions it holds.
 
-Brokers reach each other through the network port only. Beside requests it carries fetches: `Peers` gives a follower the
-leader's side of another broker, and a leader the follower's.
+Brokers reach each other through the network port only. Beside requests it carries the fetches of followers, which are
+values, too; a leader learns from it what the fetches of its followers show.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Protocol, TypeVar, Unpack
 
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.disk import Disk
+from kafka_ctl.brokers.fetches import (
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    FetchState,
+    OffsetsForLeaderEpochRequest,
+    WaitingFetch,
+)
 from kafka_ctl.brokers.log import Entry, Log
 from kafka_ctl.brokers.replication_quota import ReplicationQuota, ReplicationQuotas
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import Config, Generation
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.ports import PROCESS, Clock, Network, Timer
 from kafka_ctl.requests import UNKNOWN_EPOCH, PartitionState
 from kafka_ctl.trace import details
-from kafka_ctl.trace.record import Recorder
+from kafka_ctl.trace.record import Columns, Recorder
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.store import Store
+
+T = TypeVar("T")
 
 UNNAMED = "broker-new"
 """The actor of a process that does not know its id yet."""
 DOWN, STARTING, RUNNING, PENDING_SHUTDOWN = "down", "starting", "running", "pending controlled shutdown"
 
 
-class Fetched(NamedTuple):
-    """A leader's answer: its records from the asked offset on, its high watermark before that, and its log's end.
-
-    `throttled`: there are records that it may not send now.
-    """
-
-    entries: list[Entry]
-    high_watermark: int
-    end: int
-    throttled: bool = False
-
-
-class LeaderPeer(Protocol):
-    """The leader's side of a broker, as a follower on another broker meets it."""
-
-    def answers(self, tp: TopicPartition, leader_epoch: int) -> bool:
-        """Whether it answers a fetch of a follower that knows this leader epoch."""
-
-    def has_log(self, tp: TopicPartition) -> bool:
-        """Whether a record was ever written there."""
-
-    def read(self, tp: TopicPartition, follower: int, offset: int) -> Fetched:
-        """Answer a fetch from this offset, which says that the follower has everything below it."""
-
-    def end_of(self, tp: TopicPartition, epoch: int) -> tuple[int, int]:
-        """The last leader epoch up to this one, and the offset at which it ends (KIP-101)."""
-
-    def offsets(self, tp: TopicPartition) -> tuple[int, int] | None:
-        """High watermark and log end offset; None where nothing was ever written."""
-
-    def fetched_to_end(self, tp: TopicPartition, follower: int, leader_epoch: int) -> bool:
-        """A follower fetches from the end of the log; whether it is heard."""
-
-    def is_in_isr(self, tp: TopicPartition, follower: int) -> bool:
-        """Whether the follower is in the ISR as far as the leader knows."""
-
-
 class FollowerPeer(Protocol):
-    """The follower's side of a broker: what its leader knows from its fetches, and how a waiting fetch ends."""
+    """The follower's side of a broker: what its leader knows from its fetches."""
 
     unfetched: dict[TopicPartition, float]
     """Partitions that it follows without a fetcher, and since when, in seconds."""
@@ -84,8 +57,14 @@ class FollowerPeer(Protocol):
     def late_since(self, tp: TopicPartition) -> float:
         """Since when its fetches have not reached the log's end, in seconds; infinity if they do."""
 
-    def wake(self, tp: TopicPartition, after: float = 0.0) -> None:
-        """There is something to fetch: its fetch ends in so many seconds."""
+    def fetch(self, tp: TopicPartition) -> None:
+        """Its next fetch arrives, if there is anything to fetch."""
+
+    def wait_for_records(self, tp: TopicPartition) -> None:
+        """Its fetch has found no log, and waits at its leader."""
+
+    def names_epoch(self, leader: int) -> bool:
+        """Whether its fetches from that leader say which leader epoch it knows."""
 
     def fetch_on(self, tp: TopicPartition) -> None:
         """Its fetch arrives, and it is outside of the ISR: it can join."""
@@ -97,8 +76,20 @@ class FollowerPeer(Protocol):
 class Peers(Network, Protocol):
     """The network as one broker uses it."""
 
-    def leader(self, broker: int) -> LeaderPeer | None:
-        """Who answers fetches on that broker; None where there is no such broker."""
+    def fetch(self, leader: int, request: FetchRequest) -> FetchResponse | None:
+        """Bring a fetch to a leader and the answer back; None where it is not answered."""
+
+    def end_of_epoch(self, leader: int, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
+        """The same with the question where an epoch ends."""
+
+    def hold(self, leader: int, request: FetchRequest, answered: Callable[[bool], object]) -> WaitingFetch | None:
+        """Let a fetch wait at a leader, and call `answered` with whether it brings something; None without a leader."""
+
+    def fetch_state(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchState | None:
+        """What a fetch would find at a leader that is reached; None where there is no such broker."""
+
+    def connection(self, follower: int, leader: int) -> tuple[int, int]:
+        """How often a leader's process has started, and the connection to it been cut: another pair, another one."""
 
     def follower(self, broker: int) -> FollowerPeer | None:
         """Who fetches on that broker; None where its process does not run."""
@@ -138,7 +129,7 @@ class World(Protocol):
     def costs(self) -> Costs: ...
 
     generation: Generation
-    config: Mapping[str, Any]
+    config: Config
     cluster_id: str
     registration_retry: float
     """Seconds between two attempts to register where an older session's znode still is."""
@@ -147,10 +138,10 @@ class World(Protocol):
     plugins: Plugins
     watches_configs: bool
     """Whether brokers watch for changes of configurations."""
-    awaited: set[int]
+    expected_brokers: set[int]
     """Brokers that must have registered before any competes to be controller."""
 
-    async def arrived(self, broker: int) -> None:
+    async def wait_for_registrations(self, broker: int) -> None:
         """This broker has registered: wait until all that are awaited have."""
 
     def rename(self, broker: int, to: int) -> None:
@@ -183,15 +174,16 @@ class BrokerProcess:
         self.state = DOWN
         self.down_since, self.paused_since = 0.0, math.inf
         self._tasks: dict[asyncio.Task, None] = {}
-        self.disk = Disk()
+        self.disk, self.starts = Disk(), 0
         generated = identity.is_generated(id, self.config)
         self.configured = identity.NOT_CONFIGURED if generated or id < 0 else id
         """What `broker.id` in our configuration says."""
         if generated:  # in an earlier life
-            self.disk.checkpoint(identity.Meta(id), overwrite=True)
+            self.disk.checkpoint(identity.BrokerMetadata(id), overwrite=True)
 
     def reset(self) -> None:
         """What a process has in memory when it starts."""
+        self.starts += 1
         window = self.config["zookeeper.max.in.flight.requests"] if self.generation.zookeeper.pipelined else 1
         plugins = self.world.plugins
         trips = plugins.trips if "pipeline" in plugins.rules else None
@@ -253,7 +245,7 @@ class BrokerProcess:
             return holds()
         return True
 
-    def record(self, action: str, partition: TopicPartition | None = None, **columns: Any) -> int:
+    def record(self, action: str, partition: TopicPartition | None = None, **columns: Unpack[Columns]) -> int:
         """Record what this broker does; returns the record's `seq`."""
         topic, number = partition or (None, None)
         known = self.id if self.id >= 0 else None
@@ -280,7 +272,7 @@ class BrokerProcess:
             log.high_watermark = offset
             self.record_offset("high-watermark", tp, (), offset)
 
-    def spawn(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task:
+    def spawn(self, coro: Coroutine[object, None, T]) -> asyncio.Task[T]:
         """Start a task that pauses and ends with this process."""
         context = copy_context()
         context.run(PROCESS.set, self.id)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 PURGE_INTERVAL = 1000
 """Completed operations after which the watch lists are purged: Kafka's `...purgatory.purge.interval.requests`."""
+NEVER = 1 << 62
+"""The delay of an operation that ends by an event only, or when it says so itself."""
 REAPER_WAIT = 0.2
 """Seconds after which the reaper looks up in any case."""
 
@@ -54,7 +56,7 @@ class Timer(Protocol):
 
 
 class DelayedOperation:
-    """Something that waits for at most `delay` milliseconds; a broker awaits it, and gets `result`.
+    """Something that waits for at most `delay` milliseconds, or NEVER ends by itself; a broker awaits its `result`.
 
     A subclass says in `try_complete` when it is done, and in `on_complete` what its result is.
     """
@@ -62,7 +64,7 @@ class DelayedOperation:
     def __init__(self, delay: int, name: str = "") -> None:
         self.delay, self.name = delay, name
         self.is_completed = self.is_expired = False
-        self.result: Any = None
+        self.result: object = None
         self.purgatory: Purgatory | None = None
         self._pending: Pending | None = None
         self._waiters: list[asyncio.Future[None]] = []
@@ -73,6 +75,9 @@ class DelayedOperation:
 
     def on_complete(self) -> Any:
         """The result; called once."""
+
+    def looked_at(self) -> None:
+        """Called where an event of one of its keys did not complete it."""
 
     def on_expiration(self) -> None:
         """Called after `on_complete` where time was up."""
@@ -183,6 +188,8 @@ class Purgatory:
             if done or operation.try_complete():
                 completed += not done
                 self._drop(key, watchers, operation)
+            else:
+                operation.looked_at()
         return completed
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
@@ -260,12 +267,15 @@ class _Alarm:
 
     def __init__(self, timer: ClockTimer, delay: int, action: Callable[[], object] | None) -> None:
         self.timer, self.action, self.waits = timer, action, True
-        self._later = timer.clock.later(delay / 1000, self._ring, background=timer.background)
+        self._later = None
+        if delay != NEVER:
+            self._later = timer.clock.later(delay / 1000, self._ring, background=timer.background)
 
     def cancel(self) -> bool:
         waited, self.waits = self.waits, False
         self.timer.size -= waited
-        self._later.cancel()
+        if self._later is not None:
+            self._later.cancel()
         return waited
 
     def _ring(self) -> None:

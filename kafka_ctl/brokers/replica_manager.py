@@ -50,7 +50,7 @@ class ReplicaManager:
         self.lock = asyncio.Lock()
         """Held while a request of a controller is handled (Kafka's replicaStateChangeLock)."""
 
-    def _stale(self, request: ControlRequest) -> Response | None:
+    def stale(self, request: ControlRequest) -> Response | None:
         """The refusal of a request whose controller has been replaced, or that was meant for an earlier life of this
         broker, else None; remembers the controller's epoch."""
         if UNKNOWN_EPOCH != request.broker_epoch < self.process.epoch:
@@ -97,18 +97,18 @@ class ReplicaManager:
 
         Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower
         """
-        if refusal := self._stale(request):
+        if refusal := self.stale(request):
             return refusal
         await self._read_configs(request)
         await self.leader.isr_written(request.partitions)
         errors: dict[TopicPartition, str | None] = {}
         for tp, sent in request.partitions.items():
-            errors[tp] = self._problem(tp, sent, request)
+            errors[tp] = self.problem(tp, sent, request)
             if errors[tp] is None:
                 self._become(tp, sent)
         return Response(None, errors)
 
-    def _problem(self, tp: TopicPartition, sent: PartitionState, request: LeaderAndIsrRequest) -> str | None:
+    def problem(self, tp: TopicPartition, sent: PartitionState, request: LeaderAndIsrRequest) -> str | None:
         """Why this partition's part of the request is ignored, None if it is not."""
         detail: str | None
         known = self.process.hosted.get(tp)
@@ -165,14 +165,14 @@ class ReplicaManager:
             self.leader.release(tp)
             self.follower.follow(tp, fetcher)
         if before is None:
-            self.log_dirs.go_on(tp)
+            self.log_dirs.resume(tp)
 
     def update_metadata(self, request: UpdateMetadataRequest) -> Response:
         """Remember who is alive and who leads; leader -2 removes a partition that is being deleted.
 
         Kafka 2.0.1: server/MetadataCache.scala, updateCache
         """
-        if refusal := self._stale(request):
+        if refusal := self.stale(request):
             return refusal
         self.process.live_brokers, self.process.known_controller = request.live_brokers, request.controller
         process, assigned = self.process, self.process.assigned
@@ -194,7 +194,7 @@ class ReplicaManager:
 
         Kafka 2.0.1: server/ReplicaManager.scala, stopReplicas
         """
-        if refusal := self._stale(request):
+        if refusal := self.stale(request):
             return refusal
         errors: dict[TopicPartition, str | None] = {}
         for tp in request.partitions:

@@ -298,7 +298,7 @@ def _checked(place: Placing) -> Placing:
     """Somebody else's function, which may give what is no bucket; BadInput then."""
 
     def placed(expiration: int, tick: int, n: int, now: int) -> tuple[int, int]:
-        answer: Any = place(expiration, tick, n, now)
+        answer: object = place(expiration, tick, n, now)
         match answer:
             case (int(bucket), int(expires)) if 0 <= bucket < n and expires >= 0:
                 return bucket, expires

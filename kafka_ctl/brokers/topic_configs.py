@@ -5,8 +5,9 @@ Kafka 2.0.1: cluster/Partition.scala, getOrCreateReplica; 2.4.1: createLog
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from typing import Final
 
 from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.cluster import TopicPartition
@@ -15,7 +16,7 @@ from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
 SESSION_BACKOFF = 0.1
 """Seconds until a read whose session has expired is repeated."""
-MIN_ISR = "min.insync.replicas"
+MIN_ISR: Final = "min.insync.replicas"
 
 
 class TopicConfigs:
@@ -35,11 +36,13 @@ class TopicConfigs:
 
     def min_isr(self, tp: TopicPartition) -> int:
         """`min.insync.replicas` of the partition."""
-        return int(self._of.get(tp, {}).get(MIN_ISR, self.process.config[MIN_ISR]))
+        own = self._of.get(tp, {}).get(MIN_ISR)
+        return self.process.config[MIN_ISR] if own is None else int(own)
 
     async def read(self, topic: str, key: str) -> str:
         """A setting as ZooKeeper has it now, else the broker's."""
-        return (await self._read(topic)).get(key, str(self.process.config[key]))
+        usual: Mapping[str, object] = self.process.config
+        return (await self._read(topic)).get(key, str(usual[key]))
 
     async def _read(self, topic: str) -> dict[str, str]:
         """The topic's own settings, none where nobody can read them; repeated until there is an answer."""

@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafka_ctl.browser import widgets
 from kafka_ctl.errors import KafkaCtlError
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.link import Link, parse_fragment
+
+if TYPE_CHECKING:
+    from kafka_ctl.views.live import Live
 
 EXAMPLE = Link(
     """\
@@ -37,9 +40,9 @@ class Page:
 
     def __init__(self, post: Callable[[str], object]) -> None:
         self.post = post
-        self.live: Any = None
+        self.live: Live | None = None
 
-    def send(self, content: dict[str, Any]) -> None:
+    def send(self, content: widgets.Content) -> None:
         """Say something to the page."""
         self.post(json.dumps(content))
 
@@ -51,25 +54,25 @@ class Page:
         except KafkaCtlError as trouble:
             self.send({"do": "failed", "text": str(trouble)})
 
-    def _do(self, content: dict[str, Any]) -> None:
+    def _do(self, content: widgets.Content) -> None:
         asked = content["do"]
         if asked == "start":
             self._start(parse_fragment(content["fragment"]) or EXAMPLE)
-        elif asked == "link":
+        elif asked == "link" and self.live is not None:
             self.send({"do": "link", "fragment": self.live.lab.link(self.live.index).partition("#")[2]})
         else:
             widgets.MODELS[content["model"]].receive_page(content)
 
     def _start(self, link: Link) -> None:
         widgets.install(self.send)
-        from kafka_ctl.views.live import Live
+        from kafka_ctl.views.widget.assets import LIVE, SHEET
+        from kafka_ctl.views.widget.live import Live
 
         lab = Lab.replay(link.story)
         self.live = Live(lab)
         if link.step is not None:
             self.live.index = min(link.step, len(self.live.live_film.frames) - 1)
-        style = Live._css
-        self.send({"do": "show", "model": self.live.model_id, "script": Live._esm, "style": style})
+        self.send({"do": "show", "model": self.live.model_id, "script": LIVE, "style": SHEET})
 
 
 def connect(post: Callable[[str], object]) -> Callable[[str], None]:

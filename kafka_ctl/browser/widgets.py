@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import traitlets
 
-Send = Callable[[dict[str, Any]], object]
+Content = dict[str, Any]
+"""A message of the page, or to it, from JSON."""
+Send = Callable[[Content], object]
 MODELS: dict[str, AnyWidget] = {}
 """The widgets of the page, by their ids."""
 _NUMBERS = itertools.count()
@@ -21,7 +23,7 @@ class AnyWidget(traitlets.HasTraits):
 
     post: Send
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.model_id = f"widget-{next(_NUMBERS)}"
         self._listeners: list[Callable[..., object]] = []
         self._from_page = False
@@ -31,7 +33,7 @@ class AnyWidget(traitlets.HasTraits):
         self.post({"do": "open", "model": self.model_id, "traits": {name: getattr(self, name) for name in synced}})
         self.observe(self._changed, synced)
 
-    def _changed(self, change: Any) -> None:
+    def _changed(self, change: Mapping[str, object]) -> None:
         if not self._from_page:
             self.post({"do": "set", "model": self.model_id, "traits": {change["name"]: change["new"]}})
 
@@ -39,7 +41,7 @@ class AnyWidget(traitlets.HasTraits):
         """Call `listener(widget, content, buffers)` with every message of the page."""
         self._listeners.append(listener)
 
-    def send(self, content: dict[str, Any], buffers: object = None) -> None:
+    def send(self, content: Content, buffers: object = None) -> None:
         """Send a message to the widget's script."""
         self.post({"do": "message", "model": self.model_id, "content": content})
 
@@ -48,7 +50,7 @@ class AnyWidget(traitlets.HasTraits):
         del MODELS[self.model_id]
         self.post({"do": "close", "model": self.model_id})
 
-    def receive_page(self, content: dict[str, Any]) -> None:
+    def receive_page(self, content: Content) -> None:
         """Take what the page says of this widget: a `message`, or traits that were `set`."""
         if content["do"] == "message":
             for listener in self._listeners:

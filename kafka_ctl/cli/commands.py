@@ -85,7 +85,7 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
-JOIN = "Live in the chroot though it holds what no lab has made, such as a Kafka's topics, and change that."
+JOIN = "Take part in the Kafka cluster whose znodes are in the chroot, and change them."
 
 
 @app.command(context_settings=FORWARDED)

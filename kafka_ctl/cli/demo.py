@@ -13,7 +13,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from math import inf
-from typing import Any
 
 import rich
 from rich.console import Console
@@ -40,7 +39,7 @@ COLOURS = {
 }  # fmt: skip
 """The colour of a step by its kind."""
 
-SETTINGS: dict[str, Any] = {"auto.leader.rebalance.enable": False}
+SETTINGS = {"auto.leader.rebalance.enable": False}
 """Kafka's configuration in the story: nothing moves that the story does not show."""
 RACE = Costs(boot=0.0005, zookeeper_tick=0)
 """In memory the brokers start almost at once, so that they really race."""
@@ -93,9 +92,9 @@ def play(
     """
     narrator = Narrator(console, pause)
 
-    def open_lab(**more: Any) -> Lab:
-        more["costs"] = RACE if zookeeper == "memory" else None
-        return Lab(3, generation, seed, zookeeper, SETTINGS, join=join, **more)
+    def open_lab(settle: bool = True) -> Lab:
+        costs = RACE if zookeeper == "memory" else None
+        return Lab(3, generation, seed, zookeeper, SETTINGS, join=join, costs=costs, settle=settle)
 
     with open_lab(settle=False) as lab:
         where = "in memory, on virtual time" if zookeeper == "memory" else f"at {zookeeper}, in real time"

@@ -32,13 +32,14 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 @click.option("--jobs", type=click.IntRange(1, 1024), help="Processes; one for each core if not given.")
 @click.option("--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that break.")
 @click.option("--mutant", metavar="NAME", help="Switch a seeded defect on, and see what notices it.")
+@click.option("--near", multiple=True, metavar="PATH", help="Near the stories of this file or folder; repeatable.")
 @click.option("--exhaustive", is_flag=True, help="Instead: every order of what is pending after any two commands.")
 @click.option("--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive.")
 @click.option("--partitions", default=1, show_default=True, type=click.IntRange(1, 2), help="With --exhaustive.")
 @click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 50), help="With --exhaustive: choices.")
 def explore(
     generation: str, seconds: float | None, steps: int | None, seed: int, jobs: int | None, out: Path,
-    mutant: str | None, exhaustive: bool, brokers: int, partitions: int, depth: int,
+    mutant: str | None, near: tuple[str, ...], exhaustive: bool, brokers: int, partitions: int, depth: int,
 ) -> int:  # fmt: skip
     """Let random commands and faults happen to random clusters, and see which invariant breaks.
 
@@ -49,15 +50,18 @@ def explore(
     \b
     kafka-ctl explore --generation 2.4 --seconds 60
     kafka-ctl explore --generation 0.10 --steps 1000000 --seed 5000
+    kafka-ctl explore --generation 2.0 --near kafka_ctl/museum/stories --near tests/traces
     kafka-ctl explore --generation 2.4 --exhaustive --brokers 3 --partitions 2 --depth 4
     kafka-ctl explore --generation 2.0 --exhaustive --depth 50 --seconds 300
     """
     if exhaustive:
         if steps is not None:
             raise click.UsageError("--steps does not go with --exhaustive")
+        if near:
+            raise click.UsageError("--near does not go with --exhaustive")
         return _every_order(generation, brokers, partitions, depth, seconds, jobs, mutant, out)
     seconds = SECONDS if seconds is None and steps is None else seconds
-    return _at_random(generation, seed, seconds, steps, jobs, mutant, out)
+    return _at_random(generation, seed, seconds, steps, jobs, mutant, near, out)
 
 
 def _at_random(
@@ -67,6 +71,7 @@ def _at_random(
     steps: int | None,
     jobs: int | None,
     mutant: str | None,
+    near: tuple[str, ...],
     out: Path,
 ) -> int:
     from kafka_ctl.explore.report import summary
@@ -76,6 +81,7 @@ def _at_random(
     findings = search(
         generation, seed, seconds, steps, jobs, mutant,
         lambda f: progress(f"{f.walks:,} walks, {f.steps:,} steps, {len(f.unknown)} not declared"),
+        near,
     )  # fmt: skip
     click.echo(summary(findings))
     return _stories(findings, progress, out)

@@ -10,7 +10,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
@@ -18,8 +18,10 @@ from kafka_ctl.cli.terminal import INT64, echo
 from kafka_ctl.errors import BadInput, Unavailable
 
 if TYPE_CHECKING:
+    from kafka_ctl.generation import Generation
     from kafka_ctl.reassign.tool import Outcome, Tool
 
+T = TypeVar("T")
 SESSION_SECONDS = 30.0
 """How long ZooKeeper keeps the tool's session without hearing of it."""
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -130,7 +132,7 @@ def _print(outcome: Outcome) -> int:
     return 0 if outcome.done else 1
 
 
-def _with_tool(address: str, name: str, work: Callable[[Tool], Awaitable[Any]]) -> Any:
+def _with_tool(address: str, name: str, work: Callable[[Tool], Awaitable[T]]) -> T:
     """What `work` does with the tool and a session of the ZooKeeper at an address."""
     from kafka_ctl.generation import Generation
 
@@ -138,7 +140,7 @@ def _with_tool(address: str, name: str, work: Callable[[Tool], Awaitable[Any]]) 
     return asyncio.run(_connected(address, generation, work))
 
 
-async def _connected(address: str, generation: Any, work: Callable[[Tool], Awaitable[Any]]) -> Any:
+async def _connected(address: str, generation: Generation, work: Callable[[Tool], Awaitable[T]]) -> T:
     from kafka_ctl.reassign.tool import Tool
     from kafka_ctl.zookeeper.client import ZooKeeperClient
     from kafka_ctl.zookeeper.kafka_client import KafkaZkClient

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.requests import ControlRequest, Response, StopReplicaRequest
@@ -31,13 +30,13 @@ class Channel:
         self.queue: deque[tuple[ControlRequest, Callback | None, int]] = deque()
         self._arrived = asyncio.Event()
         self._correlation_id = 0
-        self.task = process.spawn(self._deliver())
+        self.task = process.spawn(self.deliver())
 
     def put(self, request: ControlRequest, callback: Callback | None) -> None:
         self.queue.append((request, callback, CAUSE.get() or 0))
         self._arrived.set()
 
-    async def _deliver(self) -> None:
+    async def deliver(self) -> None:
         process = self.process
         while True:
             while not self.queue:
@@ -110,7 +109,7 @@ class Channels:
         if channel is not None:
             channel.task.cancel()
 
-    def send(self, broker: int, request: Any, callback: Callback | None = None) -> None:
+    def send(self, broker: int, request: ControlRequest, callback: Callback | None = None) -> None:
         channel = self._by_broker.get(broker)
         if channel is None:
             fields = {"delete": request.delete} if isinstance(request, StopReplicaRequest) else {}
@@ -123,6 +122,10 @@ class Channels:
             )
         else:
             channel.put(request, callback)
+
+    def queued(self) -> list[tuple[int, list[ControlRequest]]]:
+        """By broker, the requests that wait for it."""
+        return [(broker, [request for request, *_ in c.queue]) for broker, c in self._by_broker.items()]
 
     def close(self) -> None:
         """Close all channels; what they held is lost."""

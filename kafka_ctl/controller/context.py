@@ -100,12 +100,18 @@ class Context:
 
     def assign(self, partition: TopicPartition, replicas: Iterable[int]) -> None:
         """Change the replicas of a partition; one that loses all of them is still known, with none."""
-        if partition.topic not in self.topics:
-            self.revived.add(partition.topic)
-        new = self.assignment(partition)._replace(replicas=tuple(replicas))
-        self.topics.setdefault(partition.topic, {})[partition.partition] = new
+        self.update_assignment(partition, self.assignment(partition)._replace(replicas=tuple(replicas)))
         if self.in_tables:
             self.table[partition] = None
+
+    def update_assignment(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
+        """Change what is assigned to a partition; that of a topic which has been deleted is known again.
+
+        Kafka 2.4.1: controller/ControllerContext.scala, updatePartitionFullReplicaAssignment (getOrElseUpdate)
+        """
+        if partition.topic not in self.topics:
+            self.revived.add(partition.topic)
+        self.topics.setdefault(partition.topic, {})[partition.partition] = assignment
 
     def add(self, assignments: Mapping[str, Mapping[int, ReplicaAssignment]]) -> list[TopicPartition]:
         """Take these partitions in, and return them in the order in which they are gone through."""

@@ -163,6 +163,8 @@ class Controller(Environment):
                 ).isr_change(self, tp)
             case events.PreferredReplicaLeaderElection():
                 await rebalance.preferred_election(self)
+            case events.TopicUncleanLeaderElectionEnable(topic):
+                await electing.unclean_enabled(self, topic)
             case events.AutoPreferredReplicaLeaderElection():
                 await rebalance.auto_rebalance(self)
             case events.LogDirEventNotification():

@@ -75,6 +75,8 @@ async def _requested(env: Environment, wanted: list[str]) -> None:
     elif topics:
         env.log("starting_deletion", topics=topics)
         busy = {tp.topic for tp in (*env.context.reassigning, *env.context.preferred_elections)}
+        if env.generation.deletion.deletion_waits_for_reassignment:
+            _queue(env, topics)
         halt(
             env, [t for t in topics if t in busy], REASSIGNING
         )  # before it is queued, so that a new request is not halted

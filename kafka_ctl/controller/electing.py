@@ -1,8 +1,9 @@
-"""Elections that an administrator asks the controller for: preferred ones, and unclean ones (KIP-460).
+"""Elections that an administrator asks the controller for (KIP-460), or allows by a topic's configuration (KAFKA-6835).
 
-Every partition gets an answer of its own. An unclean election is held where nobody leads, or a broker that is gone; it
-takes the first assigned replica that is live, in sync or not, without asking the configuration.
-Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection
+Every partition gets an answer of its own. A requested unclean election is held where nobody leads, or a broker
+that is gone; it takes the first assigned replica that is live, in sync or not, without asking the configuration.
+Kafka 2.4.1: controller/KafkaController.scala, processReplicaLeaderElection, onReplicaElection,
+processTopicUncleanLeaderElectionEnable
 """
 
 from __future__ import annotations
@@ -58,6 +59,12 @@ async def elect_leaders(
         answers[tp] = _refusal(kind, failures[tp]) if tp in failures else env.context.leader_of(tp)
     if not reply.done():
         reply.set_result(answers)
+
+
+async def unclean_enabled(env: Environment, topic: str) -> None:
+    """Look for leaders of the topic's partitions that have none; who may lead is read from ZooKeeper again."""
+    env.log("unclean_enabled", topic=topic)
+    await env.partition_machine.trigger_online(topic)
 
 
 def _needs_election(env: Environment, kind: ElectionType, tp: TopicPartition) -> bool:

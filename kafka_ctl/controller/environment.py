@@ -10,15 +10,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller import events
-from kafka_ctl.controller.batch import RequestBatch
+from kafka_ctl.controller.batch import PackedBatch, RequestBatch
 from kafka_ctl.controller.channel import Channels
 from kafka_ctl.controller.gauges import Gauges
 from kafka_ctl.controller.legacy_threads import Lock, Thread
-from kafka_ctl.controller.packed_batch import PackedBatch
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.controller.queue import EventQueue
@@ -58,7 +56,7 @@ class Environment(ControllerProcess):
         """Whether this broker acts as controller; in 0.10, whether it has channels, whoever is elected (KAFKA-4447)."""
         return self.active_id == self.id if self.generation.threads.single_threaded else self.channels.open
 
-    def locked(self) -> AbstractAsyncContextManager[Any]:
+    def locked(self) -> AbstractAsyncContextManager[object]:
         """What one thread may do at a time; where there is one only, that goes without saying."""
         return nullcontext() if self.generation.threads.single_threaded else self.lock
 

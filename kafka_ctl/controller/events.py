@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import ElectionType
@@ -133,6 +133,14 @@ class ReplicaLeaderElection(Event):
 
 
 @dataclass(frozen=True)
+class TopicUncleanLeaderElectionEnable(Event):
+    """A topic's configuration allows unclean elections now."""
+
+    state = "TopicUncleanLeaderElectionEnable"
+    topic: str
+
+
+@dataclass(frozen=True)
 class AutoPreferredReplicaLeaderElection(Event):
     state = "AutoLeaderBalance"
 
@@ -165,8 +173,21 @@ class LeaderAndIsrResponseReceived(Event):
     errors: dict[TopicPartition, str | None] = field(compare=False)
 
 
-def subject(event: Event) -> dict[str, Any]:
+class Subject(TypedDict, total=False):
+    """Columns of a record."""
+
+    broker: int
+    topic: str
+    partition: int
+
+
+def subject(event: Event) -> Subject:
     """The columns of a record that say what an event is about."""
     if isinstance(event, PartitionReassignmentIsrChange):
-        return event.partition._asdict()
-    return {name: getattr(event, name) for name in ("broker", "topic") if hasattr(event, name)}
+        return {"topic": event.partition.topic, "partition": event.partition.partition}
+    found: Subject = {}
+    if (broker := getattr(event, "broker", None)) is not None:
+        found["broker"] = broker
+    if (topic := getattr(event, "topic", None)) is not None:
+        found["topic"] = topic
+    return found

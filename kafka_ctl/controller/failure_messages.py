@@ -9,6 +9,11 @@ from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.errors import NoReplicaOnline, StateChangeFailed
 
 
+def _named(env: ControllerProcess, tp: TopicPartition) -> str:
+    """A partition as the generation prints it."""
+    return str(tp) if env.generation.zookeeper.pipelined else f"[{tp.topic},{tp.partition}]"
+
+
 def no_live_replica(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
     texts = f"Controller {env.id} epoch {env.context.epoch} encountered error during state change of partition {tp}", ""
@@ -24,8 +29,11 @@ def no_live_replica(env: ControllerProcess, tp: TopicPartition) -> StateChangeFa
 
 def no_state(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """An election where no leader was ever written."""
-    state = env.context.partitions[tp]
-    return StateChangeFailed(f"LeaderAndIsr information doesn't exist for partition {tp} in {state} state")
+    named = _named(env, tp)
+    why = f"LeaderAndIsr information doesn't exist for partition {named} in {env.context.partitions[tp]} state"
+    if env.generation.zookeeper.pipelined:
+        return StateChangeFailed(why)
+    return StateChangeFailed(f"encountered error while electing leader for partition {named} due to: {why}.")
 
 
 def no_leader(
@@ -63,8 +71,8 @@ def no_leader(
         f"Current leader and ISR: {now}"
     )
     if strategy == "controlled-shutdown":
-        leaving = ",".join(map(str, sorted(env.context.shutting_down)))
-        why = f"No other replicas in ISR {isr} for {pair} besides shutting down brokers {leaving}"
+        shutting_down = ",".join(map(str, sorted(env.context.shutting_down)))
+        why = f"No other replicas in ISR {isr} for {pair} besides shutting down brokers {shutting_down}"
     return StateChangeFailed(f"encountered error while electing leader for partition {pair} due to: {why}.")
 
 
@@ -102,9 +110,10 @@ def would_lead(replica: Replica) -> StateChangeFailed:
     )
 
 
-def nothing_stored(replica: Replica) -> StateChangeFailed:
+def nothing_stored(env: ControllerProcess, replica: Replica) -> StateChangeFailed:
     """A replica goes offline where no leader was ever written."""
+    named = _named(env, replica.topic_partition)
     return StateChangeFailed(
-        f"Failed to change state of replica {replica.broker} for partition {replica.topic_partition} since the leader "
-        "and isr path in zookeeper is empty"
+        f"Failed to change state of replica {replica.broker} for partition {named} since the leader and isr path in "
+        "zookeeper is empty"
     )

@@ -62,10 +62,11 @@ async def new_session(env: Environment) -> None:
 async def elect(env: Environment) -> None:
     """Try to become controller; whoever finds one elected already stops."""
     async with env.locked():
-        await _elect(env)
+        await elect_once(env)
 
 
-async def _elect(env: Environment) -> None:
+async def elect_once(env: Environment) -> None:
+    """Try once to create `/controller`; become the controller, or know who is."""
     env.active_id = await env.zk.controller_id()
     if env.active_id != -1:
         env.log("already_elected", elected=env.active_id)

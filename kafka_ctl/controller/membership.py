@@ -105,12 +105,12 @@ async def on_broker_startup(env: Environment, brokers: Sequence[int]) -> None:
 async def on_broker_failure(env: Environment, brokers: Sequence[int]) -> None:
     """Their replicas are offline; new leaders are elected where one of them led."""
     env.log("broker_failure", brokers=list(brokers))
-    leaving = [b for b in brokers if b in env.context.shutting_down]
+    shutting_down = [b for b in brokers if b in env.context.shutting_down]
     for broker in brokers:
         env.context.offline_dirs.pop(broker, None)
         env.context.shutting_down.discard(broker)
-    if leaving or not env.generation.membership.broker_epochs:
-        env.log("removed_from_shutting_down", brokers=leaving)
+    if shutting_down or not env.generation.membership.broker_epochs:
+        env.log("removed_from_shutting_down", brokers=shutting_down)
     await on_replicas_offline(env, env.context.replicas_on(brokers), frozenset(brokers))
     listeners.forget_brokers(env, brokers)
 

@@ -15,8 +15,9 @@ from kafka_ctl.controller import failure_messages, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.election import Election
-from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode
 from kafka_ctl.partition import NEW, NON_EXISTENT, OFFLINE, ONLINE, PARTITION, PartitionState
+from kafka_ctl.table import short
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET
 
@@ -52,13 +53,13 @@ class PartitionStateMachine:
         self.process.log("triggering_online_partitions")
         await self.trigger_online()
 
-    async def trigger_online(self) -> None:
-        """Try to bring every New and Offline partition online, except those of topics to be deleted."""
+    async def trigger_online(self, topic: str | None = None) -> None:
+        """Try to bring every New and Offline partition (of this topic) online, except in topics to be deleted."""
         to_be_deleted = self.context.topics_to_be_deleted
         waiting = [
             tp
             for tp, state in self.context.partitions.items()
-            if state in (OFFLINE, NEW) and tp.topic not in to_be_deleted
+            if state in (OFFLINE, NEW) and tp.topic not in to_be_deleted and topic in (None, tp.topic)
         ]
         await self._together(waiting, ONLINE, Strategy.OFFLINE)
 
@@ -79,29 +80,45 @@ class PartitionStateMachine:
         try:
             self.batch.open()
             for together in [wanted] if self.process.generation.zookeeper.pipelined else [[tp] for tp in wanted]:
-                await self._move(together, target, strategy)
+                await self.move(together, target, strategy)
             self.batch.send()
         except BatchNotEmpty as error:
             self.process.log("error_moving_partitions", target=str(target), error=str(error))
             self._failures = dict.fromkeys(wanted, error)
+        except ControllerMoved as error:
+            self.process.log("partitions_not_moved", target=str(target), error=str(error))
+            raise
 
-    async def _move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
+    async def move(self, partitions: list[TopicPartition], target: PartitionState, strategy: Strategy) -> None:
         states = self.context.partitions
         by_action: dict[str, list[TopicPartition]] = {}
         for tp in partitions:
             source = states.setdefault(tp, NON_EXISTENT)
             try:
-                by_action.setdefault(self.table.find(tp, source, target).action, []).append(tp)
+                by_action.setdefault(self._action(tp, source, target), []).append(tp)
             except InvalidTransition as error:
-                self._failed(tp, target, error)
+                self.failed(tp, target, error)
         for action, movable in by_action.items():
             if action == "elect":
                 await self._elect(movable, strategy)
             elif action == "initialize":
-                await self._initialize(movable)
+                await self.initialize(movable)
             else:
                 for tp in movable:
-                    self._moved(tp, target, action)
+                    self.moved(tp, target, action)
+
+    def _action(self, tp: TopicPartition, source: PartitionState, target: PartitionState) -> str:
+        """What performs a move; InvalidTransition where the table, or a learner's rule, forbids it.
+
+        A move that a rule alone allows is performed as others to its target.
+        """
+        plugins = self.process.plugins
+        if "transition" not in plugins.rules:
+            return self.table.find(tp, source, target).action
+        if not plugins.may_move(short(source), short(target)):
+            raise InvalidTransition(tp, source, target, self.table.previous(target))
+        move = self.table.moves.get((source, target))
+        return next(row.action for row in self.table.rows if row.target == target) if move is None else move.action
 
     def _set(self, tp: TopicPartition, state: PartitionState) -> None:
         """Record a state that a partition has without a move, and keep it."""
@@ -109,9 +126,7 @@ class PartitionStateMachine:
         self.process.trace.add(self.process.actor, "partition", SET, *tp, target=state, controller_epoch=context.epoch)
         context.partitions[tp] = state
 
-    def _moved(
-        self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None
-    ) -> None:
+    def moved(self, tp: TopicPartition, target: PartitionState, action: str, state: LeaderAndIsr | None = None) -> None:
         """Record a move that was made, and make it."""
         self._failures.pop(tp, None)
         context = self.context
@@ -129,7 +144,7 @@ class PartitionStateMachine:
         )
         context.partitions[tp] = target
 
-    def _failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
+    def failed(self, tp: TopicPartition, target: PartitionState, error: Exception) -> None:
         self._failures[tp] = error
         self.process.trace.add(
             self.process.actor,
@@ -146,7 +161,7 @@ class PartitionStateMachine:
 
     # New -> Online
 
-    async def _initialize(self, partitions: list[TopicPartition]) -> None:
+    async def initialize(self, partitions: list[TopicPartition]) -> None:
         """The first live replica leads and all live replicas are in sync, as nothing has been written yet."""
         context = self.context
         states: dict[TopicPartition, LeaderAndIsr] = {}
@@ -156,15 +171,19 @@ class PartitionStateMachine:
             if live:
                 states[tp] = LeaderAndIsr(live[0], live, controller_epoch=context.epoch)
             else:
-                self._failed(tp, ONLINE, failure_messages.no_live_replica(self.process, tp))
-        errors = await self.process.zk.create_states(states)
+                self.failed(tp, ONLINE, failure_messages.no_live_replica(self.process, tp))
+        try:
+            errors = await self.process.zk.create_states(states)
+        except ControllerMoved as error:
+            self.process.log("states_not_created", error=str(error))
+            raise
         for tp, state in states.items():
             if tp in errors:
-                self._failed(tp, ONLINE, errors[tp])
+                self.failed(tp, ONLINE, errors[tp])
             else:
                 context.leadership[tp] = state
                 self.batch.leader_and_isr(state.isr, tp, state, context.assigned(tp), is_new=True)
-                self._moved(tp, ONLINE, "initialize", state)
+                self.moved(tp, ONLINE, "initialize", state)
 
     # Offline -> Online, Online -> Online
 
@@ -179,7 +198,7 @@ class PartitionStateMachine:
             done, remaining = await self._elect_once(again, strategy)
             elected += done
         for tp in elected:
-            self._moved(tp, ONLINE, "elect", self.context.leadership[tp])
+            self.moved(tp, ONLINE, "elect", self.context.leadership[tp])
 
     def _led_by_preferred(self, tp: TopicPartition) -> bool:
         state = self.context.leadership.get(tp)
@@ -196,9 +215,9 @@ class PartitionStateMachine:
         updates: dict[TopicPartition, LeaderAndIsr] = {}
         for tp, state in states.items():
             choice, receivers[tp] = self._decide(strategy, tp, state, allowed.get(tp.topic, False))
-            self._record_election(strategy, tp, state, choice)
+            self.record_election(strategy, tp, state, choice)
             if choice is None:
-                self._failed(tp, ONLINE, failure_messages.no_leader(self.process, tp, strategy, state, allowed))
+                self.failed(tp, ONLINE, failure_messages.no_leader(self.process, tp, strategy, state, allowed))
             else:
                 updates[tp] = state.led_by(choice.leader, choice.isr)._replace(controller_epoch=context.epoch)
         updated = await self.process.zk.update_states(updates, self.process.generation.zookeeper.accepts_own_lost_write)
@@ -206,7 +225,7 @@ class PartitionStateMachine:
             context.leadership[tp] = new
             self.batch.leader_and_isr(receivers[tp], tp, new, context.assigned(tp), is_new=False)
         for tp, error in updated.failed.items():
-            self._failed(tp, ONLINE, error)
+            self.failed(tp, ONLINE, error)
         return list(updated.done), updated.retry
 
     def _electable(
@@ -217,11 +236,11 @@ class PartitionStateMachine:
         for tp in partitions:
             state = found[tp]
             if isinstance(state, NoNode):
-                self._failed(tp, ONLINE, failure_messages.no_state(self.process, tp))
+                self.failed(tp, ONLINE, failure_messages.no_state(self.process, tp))
             elif isinstance(state, Exception):
-                self._failed(tp, ONLINE, state)
+                self.failed(tp, ONLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self._failed(tp, ONLINE, failure_messages.newer_controller_elected(self.process, tp, state))
+                self.failed(tp, ONLINE, failure_messages.newer_controller_elected(self.process, tp, state))
             else:
                 states[tp] = state
         return states
@@ -250,19 +269,19 @@ class PartitionStateMachine:
             case Strategy.PREFERRED:
                 return elect(strategy, election.preferred_leader, assigned, state.isr, live), assigned
             case Strategy.CONTROLLED_SHUTDOWN:
-                leaving = context.shutting_down
+                shutting_down = context.shutting_down
                 candidates = tuple(r for r in assigned if context.online(r, tp, shutting_down_too=True))
                 receivers = candidates if self.process.generation.shutdown.shutdown_tells_leaving_broker else live
                 if self.process.generation.bugs.shutdown_follows_isr:  # KAFKA-3670: the head of the ISR
                     assigned = candidates = state.isr
                 rule = election.controlled_shutdown_leader
-                return elect(strategy, rule, assigned, state.isr, candidates, leaving), receivers
+                return elect(strategy, rule, assigned, state.isr, candidates, shutting_down), receivers
             case Strategy.REASSIGN:
                 target = context.reassigning[tp]
                 live = tuple(r for r in target if context.online(r, tp))
                 return elect(strategy, election.reassigned_leader, target, state.isr, live), target
 
-    def _record_election(
+    def record_election(
         self, strategy: Strategy, tp: TopicPartition, state: LeaderAndIsr, choice: Election | None
     ) -> None:
         live, isr = details.listed(sorted(self.context.live)), details.listed(state.isr)

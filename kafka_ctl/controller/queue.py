@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
 
 from kafka_ctl.controller.events import Event, subject
 from kafka_ctl.errors import ControllerMoved
@@ -50,6 +51,9 @@ class EventQueue:
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def __iter__(self) -> Iterator[Event]:
+        return (event for event, _ in self._items)
 
     def close(self) -> None:
         self.closed = True

@@ -84,7 +84,7 @@ async def trigger(env: Environment, partitions: Iterable[TopicPartition]) -> Non
             env.log("reassignment_not_needed", partition=str(tp), replicas=list(target))
         else:
             try:
-                await _start(env, tp, target)
+                await start_move(env, tp, target)
                 continue
             except ControllerMoved:
                 raise
@@ -107,13 +107,14 @@ async def initiate(env: Environment, tp: TopicPartition, target: tuple[int, ...]
                 f"Partition [{tp.topic},{tp.partition}] to be reassigned is already assigned to replicas "
                 f"{','.join(map(str, target))}. Ignoring request for partition reassignment"
             )
-        await _start(env, tp, target)
+        await start_move(env, tp, target)
     except KafkaCtlError as error:
         env.log("reassignment_failed", partition=str(tp), error=str(error))
         await reassignment_request.forget(env, [tp])
 
 
-async def _start(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+async def start_move(env: Environment, tp: TopicPartition, target: tuple[int, ...]) -> None:
+    """Begin to move a partition to its target replicas; StateChangeFailed where that cannot be."""
     alive = [r for r in target if r in env.context.live]
     if len(alive) < len(target) and env.generation.bugs.drops_dead_targets:
         raise failure_messages.dead_targets(tp, target, alive)

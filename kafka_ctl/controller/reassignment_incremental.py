@@ -162,7 +162,7 @@ async def on_reassignment(env: Environment, tp: TopicPartition, assignment: Repl
     adding = [Replica(tp.topic, tp.partition, broker) for broker in assignment.adding]
     await env.replica_machine.handle(adding, ONLINE_REPLICA)
     done = ReplicaAssignment(assignment.target)
-    env.context.topics[tp.topic][tp.partition] = done
+    env.context.update_assignment(tp, done)
     await reassignment.move_leader(env, tp, done.replicas, done.replicas)
     await reassignment.stop_replicas(env, tp, assignment.removing)
     await _write(env, tp, done)
@@ -184,7 +184,7 @@ async def _update_current(env: Environment, tp: TopicPartition, assignment: Repl
 
 
 async def _write(env: Environment, tp: TopicPartition, assignment: ReplicaAssignment) -> None:
-    env.context.topics[tp.topic][tp.partition] = assignment
+    env.context.update_assignment(tp, assignment)
     await reassignment.write_assignment(env, tp.topic)
     env.log(
         "full_assignment_updated",

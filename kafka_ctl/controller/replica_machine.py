@@ -6,14 +6,14 @@ Kafka 2.0.1: controller/ReplicaStateMachine.scala, ReplicaStateMachine
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller import failure_messages, unclean
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.channel import Callback
 from kafka_ctl.controller.process import ControllerProcess
-from kafka_ctl.errors import BatchNotEmpty, InvalidTransition, NoNode
+from kafka_ctl.errors import BatchNotEmpty, ControllerMoved, InvalidTransition, NoNode
 from kafka_ctl.replica import INELIGIBLE, NON_EXISTENT, OFFLINE, ONLINE, REPLICA, ReplicaState
 from kafka_ctl.scala_order import group_order, replica_hash, set_order_by
 from kafka_ctl.trace.record import SET
@@ -64,10 +64,13 @@ class ReplicaStateMachine:
         try:
             self.batch.open()
             for broker, there in self._together(wanted):
-                await self._move(broker, there, target, callback)
+                await self.move(broker, there, target, callback)
             self.batch.send()
         except BatchNotEmpty as error:
             self.process.log("error_moving_replicas", target=str(target), error=str(error))
+        except ControllerMoved as error:
+            self.process.log("replicas_not_moved", target=str(target), error=str(error))
+            raise
 
     def _together(self, replicas: Iterable[Replica]) -> list[tuple[int, list[Replica]]]:
         """The replicas that move together: those of a broker, or each by itself while nothing is pipelined."""
@@ -78,9 +81,7 @@ class ReplicaStateMachine:
             by_broker.setdefault(replica.broker, []).append(replica)
         return [(broker, by_broker[broker]) for broker in group_order(by_broker)]
 
-    async def _move(
-        self, broker: int, replicas: list[Replica], target: ReplicaState, callback: Callback | None
-    ) -> None:
+    async def move(self, broker: int, replicas: list[Replica], target: ReplicaState, callback: Callback | None) -> None:
         states = self.context.replicas
         by_action: dict[str, list[Replica]] = {}
         for replica in replicas:
@@ -88,7 +89,7 @@ class ReplicaStateMachine:
             try:
                 by_action.setdefault(self.table.find(replica, source, target).action, []).append(replica)
             except InvalidTransition as error:
-                self._failed(replica, target, error)
+                self.failed(replica, target, error)
         for action, movable in by_action.items():
             if action == "stop":
                 await self._stop(broker, movable)
@@ -98,9 +99,15 @@ class ReplicaStateMachine:
                     self._start_following(replica, target, state)
             else:
                 for replica in movable:
-                    getattr(self, f"_{action}")(replica, target, callback)
+                    self.method_of(action)(self, replica, target, callback)
 
-    def _moved(self, replica: Replica, target: ReplicaState, action: str) -> None:
+    @classmethod
+    def method_of(cls, action: str) -> Callable[..., object]:
+        """What carries out an action of the table; `move` for one without a method of its own."""
+        found: Callable[..., object] = getattr(cls, f"_{action}", cls.move)
+        return found
+
+    def moved(self, replica: Replica, target: ReplicaState, action: str) -> None:
         """Record a move that was made, and make it."""
         context = self.context
         topic, partition, broker = replica
@@ -129,7 +136,7 @@ class ReplicaStateMachine:
         )
         context.replicas[replica] = state
 
-    def _failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
+    def failed(self, replica: Replica, target: ReplicaState, error: Exception) -> None:
         self.process.trace.add(
             self.process.actor,
             "replica",
@@ -151,11 +158,11 @@ class ReplicaStateMachine:
     def _start_following(self, replica: Replica, target: ReplicaState, state: LeaderAndIsr | None) -> None:
         tp = replica.topic_partition
         if state is not None and state.leader == replica.broker:
-            self._failed(replica, target, failure_messages.would_lead(replica))
+            self.failed(replica, target, failure_messages.would_lead(replica))
             return
         if state is not None:
             self.batch.leader_and_isr((replica.broker,), tp, state, self.context.assigned(tp), is_new=True)
-        self._moved(replica, target, "create")
+        self.moved(replica, target, "create")
 
     def _join(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
         """New -> Online: it belongs to the assigned replicas from now on."""
@@ -163,7 +170,7 @@ class ReplicaStateMachine:
         assigned = self.context.assigned(tp)
         if replica.broker not in assigned:
             self.context.assign(tp, (*assigned, replica.broker))
-        self._moved(replica, target, "join")
+        self.moved(replica, target, "join")
 
     def _tell(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
         """Online, Offline or Ineligible -> Online: send its broker LeaderAndIsr."""
@@ -174,24 +181,24 @@ class ReplicaStateMachine:
         elif not self.process.generation.isr.tolerates_missing_state:
             self._set(replica, target)  # 0.10 logs nothing of a replica whose partition was never led
             return
-        self._moved(replica, target, "tell")
+        self.moved(replica, target, "tell")
 
     def _delete(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
         """Offline -> DeletionStarted: send its broker StopReplica with delete."""
-        self._moved(replica, target, "delete")
+        self.moved(replica, target, "delete")
         self.batch.stop_replica(replica.broker, replica.topic_partition, True, callback)
 
     def _confirm(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        self._moved(replica, target, "confirm")
+        self.moved(replica, target, "confirm")
 
     def _give_up(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
-        self._moved(replica, target, "give_up")
+        self.moved(replica, target, "give_up")
 
     def _forget(self, replica: Replica, target: ReplicaState, callback: Callback | None) -> None:
         """DeletionSuccessful -> NonExistent: it is no longer assigned."""
         tp = replica.topic_partition
         self.context.assign(tp, (r for r in self.context.assigned(tp) if r != replica.broker))
-        self._moved(replica, target, "forget")
+        self.moved(replica, target, "forget")
         del self.context.replicas[replica]
 
     # -> Offline
@@ -206,15 +213,15 @@ class ReplicaStateMachine:
             if tp not in self.context.partitions_to_be_deleted:
                 assigned = context.assigned(tp)
                 batch.leader_and_isr((r for r in assigned if r != broker), tp, state, assigned, is_new=False)
-            self._moved(led[tp], OFFLINE, "stop")
+            self.moved(led[tp], OFFLINE, "stop")
         for replica in replicas:
             if replica.topic_partition in led:
                 continue
             if not self.process.generation.isr.tolerates_missing_state:
                 if replica.topic_partition not in context.partitions_to_be_deleted:
-                    self._failed(replica, OFFLINE, failure_messages.nothing_stored(replica))
+                    self.failed(replica, OFFLINE, failure_messages.nothing_stored(self.process, replica))
             else:
-                self._moved(replica, OFFLINE, "stop")
+                self.moved(replica, OFFLINE, "stop")
                 if self.process.generation.requests.announces_leaderless_replicas:
                     batch.update_metadata(context.live_or_shutting_down, (replica.topic_partition,))
 
@@ -237,7 +244,7 @@ class ReplicaStateMachine:
                     state = updated.done.get(tp, state)._replace(controller_epoch=self.context.epoch)
                     self.context.leadership[tp] = results[tp] = state
             for tp, error in updated.failed.items():
-                self._failed(replicas[tp], OFFLINE, error)
+                self.failed(replicas[tp], OFFLINE, error)
             remaining = updated.retry
         return results
 
@@ -281,11 +288,11 @@ class ReplicaStateMachine:
             state = found[tp]
             if isinstance(state, NoNode):
                 if tp not in self.context.partitions_to_be_deleted:
-                    self._failed(replicas[tp], OFFLINE, failure_messages.nothing_stored(replicas[tp]))
+                    self.failed(replicas[tp], OFFLINE, failure_messages.nothing_stored(self.process, replicas[tp]))
             elif isinstance(state, Exception):
-                self._failed(replicas[tp], OFFLINE, state)
+                self.failed(replicas[tp], OFFLINE, state)
             elif state.controller_epoch > self.context.epoch:
-                self._failed(replicas[tp], OFFLINE, failure_messages.newer_controller_wrote(self.process, state))
+                self.failed(replicas[tp], OFFLINE, failure_messages.newer_controller_wrote(self.process, state))
             else:
                 states[tp] = state
         return states

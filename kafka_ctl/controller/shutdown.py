@@ -42,7 +42,7 @@ async def _move_away(env: Environment, broker: int, broker_epoch: int) -> tuple[
     if env.generation.zookeeper.pipelined:
         await _move_together(env, broker)
     else:
-        await _move_one_by_one(env, broker)
+        await move_one_by_one(env, broker)
     async with env.locked():
         remaining = filtered(
             env.context.leadership,
@@ -66,7 +66,7 @@ def _begin(env: Environment, broker: int, broker_epoch: int) -> None:
             f"Received controlled shutdown request from an old broker epoch {broker_epoch} for broker {broker}. "
             f"Current broker epoch is {known.epoch}."
         )
-        env.log("stale_controlled_shutdown", text=text)
+        env.log("stale_controlled_shutdown", broker=broker, broker_epoch=broker_epoch, current=known.epoch)
         raise StaleBrokerEpoch(text)
     env.log("shutting_down_broker", broker=broker)
     if broker not in context.brokers:
@@ -94,7 +94,7 @@ async def _move_together(env: Environment, broker: int) -> None:
     await _stop_following(env, broker, followed)
 
 
-async def _move_one_by_one(env: Environment, broker: int) -> None:
+async def move_one_by_one(env: Environment, broker: int) -> None:
     """Each partition by itself, and between two of them others may have the lock; who has how many replicas was
     looked up at the beginning, who leads is not."""
     context = env.context

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 from kafka_ctl.controller.process import ControllerProcess
 from kafka_ctl.zookeeper.json_fields import NotJson
 from kafka_ctl.zookeeper.znodes import ConfigEntityZNode
 
-KEY = "unclean.leader.election.enable"
+KEY: Final = "unclean.leader.election.enable"
 
 
 async def allowed(env: ControllerProcess, topics: Iterable[str]) -> dict[str, bool]:

@@ -3,10 +3,10 @@
     checking.py      check an answer, ask for a hint, open what went wrong
     exercise.py      what an exercise is, and what is said of an answer
     predict.py       what will happen?
-    implement.py     a function of one's own, plugged into a running lab
+    implement.py     a function of one's own, plugged into a running lab, and the shortest story that shows a difference
     operate.py       a cluster in trouble: bring it back
+    rolling_restart.py  may this broker be stopped?
     repair.py        a museum controller: fix it
-    shortest.py      the shortest story that shows a difference
     progress_file.py which exercises have been solved, in a small file of the user's
     report.py        the same as rows of a table
     lesson_*.py      the exercises of each lesson

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.exercises import progress_file
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, is_open
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess, Verdict, is_open
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.lab.lab import Lab
 
@@ -22,15 +21,17 @@ LESSONS = {
 """The lessons that have exercises, by their number."""
 EXERCISES: dict[str, Exercise] = {each.name: each for lesson in LESSONS.values() for each in lesson.EXERCISES}
 """Every exercise by its name."""
-GUESSES: dict[str, Guess] = {name: guess for lesson in LESSONS.values() for name, guess in lesson.GUESSES.items()}
+GUESSES: dict[str, Guess | PictureGuess] = {
+    name: guess for lesson in LESSONS.values() for name, guess in lesson.GUESSES.items()
+}
 """Every question that is to be answered before a cell is run, by its name."""
 _last: dict[str, Verdict] = {}
 """What was said of the last answer to each exercise."""
-_asked: dict[str, int] = {}
+hints_given: dict[str, int] = {}
 """How many hints of each exercise were asked for since the notebook was started."""
 
 
-def check(name: str, answer: Any) -> None:
+def check(name: str, answer: object) -> None:
     """Print whether `answer` to the exercise `name` is right, and what went wrong if it is not.
 
     Dots, alone or as a part, are no answer yet.
@@ -67,8 +68,8 @@ def hint(name: str) -> None:
     exercise = _find(name)
     if exercise is None:
         return
-    number = min(_asked.get(name, 0) + 1, len(exercise.hints))
-    _asked[name] = number
+    number = min(hints_given.get(name, 0) + 1, len(exercise.hints))
+    hints_given[name] = number
     progress_file.note_hint(name, number)
     last = " It is the last." if number == len(exercise.hints) else ""
     print(f"Hint {number} of {len(exercise.hints)}.{last} {exercise.hints[number - 1]}")
@@ -97,8 +98,8 @@ def counterexample(name: str) -> Lab:
 
 
 def _find(name: str) -> Exercise | None:
-    """The exercise; None, after saying which there are, for another name."""
+    """The exercise; None, after saying where they are listed, for another name."""
     if name not in EXERCISES:
-        print(f"There is no exercise {name!r}; there are {', '.join(EXERCISES)}.")
+        print(f"There is no exercise {name!r}; `kafka-ctl exercises` lists all of them.")
         return None
     return EXERCISES[name]

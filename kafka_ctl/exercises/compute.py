@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar, TypeVarTuple
 
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable, plain
 from kafka_ctl.lab.lab import Lab
 
+Given = TypeVarTuple("Given")
+Truth = TypeVar("Truth")
+
 
 @dataclass(frozen=True, kw_only=True)
-class Compute(Exercise):
+class Compute(Exercise, Generic[*Given, Truth]):
     """A function that is called after each of `stories`, with what `give` takes from the lab: tuples of arguments.
 
     `truth` is the right answer to one of them, `explain` says what is wrong with another one. Where the arguments say
@@ -20,16 +23,16 @@ class Compute(Exercise):
 
     kind: ClassVar[str] = "implement"
     stories: Mapping[str, str]
-    give: Callable[[Lab], list[tuple[Any, ...]]]
-    truth: Callable[..., Any]
-    explain: Callable[[tuple[Any, ...], Any, Any], str]
+    give: Callable[[Lab], list[tuple[*Given]]]
+    truth: Callable[[*Given], Truth]
+    explain: Callable[[tuple[*Given], object, Truth], str]
     why: str
     shows_story: bool = True
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Call it after every story; the first difference is reported."""
-        if refusal := not_callable(answer):
-            return refusal
+        if not callable(answer):
+            return not_callable(answer)
         for title, text in self.stories.items():
             with Lab.replay(text) as lab:
                 problem = next(
@@ -41,7 +44,7 @@ class Compute(Exercise):
                 return Verdict(False, f'In the story "{title}": {problem}', text)
         return Verdict(True, self.why)
 
-    def _wrong(self, answer: Callable[..., Any], given: tuple[Any, ...]) -> str | None:
+    def _wrong(self, answer: Callable[..., object], given: tuple[*Given]) -> str | None:
         expected = plain(self.truth(*given))
         try:
             got = plain(answer(*given))

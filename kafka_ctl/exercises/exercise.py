@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -46,19 +47,17 @@ class Exercise:
     title: str
     hints: tuple[str, ...]
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """What is to be said of this answer; it may raise whatever the learner's own code raises."""
         raise NotImplementedError
 
 
-def not_callable(answer: Any) -> Verdict | None:
+def not_callable(answer: object) -> Verdict:
     """What is to be said of an answer that should be a function and is none."""
-    if callable(answer):
-        return None
     return Verdict(False, f"{short(answer)} is no function; give the function's name, without brackets.")
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """An answer with lists as tuples and mappings as dictionaries, so that equal answers are equal."""
     if isinstance(value, list | tuple):
         return tuple(map(plain, value))
@@ -67,7 +66,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def is_open(answer: Any) -> bool:
+def is_open(answer: object) -> bool:
     """Whether there are still dots where an answer should be; in a function, among what it may return."""
     if (code := getattr(answer, "__code__", None)) is not None:
         return any(constant is ... for constant in code.co_consts)
@@ -78,7 +77,7 @@ def is_open(answer: Any) -> bool:
     return answer is ...
 
 
-def unsuited(answer: Any, example: Any) -> str | None:
+def unsuited(answer: object, example: object) -> str | None:
     """Why an answer cannot be compared with what is asked for, by an example of its shape; None if it can."""
     if isinstance(answer, str) and not isinstance(example, str):
         return f"{short(answer)} is text; leave the quotes out"
@@ -91,6 +90,29 @@ def unsuited(answer: Any, example: Any) -> str | None:
     if isinstance(example, int) and not isinstance(example, bool) and not isinstance(answer, int):
         return f"{short(answer)} is no whole number"
     return None
+
+
+class PictureGuess(NamedTuple):
+    """A question that is answered by clicking in the picture of a cluster; the answer is what a run shows.
+
+    `before` makes the lab that is shown, `run` does to a fork of it what is asked about, and `outcome` reads the right
+    things off that: `broker:2`, `partition:orders-0`, or `nobody`. `kind` is `broker` or `partition`; of partitions
+    several can be right. `hints` answer wrong guesses, `why` is the reason, given after the run.
+    """
+
+    question: str
+    kind: str
+    before: Callable[[], Lab]
+    run: Callable[[Lab], None]
+    outcome: Callable[[Lab], frozenset[str]]
+    hints: Mapping[str, str]
+    why: str
+
+    @property
+    def text(self) -> str:
+        """The question."""
+        several = ": all that it is true of" if self.kind == "partition" else ""
+        return f"{self.question} (Click in the picture{several}.)"
 
 
 class Guess(NamedTuple):

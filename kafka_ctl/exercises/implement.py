@@ -9,29 +9,32 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, Generic, TypeVar, TypeVarTuple, cast
 
 from kafka_ctl.election import Election
 from kafka_ctl.errors import KafkaCtlError, PluginFailed
 from kafka_ctl.exercises.exercise import Exercise, Verdict, not_callable
-from kafka_ctl.exercises.shortest import shortest
 from kafka_ctl.explore.walk import walk
+from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins, plain
 
 WALKS, STEPS = 10, 15
 """Random walks that an answer is taken for, and their commands."""
-Case = tuple[Any, ...]
-Ask = Callable[[Plugins, Case], Any]
+_ends: dict[tuple[str, str], tuple[object, bool]] = {}
+"""By exercise and story: how it ends with the kit's own function, and whether that is asked in it."""
+Given = TypeVarTuple("Given")
+Answer = TypeVar("Answer")
+End = TypeVar("End")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Implement(Exercise):
+class Implement(Exercise, Generic[*Given, Answer, End]):
     """A function that is plugged in as `what[occasion]`, such as `elections["offline"]`.
 
     `usual` is the kit's own; `ask` calls a function for one case through the plug, so that both are treated alike.
     `cases` are the hidden ones: tuples of `arguments`. `stories` have titles. `outcome` is what is compared of two
-    labs, and `tell` says what it is in words. `explain` says what is wrong with an answer to one case, beside the right
+    labs, and `describe` puts it in words. `explain` says what is wrong with an answer to one case, beside the right
     answer; `why` explains a right function.
     """
 
@@ -39,19 +42,19 @@ class Implement(Exercise):
     what: str
     occasion: str
     arguments: str
-    usual: Callable[..., Any]
-    ask: Ask
-    cases: Callable[[], Iterable[Case]]
+    usual: Callable[..., object]
+    ask: Callable[[Plugins, tuple[*Given]], Answer]
+    cases: Callable[[], Iterable[tuple[*Given]]]
     stories: Mapping[str, str]
-    outcome: Callable[[Lab], Any]
-    tell: Callable[[Any], str]
-    explain: Callable[[Case, Any, Any], str]
+    outcome: Callable[[Lab], End]
+    describe: Callable[[End], str]
+    explain: Callable[[tuple[*Given], Answer, Answer], str]
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Stories first, then cases, then walks; the first difference is reported."""
-        if refusal := not_callable(answer):
-            return refusal
+        if not callable(answer):
+            return not_callable(answer)
         mine, usual = self._plugins(answer), self._plugins(self.usual)
         for title, text in self.stories.items():
             if (verdict := self._story(f'In the story "{title}"', text, mine, usual)) is not None:
@@ -65,29 +68,38 @@ class Implement(Exercise):
                 return verdict
         return Verdict(True, self.why)
 
-    def _plugins(self, function: Callable[..., Any]) -> Plugins:
+    def _plugins(self, function: Callable[..., object]) -> Plugins:
         return Plugins(**{self.what: {self.occasion: function}})
 
     def _story(self, where: str, text: str, mine: Plugins, usual: Plugins) -> Verdict | None:
         """How the answer differs in a story, and the shortest part of it that shows it."""
-        asked: list[Case] = []
-        expected, got = self._played(text, usual), self._played(text, mine, asked)
+        asked: list[tuple[*Given]] = []
+        expected, is_asked = self._usually(text, usual)
+        got = self._played(text, mine, asked) if is_asked else expected
         if got == expected:
             return None
-        less = shortest(text, lambda part: self._played(part, mine) != self._played(part, usual))
+        less = shortest(text, lambda part: self._played(part, mine) != self._usually(part, usual)[0])
         found = next((problem for case in asked if (problem := self._difference(mine, usual, case)) is not None), "")
         ends = (
             ""
-            if isinstance(got, str)
-            else f"\nThe story ends with {self.tell(got)}; with Kafka's, {self.tell(expected)}."
+            if isinstance(got, str) or isinstance(expected, str)
+            else f"\nThe story ends with {self.describe(got)}; with Kafka's, {self.describe(expected)}."
         )
         return Verdict(False, f"{where}: {found or got}{ends}", less, mine)
 
-    def _played(self, text: str, plugins: Plugins, asked: list[Case] | None = None) -> Any:
+    def _usually(self, text: str, usual: Plugins) -> tuple[End | str, bool]:
+        """The end of a story with the kit's own function, and whether it is asked in it; the same each time."""
+        key = self.name, text
+        if key not in _ends:
+            asked: list[tuple[*Given]] = []
+            _ends[key] = self._played(text, usual, asked), bool(asked)
+        return cast("tuple[End | str, bool]", _ends[key])
+
+    def _played(self, text: str, plugins: Plugins, asked: list[tuple[*Given]] | None = None) -> End | str:
         """What is compared at the end of a story, or the failure of a function as text; `asked` collects its calls."""
         function = getattr(plugins, self.what)[self.occasion]
 
-        def listening(*case: Any) -> Any:
+        def listening(*case: *Given) -> object:
             if asked is not None:
                 asked.append(case)
             return function(*case)
@@ -98,7 +110,7 @@ class Implement(Exercise):
         except PluginFailed as error:
             return decoded(error)
 
-    def _difference(self, mine: Plugins, usual: Plugins, case: Case) -> str | None:
+    def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
         """What is wrong with the answer to one case; None when it is right."""
         expected = self.ask(usual, case)
         try:
@@ -107,9 +119,10 @@ class Implement(Exercise):
             return decoded(error)
         if got == expected:
             return None
-        words = zip(self.arguments.split(", "), case, strict=True)
+        values: tuple[object, ...] = case
+        words = zip(self.arguments.split(", "), values, strict=True)
         asked = ", ".join(f"{word}={plain(value)}" for word, value in words)
-        return f"asked with {asked}, your function answers {shown(got)}. {self.explain(case, got, expected)}"
+        return f"asked with {asked}, your function answers {value_text(got)}. {self.explain(case, got, expected)}"
 
 
 @functools.cache
@@ -138,6 +151,38 @@ def decoded(error: PluginFailed) -> str:
     return text
 
 
-def shown(value: Any) -> str:
+def value_text(value: object) -> str:
     """An answer as one would type it; an election as leader and ISR."""
     return repr(tuple(value)[:2]) if isinstance(value, Election) else repr(value)
+
+
+ATTEMPTS = 60
+"""So often a story is tried without one of its commands."""
+
+
+def shortest(text: str, differs: Callable[[str], bool]) -> str:
+    """A story with as few commands as can be found for which `differs` still holds; the given one, if for none.
+
+    What cannot be played without a command that was left out does not count.
+    """
+    opening, *commands = map(str, story.parse(text))
+    attempts, place = 0, len(commands) - 1
+    while place >= 0 and attempts < ATTEMPTS:
+        fewer = commands[:place] + commands[place + 1 :]
+        attempts += 1
+        if _still(differs, story_of(opening, fewer)):
+            commands = fewer
+        place -= 1
+    return story_of(opening, commands)
+
+
+def story_of(opening: str, commands: list[str]) -> str:
+    """The text of a story."""
+    return "\n".join([opening, *commands]) + "\n"
+
+
+def _still(differs: Callable[[str], bool], text: str) -> bool:
+    try:
+        return differs(text)
+    except KafkaCtlError:
+        return False

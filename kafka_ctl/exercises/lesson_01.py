@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Any
 
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
@@ -56,19 +55,19 @@ def _after_three_kills(seed: int) -> int:
         return lab.controller.id
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, bool], truth: tuple[int, bool]) -> str | None:
     """The mistakes of exercise 1."""
     epoch, certain = answer
     if epoch == truth[0] and certain:
         last = ", ".join(str(_after_three_kills(seed)) for seed in SEEDS)
         return f"The epoch is right. But the seeds {', '.join(map(str, SEEDS))} end with controller {last}."
-    said = {
+    hints = {
         0: "No controller ever has epoch 0: each one first adds 1.",
         1: "So it would be if an epoch belonged to a broker. It counts controllers.",
         3: "3 is the number of kills. The first controller had an epoch, too.",
         5: "5 is the number of brokers, or four kills. One broker was left alive.",
     }
-    return said.get(epoch)
+    return hints.get(epoch)
 
 
 # 2: implement
@@ -85,7 +84,7 @@ def winner(records: Trace) -> int:
     return int(records.slice(kind="controller", action="elected")[0].actor.removeprefix("controller-"))
 
 
-def explain_winner(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_winner(given: tuple[Trace], got: object, expected: int) -> str:
     """What is wrong with the winner that was named."""
     (records,) = given
     first = {

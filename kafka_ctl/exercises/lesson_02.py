@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafka_ctl.brokers.process import DOWN
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.exercises.compute import Compute
@@ -48,7 +46,7 @@ def sent(lab: Lab) -> tuple[int, int]:
     return requests.count("LeaderAndIsr"), requests.count("UpdateMetadata")
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
     """The mistakes of exercise 1."""
     leader_and_isr, metadata = answer
     if leader_and_isr == 4:
@@ -84,7 +82,7 @@ def stale(lab: Lab) -> set[int]:
     return {view.id for view in running if named(view) not in (None, stored)}
 
 
-def explain(case: tuple[Any, ...], got: Any, expected: set[int]) -> str:
+def explain(case: tuple[Lab], got: object, expected: set[int]) -> str:
     """What is wrong with a set of brokers."""
     (lab,) = case
     if not isinstance(got, set) or not got <= lab.brokers.keys():

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import product
 
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.partition import PARTITION, PartitionState
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.record import Record
 
 TITLE = "The states of a partition"
@@ -51,7 +54,7 @@ def after_takeover(lab: Lab) -> tuple[tuple[str, int], ...]:
     return tuple((short(p.state), p.leader) for p in lab.partitions())
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[tuple[str, int], ...], truth: tuple[tuple[str, int], ...]) -> str | None:
     """The mistakes of exercise 1."""
     if any(not isinstance(each, tuple) or len(each) != 2 for each in answer):
         return "Each part is a pair: the state, and the leader's id."
@@ -78,17 +81,32 @@ def predict_wrong(answer: Any, truth: Any) -> str | None:
 # 2: the table
 
 
-def moves(lab: Lab) -> list[tuple[str, str]]:
-    """The moves of a story, then every pair of states."""
-    made = [(short(r.source), short(r.target)) for r in lab.trace.slice(kind="partition") if r.source and not r.error]
-    states = [short(state) for state in PartitionState]
-    return [*dict.fromkeys(made), *((a, b) for a in states for b in states)]
+Case = tuple[str, str]
 
 
 def allowed(source: str, target: str) -> bool:
     """Kafka's table."""
-    table = PARTITION["2.0"]
-    return table.allows(PartitionState(f"{source}Partition"), PartitionState(f"{target}Partition"))
+    return PARTITION["2.0"].allows(f"{source}Partition", f"{target}Partition")
+
+
+def cases() -> Iterator[Case]:
+    """Every pair of states."""
+    yield from product(map(short, PartitionState), map(short, PartitionState))
+
+
+def ask(plugins: Plugins, case: Case) -> bool:
+    """One move, through the plug."""
+    return plugins.may_move(*case)
+
+
+def outcome(lab: Lab) -> tuple[tuple[str, str, int], ...]:
+    """State and leader of each partition."""
+    return tuple((f"{p.topic}-{p.partition}", short(p.state), p.leader) for p in lab.partitions())
+
+
+def in_words(ends: tuple[tuple[str, str, int], ...]) -> str:
+    """The same as text."""
+    return ", ".join(f"{name} {state} with leader {leader}" for name, state, leader in ends) or "no topic"
 
 
 FORBIDDEN = {
@@ -99,21 +117,17 @@ FORBIDDEN = {
 """Legal moves that are easily forgotten, and when they are made."""
 
 
-def explain_move(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_move(case: Case, got: bool, expected: bool) -> str:
     """What is wrong with a line of the table."""
-    source, target = given
-    if not isinstance(got, bool):
-        return f"legal({source!r}, {target!r}) is {got!r}; True or False is expected."
+    source, target = case
     if expected:
-        why = FORBIDDEN.get((source, target), "a story has just made it; nothing refused it.")
-        return f"you forbid {source} → {target}: {why}"
+        why = FORBIDDEN.get(case, "a story has just asked for it.")
+        return f"You forbid {source} → {target}: {why}"
     if target == "NonExistent":
-        return f"you allow {source} → NonExistent: that state is entered from Offline only."
+        return f"You allow {source} → NonExistent: that state is entered from Offline only."
     if target == "New":
-        return f"you allow {source} → New: New is for a partition that never had a leader, and is entered once."
-    if source == "NonExistent":
-        return f"you allow NonExistent → {target}: first the controller has to learn of its replicas, which is New."
-    return f"you allow {source} → {target}: no story does it, and Kafka's table refuses it."
+        return f"You allow {source} → New: New is for a partition that never had a leader, and is entered once."
+    return f"You allow {source} → {target}: first the controller has to learn of its replicas, which is New."
 
 
 # 3: states from a trace
@@ -133,7 +147,7 @@ def fold(records: list[Record]) -> dict[str, str]:
     return {name: state for name, state in states.items() if state != PartitionState.NON_EXISTENT}
 
 
-def explain_states(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_states(given: tuple[list[Record]], got: object, expected: dict[str, str]) -> str:
     """What is wrong with the states."""
     if not isinstance(got, dict):
         return f"your function answers {got!r}; a dictionary is expected, such as {{'orders-0': 'OnlinePartition'}}."
@@ -191,7 +205,7 @@ EXERCISES: tuple[Exercise, ...] = (
         why="Three of them have a live replica in sync. solo-0 is Offline, and ZooKeeper names a dead leader: in 2.0 "
         "nobody rewrites it (KAFKA-3143).",
     ),
-    Compute(
+    Implement(
         name="03.2",
         title="The table, by heart",
         hints=(
@@ -199,9 +213,15 @@ EXERCISES: tuple[Exercise, ...] = (
             "Which moves did the stories of this lesson make? Eight of sixteen are legal.",
             "Two moves lead from a state to itself. And one state can be entered from all but one.",
         ),
+        what="rules",
+        occasion="transition",
+        arguments="source, target",
+        usual=allowed,
+        ask=ask,
+        cases=cases,
         stories={title: STORIES[title] for title in ("a topic is created", "a leader dies", "a topic is deleted")},
-        give=moves,
-        truth=allowed,
+        outcome=outcome,
+        describe=in_words,
         explain=explain_move,
         why="All sixteen pairs are as in Kafka's table, which has been the same from 0.10 to 2.4.",
     ),

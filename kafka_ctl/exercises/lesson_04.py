@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Any
 
 from kafka_ctl.controller.replica_machine import without_replica
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.lesson_05 import in_words, leadership
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
@@ -16,6 +15,8 @@ from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Case = tuple[int, tuple[int, ...], int]
+Shrunk = tuple[int, tuple[int, ...]]
 TITLE = "The states of a replica"
 OPENING = (
     "lab brokers=4 generation=2.0 seed=7 "
@@ -43,7 +44,7 @@ def counted(lab: Lab) -> tuple[int, int, int]:
     return len(since.slice(kind="partition")), len(since.slice(kind="replica")), len(writes)
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, int, int], truth: tuple[int, int, int]) -> str | None:
     """The mistakes of exercise 1."""
     partitions, replicas, writes = answer
     if partitions == 1:
@@ -76,12 +77,12 @@ def cases() -> Iterator[Case]:
             yield from ((leader, isr, gone) for leader in (*isr, -1) for gone in isr)
 
 
-def ask(plugins: Plugins, case: Case) -> Any:
+def ask(plugins: Plugins, case: Case) -> Shrunk:
     """One case, through the plug."""
     return plugins.shrink(*case)
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: Shrunk, expected: Shrunk) -> str:
     """What is wrong with leader or ISR."""
     leader, isr, gone = case
     mine, members = got
@@ -149,7 +150,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=leadership,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="The replica leaves the ISR unless it is the last; if it led, nobody does; nothing else changes.",
     ),

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import combinations, permutations
-from typing import Any
 
 from kafka_ctl import election
-from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.election import Election
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
+from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 
+Leadership = tuple[tuple[str, int, tuple[int, ...], int], ...]
+Offline = tuple[tuple[int, ...], tuple[int, ...], frozenset[int], bool]
+Shutdown = tuple[tuple[int, ...], tuple[int, ...], frozenset[int], frozenset[int]]
 TITLE = "Electing leaders"
 OPENING = """\
 lab brokers=4 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' costs='{"boot":0.0005}'
@@ -42,12 +47,12 @@ STORIES = {
 }
 
 
-def leadership(lab: Lab) -> tuple[tuple[str, int, tuple[int, ...], int], ...]:
+def leadership(lab: Lab) -> Leadership:
     """Of each partition: its name, leader, ISR and leader epoch."""
     return tuple((f"{p.topic}-{p.partition}", p.leader, p.isr, p.leader_epoch) for p in lab.partitions())
 
 
-def in_words(outcome: Any) -> str:
+def in_words(outcome: Leadership) -> str:
     """The same as text."""
     return ", ".join(
         f"{name}: leader {leader}, ISR {isr}, leader epoch {epoch}" for name, leader, isr, epoch in outcome
@@ -66,7 +71,7 @@ def isrs(assignment: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         yield from permutations(assignment, size)
 
 
-def offline_cases() -> Iterator[Case]:
+def offline_cases() -> Iterator[Offline]:
     """Every ISR and set of live brokers, for two assignments of three replicas, unclean election off and on."""
     for assignment in ((1, 2, 3), (3, 1, 2)):
         for isr in isrs(assignment):
@@ -74,7 +79,7 @@ def offline_cases() -> Iterator[Case]:
                 yield from ((assignment, isr, live, unclean) for unclean in (False, True))
 
 
-def shutdown_cases() -> Iterator[Case]:
+def shutdown_cases() -> Iterator[Shutdown]:
     """Every ISR and set of live brokers, with one or two of these leaving."""
     for isr in isrs((1, 2, 3)):
         for live in subsets((1, 2, 3)):
@@ -82,7 +87,7 @@ def shutdown_cases() -> Iterator[Case]:
                 yield (1, 2, 3), isr, live, frozenset(leaving)
 
 
-def explain_offline(case: Case, got: Any, expected: Any) -> str:
+def explain_offline(case: Offline, got: Election | None, expected: Election | None) -> str:
     """What is wrong with an answer to an offline partition."""
     assignment, isr, live, unclean = case
     fit = [r for r in assignment if r in live and r in isr]
@@ -96,6 +101,7 @@ def explain_offline(case: Case, got: Any, expected: Any) -> str:
             f"Broker {leader} is alive, but not in the ISR {isr}, and unclean election is not allowed: records that "
             "were acknowledged with acks=all would be lost (invariant I4)."
         )
+    assert expected is not None, "somebody fits, or anybody alive may lead"
     if fit and leader not in isr:
         return f"Broker {leader} is alive, but not in the ISR {isr}, while a replica in sync is there."
     if leader != expected[0]:
@@ -111,7 +117,7 @@ def explain_offline(case: Case, got: Any, expected: Any) -> str:
     return _explain_isr(members, isr, [r for r in isr if r not in live], "dead", expected)
 
 
-def _explain_isr(members: tuple[int, ...], isr: tuple[int, ...], gone: list[int], how: str, expected: Any) -> str:
+def _explain_isr(members: tuple[int, ...], isr: tuple[int, ...], gone: list[int], how: str, expected: Election) -> str:
     """What is wrong with an ISR, when the leader is right."""
     if added := [r for r in members if r not in isr]:
         return f"Your ISR has {added[0]}, which was not in it: an election never adds a member; the leader does, later."
@@ -123,7 +129,7 @@ def _explain_isr(members: tuple[int, ...], isr: tuple[int, ...], gone: list[int]
     return f"Your ISR {members} has lost a member that can still follow; it was {isr}."
 
 
-def explain_shutdown(case: Case, got: Any, expected: Any) -> str:
+def explain_shutdown(case: Shutdown, got: Election | None, expected: Election | None) -> str:
     """What is wrong with an answer to a controlled shutdown."""
     assignment, isr, live, leaving = case
     gone = ", ".join(map(str, sorted(leaving)))
@@ -139,6 +145,7 @@ def explain_shutdown(case: Case, got: Any, expected: Any) -> str:
         return f"Broker {leader} is not alive: nobody can reach this leader."
     if leader not in isr:
         return f"Broker {leader} is not in the ISR {isr}; a controlled shutdown is never unclean."
+    assert expected is not None, "this broker, at least"
     if leader != expected[0]:
         return (
             f"You took the ISR's order: broker {leader}. So did Kafka before 0.10.0 (KAFKA-3670), and after a rolling "
@@ -152,12 +159,12 @@ def explain_shutdown(case: Case, got: Any, expected: Any) -> str:
     return _explain_isr(members, isr, sorted(leaving), "leaving", expected)
 
 
-def ask_offline(plugins: Plugins, case: Case) -> Any:
+def ask_offline(plugins: Plugins, case: Offline) -> Election | None:
     """One case, through the plug."""
     return plugins.elect("offline", election.offline_leader, *case)
 
 
-def ask_shutdown(plugins: Plugins, case: Case) -> Any:
+def ask_shutdown(plugins: Plugins, case: Shutdown) -> Election | None:
     """One case, through the plug."""
     return plugins.elect("controlled-shutdown", election.controlled_shutdown_leader, *case)
 
@@ -171,7 +178,7 @@ def walked(lab: Lab) -> tuple[int, tuple[int, ...]]:
     return found.leader, found.isr
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, tuple[int, ...]], truth: tuple[int, tuple[int, ...]]) -> str | None:
     """The mistakes of exercise 1."""
     leader, isr = answer
     if leader == 3:
@@ -254,7 +261,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=offline_cases,
         stories=STORIES,
         outcome=leadership,
-        tell=in_words,
+        describe=in_words,
         explain=explain_offline,
         why="Your function answers for every ISR and every set of live brokers as Kafka's does.",
     ),
@@ -278,7 +285,7 @@ EXERCISES: tuple[Exercise, ...] = (
             "one after the other": OPENING + TOPIC + "shutdown 1\nsettle\nshutdown 2\nsettle\n",
         },
         outcome=leadership,
-        tell=in_words,
+        describe=in_words,
         explain=explain_shutdown,
         why="Those that leave go out of the ISR, all of them and nobody else; then the walk is the usual one.",
     ),
@@ -318,16 +325,39 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
-    "05.a": Guess(
-        "The assignment is 1, 2, 3; the ISR is 1, 3, 2; broker 1 dies. Who leads?",
-        (
-            ("3, the next in the ISR", "Many pages say so, even a comment in Kafka's source. Run on and look."),
-            ("2", "You looked at the assignment. Run on."),
-            ("the one with most records", "Nobody compares logs in this election; who is in the ISR has them all."),
-            ("nobody until broker 1 returns", "Two replicas are in sync and alive. Run on."),
-        ),
-        1,
+
+def rejoined() -> Lab:
+    """One partition, whose ISR has another order than its assignment: follower 2 has lagged and caught up."""
+    lab = Lab(4, seed=7, costs=Costs(boot=0.0005, zookeeper_tick=0), config={"auto.leader.rebalance.enable": False})
+    lab.create_topic("orders", assignment={0: [1, 2, 3]})
+    lab.settle()
+    lab.lag(2, "orders", 0)
+    lab.settle()
+    lab.catch_up(2)
+    lab.settle()
+    return lab
+
+
+def kill_first(lab: Lab) -> None:
+    """Kill broker 1, and wait for what follows."""
+    lab.kill(1)
+    lab.settle()
+
+
+GUESSES: dict[str, Guess | PictureGuess] = {
+    "05.a": PictureGuess(
+        "The assignment of orders-0 is 1, 2, 3; the ISR is 1, 3, 2; broker 1 dies. Who leads?",
+        "broker",
+        rejoined,
+        kill_first,
+        lambda lab: frozenset(f"broker:{p.leader}" for p in lab.partitions() if p.leader != NO_LEADER),
+        {
+            "broker:3": "It is the next in the ISR. Many pages say so, even a comment in Kafka's source.",
+            "broker:1": "It is dead; nobody waits for it while others are in sync.",
+            "broker:4": "It has no copy of the partition.",
+            "nobody": "Two replicas are in sync and alive.",
+        },
+        "The walk goes along the assignment, and takes the first that is alive and in the ISR.",
     ),
     "05.b": Guess(
         "Unclean election is on. Six records were acknowledged, 5 and 6 with acks=all. How many are left?",

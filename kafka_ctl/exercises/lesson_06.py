@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Iterator
+from itertools import product
 
-from kafka_ctl.errors import short
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable
+from kafka_ctl.cluster import NO_LEADER
+from kafka_ctl.exercises.exercise import Exercise, Guess, PictureGuess
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.exercises.rolling_restart import Roll, RollingRestart
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.view import PartitionView
+from kafka_ctl.latencies import Costs
+from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace import details
 
 TITLE = "Brokers fail and return"
@@ -41,7 +44,7 @@ def writers(lab: Lab) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[tuple[str, bool], ...], truth: tuple[tuple[str, bool], ...]) -> str | None:
     """The mistakes of exercise 1."""
     if any(not isinstance(each, tuple) or len(each) != 2 for each in answer):
         return "Each part is a pair: who writes, and whether the leader epoch rises."
@@ -66,14 +69,6 @@ def predict_wrong(answer: Any, truth: Any) -> str | None:
 # 2: implement
 
 
-class Roll(NamedTuple):
-    """A rolling restart: how it begins, and what happens ten seconds later."""
-
-    title: str
-    begin: str
-    later: str = ""
-
-
 ROLLS = (
     Roll("two copies", OPENING + TWO_COPIES),
     Roll("two copies, and much was missed", OPENING.replace('"boot"', '"catch_up":5,"boot"') + TWO_COPIES),
@@ -81,114 +76,65 @@ ROLLS = (
     Roll("a follower has just died", OPENING + TWO_COPIES + "kill 2\nrun_for 1\n", "start 2"),
     Roll("three copies", OPENING + TOPIC),
 )
-PATIENCE, LATER, SESSION, LOOK = 60.0, 10.0, 7.0, 0.1
-"""Seconds: for one broker, until what happens later, until a session is over, between two calls of the function."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RollingRestart(Exercise):
-    """A function of (lab, broker) that says whether a broker may be stopped now; each broker is restarted by it.
+# 3: implement, plugged in
 
-    Any function is right that lets each of `rolls` come to its end, without a partition that goes Offline.
-    """
-
-    kind: ClassVar[str] = "implement"
-    rolls: tuple[Roll, ...]
-    why: str
-
-    def judge(self, answer: Any) -> Verdict:
-        """Restart every broker that has a copy; the first partition without a leader is reported."""
-        if refusal := not_callable(answer):
-            return refusal
-        for roll in self.rolls:
-            with Lab.replay(roll.begin) as lab:
-                if (problem := _rolled(lab, roll, answer)) is not None:
-                    return Verdict(False, f'In the roll "{roll.title}": {problem}', _merged(lab.story))
-        return Verdict(True, self.why)
+Case = tuple[float, float, int, int, float]
+LIMIT = 10_000.0
+LATE_OPENING = OPENING.replace("generation=2.0", "generation=2.4") + TOPIC + "produce orders 0\nsettle\n"
+WRITES = "produce orders 0 acks=1\nrun_for 8\n"
+LATE_STORIES = {
+    "a follower falls behind": LATE_OPENING + "lag 3 orders 0\n" + 4 * WRITES,
+    "a burst of records": LATE_OPENING + "slow 3 8\nproduce orders 0 records=5000 acks=1\nrun_for 9\nsettle\n",
+    "fetches that take 9 s": LATE_OPENING + "slow 3 9\n" + 5 * WRITES,
+    "silence, and nothing is written": LATE_OPENING + "disconnect 3 1\nrun_for 60\n",
+    "silence, then one record": LATE_OPENING + "disconnect 3 1\nrun_for 60\n" + WRITES,
+    "a follower dies": LATE_OPENING + WRITES + "kill 3\nproduce orders 0 acks=1\nrun_for 20\n",
+}
 
 
-def _rolled(lab: Lab, roll: Roll, may_stop: Callable[[Lab, int], Any]) -> str | None:
-    """What went wrong in a rolling restart; None when nothing did."""
-    later, began, started = roll.later, lab.now, dict[int, float]()
-    for broker in sorted(lab.partition("orders", 0).replicas):
-        since = lab.now
-        while True:
-            allowed = may_stop(lab, broker)
-            if not isinstance(allowed, bool):
-                return f"safe_to_stop(lab, {broker}) returned {short(allowed)}; True or False is expected."
-            if allowed:
-                break
-            if lab.now - since > PATIENCE:
-                return f"broker {broker} could not be stopped for {PATIENCE:g} s: {_seen(lab)}."
-            lab.run_for(LOOK)
-            if later and lab.now - began > LATER:
-                lab.do(later)
-                later = ""
-        before = explain(lab, broker, started)
-        lab.kill(broker)
-        lab.run_for(SESSION)
-        if lab.partition("orders", 0).leader < 0:
-            return before
-        lab.start(broker)
-        started[broker] = lab.now
-    return None
+def is_late(now: float, last_caught_up: float, follower_end: int, leader_end: int, max_lag: float) -> bool:
+    """Kafka 2.4's rule: isFollowerOutOfSync in Partition.scala."""
+    return follower_end != leader_end and now - last_caught_up > max_lag
 
 
-def explain(lab: Lab, broker: int, started: dict[int, float]) -> str:
-    """Why nobody can lead once this broker is stopped, said from what can be seen just before."""
-    found = lab.partition("orders", 0)
-    opening = f"you stopped broker {broker}, and orders-0 went Offline"
-    others = [r for r in found.replicas if r != broker]
-    if dead := [r for r in found.isr if r in others and lab.brokers[r].state != "running"]:
+def late_cases() -> Iterator[Case]:
+    """Every combination of: how long ago, and how far behind. Nobody is behind by exactly the limit."""
+    for ago, behind in product((0.0, 3_000.0, 9_999.0, 10_001.0, 60_000.0), (0, 1, 5000)):
+        yield 100_000.0, 100_000.0 - ago, 7000 - behind, 7000, LIMIT
+
+
+def ask_late(plugins: Plugins, case: Case) -> bool:
+    """One follower, through the plug."""
+    return plugins.is_late(*case)
+
+
+def changes(lab: Lab) -> tuple[tuple[int, ...], ...]:
+    """Every ISR that the leader has written."""
+    return tuple(r.isr or () for r in lab.trace if r.action in ("shrink-isr", "expand-isr"))
+
+
+def in_words(isrs: tuple[tuple[int, ...], ...]) -> str:
+    """The same as text."""
+    return "the ISR as it was" if not isrs else "the ISRs " + ", ".join(map(str, isrs)) + " written by the leader"
+
+
+def explain_late(case: Case, got: bool, expected: bool) -> str:
+    """What is wrong with an answer about one follower."""
+    now, last_caught_up, end, leaders_end, limit = case
+    if got and end == leaders_end:
+        return "Its log is as long as the leader's: it has everything, and since 2.1 such a follower is not late."
+    if got:
         return (
-            f"{opening}. Broker {dead[0]} was in the ISR {found.isr} but did not run; ZooKeeper learns that only when "
-            "the session ends."
+            f"It is behind, but not yet for {limit / 1000:g} s. The number of records does not count: "
+            "`replica.lag.max.messages` was removed in 0.9."
         )
-    if any(set(metadata) & set(others) for metadata in _metadata(lab, broker)):
-        return (
-            f"{opening}. Metadata still had other members in its ISR, ZooKeeper had {found.isr}: metadata may be 7.5 s "
-            "old when the leader has changed the ISR."
-        )
-    up = next((r for r in others if r in started), others[0])
-    seconds = lab.now - started.get(up, lab.now)
-    if seconds > 2 * LOOK:
-        return (
-            f"{opening}. Broker {up} had run for {seconds:.1f} s and was not in the ISR {found.isr}: how long it takes "
-            "depends on what it missed."
-        )
-    return f"{opening}. Broker {up} ran but was not in the ISR {found.isr}."
+    ago = (now - last_caught_up) / 1000
+    return f"It has been behind for {ago:.1f} s, longer than the limit of {limit / 1000:g} s; acks=all waits for it."
 
 
-def _metadata(lab: Lab, broker: int) -> list[tuple[int, ...]]:
-    """The ISR of orders-0 as the brokers that run have it in their metadata."""
-    return [
-        state.isr
-        for each in lab.brokers.values()
-        if each.state == "running"
-        for tp, state in each.metadata.items()
-        if tp.topic == "orders" and broker in state.isr
-    ]
-
-
-def _seen(lab: Lab) -> str:
-    """The partition in a few words."""
-    found = lab.partition("orders", 0)
-    return f"the assignment is {found.replicas}, the ISR {found.isr}, the leader {found.leader}"
-
-
-def _merged(text: str) -> str:
-    """A story with waits that follow each other made one."""
-    lines: list[str] = []
-    for line in text.splitlines():
-        word, _, value = line.partition(" ")
-        if word == "run_for" and lines and lines[-1].startswith("run_for "):
-            lines[-1] = f"run_for {round(float(lines[-1].split()[1]) + float(value), 3):g}"
-        else:
-            lines.append(line)
-    return "\n".join(lines) + "\n"
-
-
-# 3: operate
+# 4: operate
 
 
 def not_whole(lab: Lab) -> str | None:
@@ -226,8 +172,28 @@ EXERCISES: tuple[Exercise, ...] = (
         rolls=ROLLS,
         why="Every partition kept a member of the ISR that runs, in five rolling restarts.",
     ),
-    Operate(
+    Implement(
         name="06.3",
+        title="Late",
+        hints=(
+            "Which two facts does a leader know of a follower: one is a time, the other a length.",
+            "Which of the six stories has a long time and no missing record? And which the other way round?",
+            "A follower is late when both are true: it is behind, and it has been so for longer than the limit.",
+        ),
+        what="rules",
+        occasion="late",
+        arguments="now, last_caught_up, follower_end, leader_end, max_lag",
+        usual=is_late,
+        ask=ask_late,
+        cases=late_cases,
+        stories=LATE_STORIES,
+        outcome=changes,
+        describe=in_words,
+        explain=explain_late,
+        why="Behind, and for longer than the limit. Up to 2.0 the time alone decided.",
+    ),
+    Operate(
+        name="06.4",
         title="An ISR of one",
         hints=(
             "Which of the two missing brokers is up, and cannot fetch?",
@@ -248,7 +214,7 @@ EXERCISES: tuple[Exercise, ...] = (
         why="A follower needs to run and to reach the leader; then the leader adds it, in any order.",
     ),
     Repair(
-        name="06.4",
+        name="06.5",
         title="A leader that refuses its own ISR (KAFKA-1382)",
         hints=(
             "What is in the znode, and what does the leader know of it?",
@@ -260,7 +226,32 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
 )
 
-GUESSES: dict[str, Guess] = {
+
+def restarted() -> Lab:
+    """Five partitions on three brokers; broker 2 has just been started again, and is in no ISR."""
+    costs = Costs(boot=0.0005, zookeeper_tick=0, catch_up=5)
+    lab = Lab(brokers=3, seed=7, costs=costs, config={"auto.leader.rebalance.enable": False})
+    lab.create_topic("orders", assignment={0: [1, 2], 1: [1, 3], 2: [3, 2], 3: [2, 1], 4: [3, 1]})
+    lab.settle()
+    lab.kill(2)
+    lab.settle()
+    lab.start(2)
+    lab.run_for(0.1)
+    return lab
+
+
+def kill_first(lab: Lab) -> None:
+    """Kill broker 1, and wait until its session is over and the controller has decided."""
+    lab.kill(1)
+    lab.run_for(8)
+
+
+def without_leader(lab: Lab) -> frozenset[str]:
+    """The partitions that nobody leads."""
+    return frozenset(f"partition:{p.topic}-{p.partition}" for p in lab.partitions() if p.leader == NO_LEADER)
+
+
+GUESSES: dict[str, Guess | PictureGuess] = {
     "06.a": Guess(
         "A follower dies; it is not the controller. Who writes the new ISR?",
         (
@@ -289,15 +280,20 @@ GUESSES: dict[str, Guess] = {
         ),
         1,
     ),
-    "06.d": Guess(
-        "Two copies. Broker 2 has been restarted. When may broker 1 be stopped without risk?",
-        (
-            ("at once", "The process runs. Has it fetched anything yet?"),
-            ("after the session timeout", "A session says that a broker lives, not what its log has."),
-            ("when broker 2 is in the ISR", "Only a member of the ISR may lead."),
-            ("when the metadata has arrived", "Metadata may be older than the ISR."),
-        ),
-        2,
+    "06.d": PictureGuess(
+        "Broker 2 has just been restarted: its process runs, and it still catches up. Broker 1 is killed now. Which "
+        "partitions have no leader then?",
+        "partition",
+        restarted,
+        kill_first,
+        without_leader,
+        {
+            "nobody": "Only a member of the ISR may lead, and some ISRs had broker 1 alone.",
+            "partition:orders-1": "Broker 3 is in the ISR of orders-1.",
+            "partition:orders-2": "Broker 3 leads orders-2, and broker 1 has no copy of it.",
+            "partition:orders-4": "Broker 3 leads orders-4 and goes on.",
+        },
+        "A process that runs is not a replica in sync: where broker 1 was alone in the ISR, nobody may lead.",
     ),
     "06.e": Guess(
         "A follower has been cut off from its leader for two hours. Nothing was written. Kafka 2.4: is it in the ISR?",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafka_ctl.election import controlled_shutdown_leader
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
@@ -58,7 +56,7 @@ def after_the_stop(lab: Lab) -> tuple[int, ...]:
     return *leaders, len(lab.trace.slice(kind="broker", action="controlled-shutdown"))
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
     """The mistakes of exercise 1."""
     late, followed, solo, alone, attempts = answer
     if 2 in answer[:4]:
@@ -100,7 +98,9 @@ def plan(broker: int, partitions: tuple[PartitionView, ...], leaving: frozenset[
     return found
 
 
-def explain_plan(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_plan(
+    given: tuple[int, tuple[PartitionView, ...], frozenset[int]], got: object, expected: dict[str, int | None]
+) -> str:
     """What is wrong with a plan."""
     broker, partitions, leaving = given
     gone = ", ".join(map(str, sorted(leaving)))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Case = tuple[int, int]
+Obeyed = tuple[tuple[tuple[int, tuple[str, ...]], ...], tuple[str, ...]]
 TITLE = "Failover: epochs, zombies, fencing"
 OPENING = (
     """lab brokers=3 generation=2.0 seed=7 config='{"auto.leader.rebalance.enable":false}' """
@@ -47,7 +48,7 @@ def epochs(lab: Lab) -> tuple[int, int]:
     return lab.controller.epoch, lab.znodes()["/controller_epoch"][1]
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
     """The mistakes of exercise 1."""
     if answer == (5, 4):
         return "So it is in 2.0, which creates the znode with 1. 2.4 creates it with 0 and raises it at once."
@@ -78,7 +79,7 @@ def usual(request_epoch: int, newest_seen: int) -> bool:
     return request_epoch >= newest_seen
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: bool, expected: bool) -> str:
     """What is wrong with an answer."""
     asked, newest = case
     if asked == newest:
@@ -88,13 +89,13 @@ def explain(case: Case, got: Any, expected: Any) -> str:
     return f"A controller with epoch {newest} exists; one with epoch {asked} was replaced and does not know it yet."
 
 
-def obeyed(lab: Lab) -> tuple[Any, ...]:
+def obeyed(lab: Lab) -> Obeyed:
     """What each broker leads, and which invariants are broken."""
     leads = tuple((id, tuple(sorted(map(str, broker.leads)))) for id, broker in lab.brokers.items())
     return leads, tuple(sorted({violation.invariant for violation in lab.violations}))
 
 
-def in_words(outcome: Any) -> str:
+def in_words(outcome: Obeyed) -> str:
     """The same as text."""
     leads, broken = outcome
     leading = ", ".join(f"broker {id} leads {' '.join(what) or 'nothing'}" for id, what in leads)
@@ -148,7 +149,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=obeyed,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="Old is refused, equal and new are obeyed; the newest epoch that was seen is remembered.",
     ),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from functools import partial
+from typing import ClassVar, NamedTuple
 
 from kafka_ctl.assignment import alternating, assign
 from kafka_ctl.errors import KafkaCtlError, PluginFailed, short
@@ -17,6 +18,7 @@ from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Followers = Callable[[int, list[int], dict[int, str], int], Sequence[int]]
 TITLE = "Topics and where their replicas go"
 OPENING = (
     "lab brokers={} generation=2.0 seed=7 "
@@ -30,7 +32,7 @@ SIX = json.dumps(assign([1, 2, 3, 4], 6, 2), separators=(",", ":"))
 """What Kafka's rule makes of six partitions with two replicas on four brokers, from the first broker on."""
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
     """The mistakes of exercise 1."""
     if answer == (1, 2):
         return "That is partition 0. From partition 4 on, the second round, the distance has grown by one."
@@ -69,10 +71,10 @@ class Place(Exercise):
     kind: ClassVar[str] = "implement"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Create a topic of each size, look, and kill each broker in turn."""
-        if refusal := not_callable(answer):
-            return refusal
+        if not callable(answer):
+            return not_callable(answer)
         plugins = Plugins(rules={"assignment": answer})
         for size in SIZES:
             story = OPENING.format(size.brokers) + (
@@ -81,7 +83,7 @@ class Place(Exercise):
             )
             for dead in range(size.brokers + 1):
                 text = story + (f"kill {dead}\nsettle\n" if dead else "")
-                if (verdict := _played(text, plugins, lambda lab, s=size, d=dead: uneven(lab, s, d))) is not None:  # type: ignore[misc]
+                if (verdict := _played(text, plugins, partial(uneven, size=size, dead=dead))) is not None:
                     return verdict
         return Verdict(True, self.why)
 
@@ -159,10 +161,10 @@ class Racked(Exercise):
     kind: ClassVar[str] = "repair"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Create a topic in each room, look at its racks, and switch each rack off."""
-        if refusal := not_callable(answer):
-            return refusal
+        if not callable(answer):
+            return not_callable(answer)
         for room in ROOMS:
             if (problem := refused(answer, room)) is not None:
                 return Verdict(False, problem)
@@ -174,7 +176,7 @@ class Racked(Exercise):
             for rack in ("", *sorted(set(room.racks.values()))):
                 kills = "".join(f"kill {id}\n" for id in room.racks if room.racks[id] == rack)
                 text = story + (kills + "settle\n" if rack else "")
-                if (verdict := _played(text, plugins, lambda lab, at=room, r=rack: crowded(lab, at, r))) is not None:  # type: ignore[misc]
+                if (verdict := _played(text, plugins, partial(crowded, room=room, rack=rack))) is not None:
                     return verdict
         return Verdict(True, self.why)
 
@@ -190,12 +192,12 @@ def calls(room: Room) -> Iterator[tuple[int, list[int], dict[int, str], int]]:
         yield leader, others, dict(room.racks), room.replication_factor - 1
 
 
-def refused(followers: Callable[..., Any], room: Room) -> str | None:
+def refused(followers: Followers, room: Room) -> str | None:
     """What is wrong with a function that does not return so many other brokers."""
     for leader, others, rack_of, wanted in calls(room):
         asked = f"followers(leader={leader}, others={others}, ..., wanted={wanted})"
         try:
-            chosen = followers(leader, list(others), rack_of, wanted)
+            chosen: object = followers(leader, list(others), rack_of, wanted)
         except Exception as error:  # whatever a learner's code can do
             return f"{asked} raised {type(error).__name__}: {error}."
         if not isinstance(chosen, list | tuple):
@@ -209,7 +211,7 @@ def refused(followers: Callable[..., Any], room: Room) -> str | None:
     return None
 
 
-def ruled(followers: Callable[..., Any], room: Room) -> Callable[..., dict[int, list[int]]]:
+def ruled(followers: Followers, room: Room) -> Callable[..., dict[int, list[int]]]:
     """The assignment rule that asks `followers`."""
     return lambda *asked: {n: [call[0], *followers(*call)] for n, call in enumerate(calls(room))}
 

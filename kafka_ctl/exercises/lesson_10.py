@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 from kafka_ctl.controller.deletion import next_move
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL
-from kafka_ctl.views.deletion import facts
+from kafka_ctl.views.figures.deletion import facts
 
+Case = tuple[dict[tuple[int, int], str], frozenset[int], bool]
+End = tuple[bool, bool, tuple[tuple[str, str, bool], ...], tuple[str, ...]]
 TITLE = "Deleting topics"
 OPENING = (
     "lab brokers={} generation=2.0 seed=7 "
@@ -41,7 +42,7 @@ def states(lab: Lab) -> dict[int, str]:
     return {r.broker: str(r.state) for r in lab.replicas()}
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: dict[int, str], truth: dict[int, str]) -> str | None:
     """The mistakes of exercise 1."""
     if set(answer) != set(truth):
         return f"One state for each of the brokers {', '.join(map(str, truth))} is asked for."
@@ -76,7 +77,7 @@ def ask(plugins: Plugins, case: Case) -> str:
     return plugins.next_deletion(*case)
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: str, expected: str) -> str:
     """What is wrong with an answer."""
     found, alive, halted = case
     left = [f"broker {broker}" for (_, broker), state in found.items() if state != SUCCESSFUL.value]
@@ -103,21 +104,21 @@ STORIES = {
 }
 
 
-def ended(lab: Lab) -> tuple[Any, ...]:
+def ended(lab: Lab) -> End:
     """What is left of the topic, and which invariants are broken."""
     found = facts(lab, "orders")
     copies = tuple((copy.name, copy.state, copy.records is not None) for copy in found.copies)
     return found.in_zookeeper, found.marked, copies, tuple(sorted({v.invariant for v in lab.violations}))
 
 
-def in_words(outcome: Any) -> str:
+def in_words(outcome: End) -> str:
     """The same as text."""
     there, marked, copies, broken = outcome
-    words = f"the topic {'in ZooKeeper' if there else 'gone from ZooKeeper'}"
-    words += ", still marked" if marked else ""
+    state = f"the topic {'in ZooKeeper' if there else 'gone from ZooKeeper'}"
+    state += ", still marked" if marked else ""
     kept = [f"{name} ({state})" for name, state, on_disk in copies if on_disk]
-    words += f", copies on disk: {', '.join(kept) or 'none'}"
-    return words + (f", and {', '.join(broken)} broken" if broken else "")
+    state += f", copies on disk: {', '.join(kept) or 'none'}"
+    return state + (f", and {', '.join(broken)} broken" if broken else "")
 
 
 # 3 and 4: operate
@@ -198,7 +199,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=ended,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="All deleted: complete. Halted, or an answer on its way: wait. Otherwise: start.",
     ),

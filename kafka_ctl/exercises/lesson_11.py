@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import permutations
-from typing import Any
 
 from kafka_ctl.controller.reassignment import moves
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Case = tuple[tuple[int, ...], tuple[int, ...]]
+Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+End = tuple[Partitions, tuple[tuple[str, int], ...], bool, tuple[str, ...]]
 TITLE = "A reassignment in twelve steps"
 OPENING = (
     "lab brokers={} generation=2.0 seed=7 "
@@ -29,10 +31,10 @@ DEAD = OPENING.format(4) + TOPIC + """kill 4\nsettle\nreassign '{"orders-0":[1,2
 # 1: predict
 
 
-class Ends(Predict):
+class Ends(Predict[tuple[int, tuple[int, ...], int]]):
     """A prediction in which the ISR may also be a set."""
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """The same, with lists in the place of sets."""
         parts = answer if isinstance(answer, list | tuple) else None
         return super().judge([sorted(p) if isinstance(p, set) else p for p in parts] if parts else answer)
@@ -44,14 +46,14 @@ def ends(lab: Lab) -> tuple[int, tuple[int, ...], int]:
     return found.leader, tuple(sorted(found.isr)), found.leader_epoch
 
 
-def in_any_order(answer: Any, truth: Any) -> str | None:
+def in_any_order(answer: tuple[int, tuple[int, ...], int], truth: tuple[int, tuple[int, ...], int]) -> str | None:
     """An ISR is right in any order."""
     leader, isr, epoch = answer
     same = (leader, tuple(sorted(isr)), epoch) == truth
     return "The order of an ISR is the order of joining; it is not asked for here." if same else None
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[int, tuple[int, ...], int], truth: tuple[int, tuple[int, ...], int]) -> str | None:
     """The mistakes of exercise 1."""
     leader, isr, epoch = answer
     if leader == 1:
@@ -86,7 +88,7 @@ def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(sorted(part)) for part in plugins.move(*case))
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
     """What is wrong with an answer."""
     (old, new), (during, create, remove, in_sync) = case, got
     wanted = dict(zip(("during", "create", "remove", "in_sync"), expected, strict=True))
@@ -134,7 +136,7 @@ STORIES = {
 }
 
 
-def ended(lab: Lab) -> tuple[Any, ...]:
+def ended(lab: Lab) -> End:
     """Of each partition AR and ISR as sets and which brokers have a copy; requests; invariants that are broken."""
     found = tuple(
         (f"{p.topic}-{p.partition}", tuple(sorted(p.replicas)), tuple(sorted(p.isr))) for p in lab.partitions()
@@ -144,14 +146,14 @@ def ended(lab: Lab) -> tuple[Any, ...]:
     return found, copies, "/admin/reassign_partitions" in lab.znodes(), broken
 
 
-def in_words(outcome: Any) -> str:
+def in_words(outcome: End) -> str:
     """The same as text."""
     found, copies, request, broken = outcome
-    words = [
+    states = [
         f"{name}: AR {ar}, ISR {isr}, copies on {', '.join(str(b) for n, b in copies if n == name)}"
         for name, ar, isr in found
     ]
-    return "; ".join([*words, *["a request left"] * request, *[f"{', '.join(broken)} broken"] * bool(broken)])
+    return "; ".join([*states, *["a request left"] * request, *[f"{', '.join(broken)} broken"] * bool(broken)])
 
 
 # 4: operate
@@ -223,7 +225,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=ended,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="AR is the union; create and remove are the two differences; all of the new ones have to be in the ISR.",
     ),

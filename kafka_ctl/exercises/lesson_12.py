@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import permutations
-from typing import Any
 
 from kafka_ctl.cluster import ReplicaAssignment
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
-from kafka_ctl.views.reassignment_znodes import settings
+from kafka_ctl.views.figures.reassignment_znodes import settings
 
+Case = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+Partitions = tuple[tuple[str, tuple[int, ...], tuple[int, ...], tuple[int, ...]], ...]
+End = tuple[Partitions, tuple[tuple[str, int], ...], tuple[str, ...]]
 TITLE = "KIP-455, throttles, the reassignment tool"
 OPENING = (
     "lab brokers=5 generation=2.4 seed=7 "
@@ -47,7 +49,7 @@ def ends(lab: Lab) -> tuple[tuple[int, ...], int]:
     return found.replicas, found.leader
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[tuple[int, ...], int], truth: tuple[tuple[int, ...], int]) -> str | None:
     """The mistakes of exercise 1."""
     replicas, leader = answer
     if 4 in replicas:
@@ -78,7 +80,9 @@ def cases() -> Iterator[Case]:
             yield *first, first.origin
 
 
-def usual(replicas: Any, adding: Any, removing: Any, target: Any) -> ReplicaAssignment:
+def usual(
+    replicas: Sequence[int], adding: Sequence[int], removing: Sequence[int], target: Sequence[int]
+) -> ReplicaAssignment:
     """Kafka's rule."""
     return ReplicaAssignment(tuple(replicas), tuple(adding), tuple(removing)).reassign_to(target)
 
@@ -89,7 +93,7 @@ def ask(plugins: Plugins, case: Case) -> tuple[tuple[int, ...], ...]:
     return tuple(replicas), tuple(sorted(adding)), tuple(sorted(removing))
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: tuple[tuple[int, ...], ...], expected: tuple[tuple[int, ...], ...]) -> str:
     """What is wrong with an answer."""
     before, adding, _, target = case
     (full, more, less), origin = got, [r for r in before if r not in adding]
@@ -135,7 +139,7 @@ STORIES = stories(
 )
 
 
-def ended(lab: Lab) -> tuple[Any, ...]:
+def ended(lab: Lab) -> End:
     """AR of each partition with what is added and removed, who has a copy, and invariants that are broken."""
     found = tuple(
         (f"{p.topic}-{p.partition}", p.replicas, tuple(sorted(p.adding)), tuple(sorted(p.removing)))
@@ -145,15 +149,15 @@ def ended(lab: Lab) -> tuple[Any, ...]:
     return found, copies, tuple(sorted({v.invariant for v in lab.violations if v.known is None}))
 
 
-def in_words(outcome: Any) -> str:
+def in_words(outcome: End) -> str:
     """The same as text."""
     found, copies, broken = outcome
-    words = [
+    states = [
         f"{name}: AR {list(ar)}, adding {list(adding)}, removing {list(removing)}, copies on "
         + ", ".join(str(b) for n, b in copies if n == name)
         for name, ar, adding, removing in found
     ]
-    return "; ".join([*words, *[f"{', '.join(broken)} broken"] * bool(broken)])
+    return "; ".join([*states, *[f"{', '.join(broken)} broken"] * bool(broken)])
 
 
 # 3 and 4: operate
@@ -241,7 +245,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=ended,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="Target first, then what is left of the origin; added and removed are differences. Cancelling is a target.",
     ),

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 from kafka_ctl.balance import Candidate, by_preferred, candidates
-from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict, not_callable
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Case = tuple[list[Candidate], frozenset[int], frozenset[TopicPartition], int]
 TITLE = "Preferred leaders and the automatic rebalance"
 OPENING = """lab brokers=4 generation=2.4 seed=7 costs='{"boot":0.0005,"zookeeper_tick":0}'\n"""
 SPREAD = ",".join(f'"{n}":[{1 + n % 3},{1 + (n + 1) % 3},{1 + (n + 2) % 3}]' for n in range(12))
@@ -56,7 +57,7 @@ def numbers(lab: Lab) -> dict[int, int]:
     return dict(sorted(Counter(p.leader for p in lab.partitions()).items()))
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: dict[int, int], truth: dict[int, int]) -> str | None:
     """The mistakes of exercise 1."""
     if sum(answer.values()) != sum(truth.values()):
         return f"These are {sum(answer.values())} partitions; there are {sum(truth.values())}, and all have a leader."
@@ -73,38 +74,38 @@ def predict_wrong(answer: Any, truth: Any) -> str | None:
 
 
 def leaders(lab: Lab) -> tuple[tuple[str, int], ...]:
-    """Of each partition: its name and leader."""
+    """Of each partition: its name and leader, two more checks later; an election that fails delays what follows it."""
+    lab.run_for(2 * lab.config["leader.imbalance.check.interval.seconds"])
     return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions())
 
 
-def in_words(outcome: Any) -> str:
+def in_words(outcome: tuple[tuple[str, int], ...]) -> str:
     """How many leaders each broker has."""
     return "leaders " + ", ".join(f"{id}: {n}" for id, n in sorted(Counter(leader for _, leader in outcome).items()))
 
 
-def group(preferred: int, misplaced: int, number: int, **changes: Any) -> list[Candidate]:
+def group(preferred: int, misplaced: int, number: int) -> list[Candidate]:
     """Partitions that prefer one broker; so many of them are led by the next one."""
     other = preferred % 3 + 1
     rest = next(id for id in (1, 2, 3) if id not in (preferred, other))
     replicas = preferred, other, rest
-    found = [
+    return [
         Candidate(f"t{preferred}", n, replicas, replicas, other if n < misplaced else preferred) for n in range(number)
     ]
-    return [each._replace(**changes) if each.leader == other else each for each in found]
 
 
 def cases() -> Iterator[Case]:
     """The threshold, two groups, and each reason to leave a partition out."""
-    live, nothing = frozenset({1, 2, 3}), frozenset[Any]()
+    live, nothing = frozenset({1, 2, 3}), frozenset[TopicPartition]()
     for percentage in (0, 10, 20, 50):
         for misplaced, number in ((1, 10), (2, 20), (1, 9), (3, 20), (11, 20), (0, 4), (4, 4)):
             yield group(1, misplaced, number), live, nothing, percentage
     yield group(1, 2, 2) + group(2, 0, 20), live, nothing, 10
     yield group(1, 1, 20) + group(2, 5, 5), live, nothing, 10
     yield group(1, 4, 4), frozenset({2, 3}), nothing, 10
-    yield group(1, 4, 4, isr=(2, 3)), live, nothing, 10
-    yield group(1, 4, 4), live, frozenset({("audit", 0)}), 10
-    yield group(1, 4, 4, deleting=True), live, nothing, 10
+    yield [each._replace(isr=(2, 3)) for each in group(1, 4, 4)], live, nothing, 10
+    yield group(1, 4, 4), live, frozenset({TopicPartition("audit", 0)}), 10
+    yield [each._replace(deleting=True) for each in group(1, 4, 4)], live, nothing, 10
 
 
 def ask(plugins: Plugins, case: Case) -> list[str]:
@@ -113,7 +114,7 @@ def ask(plugins: Plugins, case: Case) -> list[str]:
     return [f"{p.topic}-{p.partition}" for p in case[0] if (p.topic, p.partition) in chosen and p.preferred in p.isr]
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: list[str], expected: list[str]) -> str:
     """What is wrong with the partitions that a function chose."""
     partitions, live, moving, percentage = case
     named = {f"{p.topic}-{p.partition}": p for p in partitions}
@@ -122,15 +123,17 @@ def explain(case: Case, got: Any, expected: Any) -> str:
     name = next(name for name in expected if name not in got)
     same = by_preferred(partitions)[named[name].preferred]
     away = [p for p in same if p.leader != p.preferred]
-    said = f"of the {len(same)} that prefer broker {named[name].preferred}, {len(away)} are led elsewhere"
+    count = f"of the {len(same)} that prefer broker {named[name].preferred}, {len(away)} are led elsewhere"
     if any(f"{p.topic}-{p.partition}" in got for p in away):
-        return f"{name} is missing: {said}. Once that is too many, all of them are elected, not only the surplus."
+        return f"{name} is missing: {count}. Once that is too many, all of them are elected, not only the surplus."
     if len(away) / len(partitions) <= percentage / 100:
-        return f"{name} is missing: {said}. The ratio is that of each broker's own, not of all {len(partitions)}."
-    return f"{name} is missing: {said}, and a broker that leads nothing has a ratio, too."
+        return f"{name} is missing: {count}. The ratio is that of each broker's own, not of all {len(partitions)}."
+    return f"{name} is missing: {count}, and a broker that leads nothing has a ratio, too."
 
 
-def _not_to_be(p: Candidate, partitions: list[Candidate], live: Any, moving: Any, percentage: int) -> str:
+def _not_to_be(
+    p: Candidate, partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+) -> str:
     """Why a partition is not to be elected."""
     if p.deleting:
         return "its topic is about to be deleted."
@@ -143,14 +146,16 @@ def _not_to_be(p: Candidate, partitions: list[Candidate], live: Any, moving: Any
     same = by_preferred(partitions)[p.preferred]
     away = sum(each.leader != p.preferred for each in same)
     if away / len(same) == percentage / 100:
-        said = f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere"
-        return f"{said}: that is exactly {percentage} %, and only more than that is too much."
+        count = f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere"
+        return f"{count}: that is exactly {percentage} %, and only more than that is too much."
     return (
         f"{away} of {len(same)} that prefer broker {p.preferred} are led elsewhere: that is less than {percentage} %."
     )
 
 
-def until_2_5(partitions: Any, live: Any, moving: Any, percentage: int) -> list[Candidate]:
+def until_2_5(
+    partitions: list[Candidate], live: frozenset[int], moving: frozenset[TopicPartition], percentage: int
+) -> list[Candidate]:
     """The same without the test of the ISR."""
     return candidates(partitions, live, moving, percentage, in_sync=False)
 
@@ -162,10 +167,10 @@ class Rebalance(Implement):
     They differ where the ISR in the controller's memory is old.
     """
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """What does not fit the newer rule may fit the older one."""
         verdict = super().judge(answer)
-        if verdict.right or not_callable(answer):
+        if verdict.right or not callable(answer):
             return verdict
         older = Implement.judge(replace(self, usual=until_2_5), answer)
         return older if older.right else verdict
@@ -228,7 +233,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=leaders,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="Grouped by preferred broker, strictly above the percentage, and then only who can be elected. To test "
         "the ISR as well spares elections that must fail; Kafka does so since 2.6 (KAFKA-9866).",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from kafka_ctl.errors import KafkaCtlError, short
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.generation import Generation
@@ -17,6 +17,8 @@ from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.trace.timing import timing
 
+Case = tuple[list[str], int]
+Outcome = tuple[tuple[tuple[str, int], ...], float]
 TITLE = "Locks, event queue, pipelining"
 CONFIG = '"auto.leader.rebalance.enable":false'
 OPENING = (
@@ -40,7 +42,7 @@ def round_trips(lab: Lab) -> int:
     return len({at for at in found.operations if at <= first})
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: int, truth: int) -> str | None:
     """The mistakes of exercise 1."""
     if answer == 62:
         return "So it is one by one, in 0.10. How many operations share a round trip here?"
@@ -58,7 +60,7 @@ def predict_wrong(answer: Any, truth: Any) -> str | None:
 # 2: implement
 
 
-def usual(operations: list[Any], window: int) -> list[list[Any]]:
+def usual(operations: list[str], window: int) -> list[list[str]]:
     """So many at a time."""
     return [operations[n : n + window] for n in range(0, len(operations), window)]
 
@@ -74,7 +76,7 @@ def ask(plugins: Plugins, case: Case) -> list[int]:
     return [len(each) for each in plugins.trips(*case)]
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: list[int], expected: list[int]) -> str:
     """What is wrong with the numbers of operations sent together."""
     operations, window = case
     if max(got) > window:
@@ -82,13 +84,13 @@ def explain(case: Case, got: Any, expected: Any) -> str:
     return f"{len(got)} round trips; {len(expected)} are enough for {len(operations)} operations, {window} at a time."
 
 
-def outcome(lab: Lab) -> tuple[Any, ...]:
+def outcome(lab: Lab) -> Outcome:
     """Who leads, and when the last leader or follower had taken over."""
     taken = [r.time_ms for r in lab.trace if r.action in ("become-leader", "become-follower")]
     return tuple((f"{p.topic}-{p.partition}", p.leader) for p in lab.partitions()), round(max(taken, default=0.0), 1)
 
 
-def in_words(found: Any) -> str:
+def in_words(found: Outcome) -> str:
     """The same as text."""
     return f"the last broker informed at {found[1]} ms"
 
@@ -120,7 +122,7 @@ class GracePeriod(Exercise):
     kind: ClassVar[str] = "operate"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Stop a broker in a cluster with these changes, and look at two times."""
         if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
             return Verdict(False, f"{short(answer)} is no dictionary of changes; you may change {', '.join(KNOWN)}.")
@@ -178,11 +180,11 @@ def _stopped(lab: Lab, how: str) -> tuple[float, float]:
     return answer - began, max(leaders.leaders.values()) + leaders.moment - began
 
 
-def _listed(changed: dict[str, Any]) -> str:
+def _listed(changed: dict[str, object]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in changed.items())
 
 
-def _remark(changed: dict[str, Any]) -> str:
+def _remark(changed: dict[str, object]) -> str:
     """What is known of a change that is not enough."""
     remarks = {
         "stop": "Nobody is asked, so nothing has to be answered; but there is no leader before the session ends.",
@@ -229,7 +231,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=outcome,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="A window full at a time, in order: as many operations as one by one, and a tenth of the waiting.",
     ),

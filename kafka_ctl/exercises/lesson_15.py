@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 from kafka_ctl.exercises.exercise import Exercise, Guess
-from kafka_ctl.exercises.implement import Case, Implement
+from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 
+Case = tuple[dict[int, int], tuple[int, ...], int]
+Result = tuple[tuple[tuple[str | None, float], ...], tuple[str, ...]]
 TITLE = "Records, high watermark, acks"
 CONFIG = '"auto.leader.rebalance.enable":false'
 OPENING = (
@@ -46,20 +47,20 @@ def contents(lab: Lab) -> tuple[str, ...]:
     return tuple(log.content for log in lab.log("orders", 0))
 
 
-def predict_wrong(answer: Any, truth: Any) -> str | None:
+def predict_wrong(answer: tuple[str, ...], truth: tuple[str, ...]) -> str | None:
     """The mistakes of exercise 1."""
     if any(each.count("|") != 1 for each in answer):
         return "Each log has one bar, where its high watermark is."
-    words = [each.split() for each in answer]
-    if any("3@0" in each for each in words):
+    logs = [each.split() for each in answer]
+    if any("3@0" in each for each in logs):
         return "You have a third record; two were sent, with the values 1 and 2."
-    if any(each == ["|"] for each in words[1:]):
+    if any(each == ["|"] for each in logs[1:]):
         return "With an empty follower the answer would be that of acks=1. Whom did the leader wait for?"
-    if any({*each} != {"|", "1@0", "2@0"} for each in words):
+    if any({*each} != {"|", "1@0", "2@0"} for each in logs):
         return "Two records, 1 and 2, were written in leader epoch 0: 1@0 and 2@0, on each disk."
-    if words[0] != ["1@0", "2@0", "|"]:
+    if logs[0] != ["1@0", "2@0", "|"]:
         return "The producer has its answer, so both records of the leader are below its high watermark."
-    if any(each[-1] == "|" for each in words[1:]):
+    if any(each[-1] == "|" for each in logs[1:]):
         return (
             "A follower has the records, but who tells it that they are safe? A fetch is answered with the high "
             "watermark from *before* that fetch."
@@ -87,7 +88,7 @@ def ask(plugins: Plugins, case: Case) -> int:
     return max(plugins.high_watermark(*case), 0)
 
 
-def explain(case: Case, got: Any, expected: Any) -> str:
+def explain(case: Case, got: int, expected: int) -> str:
     """What is wrong with a high watermark."""
     ends, isr, leader = case
     if got > expected:
@@ -105,7 +106,7 @@ def explain(case: Case, got: Any, expected: Any) -> str:
     return f"Every member of the ISR {isr} has more: all reach {expected}."
 
 
-def result(lab: Lab) -> tuple[Any, ...]:
+def result(lab: Lab) -> Result:
     """How each produce request ended, how long it took in ms, and what is broken."""
     sent = {r.detail: r.time_ms for r in lab.trace.slice(kind="request", action="Produce")}
     answers = lab.trace.slice(kind="response", action="Produce", actor="producer")
@@ -118,11 +119,11 @@ def _values(detail: str | None) -> str:
     return (detail or "").split(" acks=")[0]
 
 
-def in_words(found: Any) -> str:
+def in_words(found: Result) -> str:
     """The same as text."""
     took, broken = found
-    said = ", ".join(f"{error or 'acknowledged'} after {ms} ms" for error, ms in took) or "nothing produced"
-    return said + (f"; {', '.join(broken)} broken" if broken else "")
+    outcome = ", ".join(f"{error or 'acknowledged'} after {ms} ms" for error, ms in took) or "nothing produced"
+    return outcome + (f"; {', '.join(broken)} broken" if broken else "")
 
 
 # 4: operate
@@ -187,7 +188,7 @@ EXERCISES: tuple[Exercise, ...] = (
         cases=cases,
         stories=STORIES,
         outcome=result,
-        tell=in_words,
+        describe=in_words,
         explain=explain,
         why="As far as every member of the ISR reaches, the leader among them: whoever is elected has these records.",
     ),

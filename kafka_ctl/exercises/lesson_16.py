@@ -27,7 +27,7 @@ class Places(Exercise):
     kind: ClassVar[str] = "predict"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Turn a wheel, and compare."""
         given = plain(answer)
         if not isinstance(given, tuple) or any(not isinstance(each, tuple) or len(each) != 2 for each in given):
@@ -46,7 +46,7 @@ def _places(clock: int) -> tuple[tuple[int, int], ...]:
     return tuple((level, bucket) for level, bucket, _ in task.places)
 
 
-def _misplaced(given: tuple[Any, ...], truth: tuple[Any, ...]) -> str:
+def _misplaced(given: tuple[tuple[int, int], ...], truth: tuple[tuple[int, int], ...]) -> str:
     levels = [level for level, _ in given]
     if given == _places(0):
         return "That is for clock 0. The task is due at 457 now; buckets are counted from time 0, not from the clock."
@@ -72,7 +72,7 @@ ASKED = 20_000
 class Turned:
     """A wheel that was turned with somebody's `place`: how late each task ran, and how many buckets were polled."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., tuple[int, int]]) -> None:
         self.function, self.asked = function, 0
         draw, wheel = random.Random(7), TimingWheel(place=self._ask)
         self.late: dict[Task, int] = {}
@@ -82,7 +82,7 @@ class Turned:
         self._advance(wheel, wheel.now + 1000)
         self.polled, self.left = wheel.polled, wheel.size
 
-    def _ask(self, *given: int) -> Any:
+    def _ask(self, *given: int) -> tuple[int, int]:
         self.asked += 1
         if self.asked > ASKED:
             raise BadInput(f"your function was asked {ASKED:,} times for 100 tasks: too many are put into one bucket")
@@ -101,10 +101,10 @@ class Placing(Exercise):
     kind: ClassVar[str] = "implement"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Turn a wheel with a hundred tasks."""
-        if refusal := not_callable(answer):
-            return refusal
+        if not callable(answer):
+            return not_callable(answer)
         usual = Turned(place)
         try:
             turned = Turned(answer)
@@ -164,7 +164,7 @@ class Order(Exercise):
     kind: ClassVar[str] = "repair"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Let the event happen before every step, after the last one, and never."""
         steps = plain(answer)
         if not isinstance(steps, tuple) or not steps or any(step not in STEPS for step in steps):
@@ -232,7 +232,7 @@ class Gauges(Exercise):
     kind: ClassVar[str] = "operate"
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Let the fetches come, with these changes."""
         if not isinstance(answer, dict) or not answer.keys() <= KNOWN.keys():
             return Verdict(False, f"{short(answer)} is no dictionary of changes; you may change {', '.join(KNOWN)}.")
@@ -249,13 +249,13 @@ class Gauges(Exercise):
         except BadInput as error:
             return Verdict(False, f"This cannot be: {error}")
         changes = ", ".join(f"{name}={value}" for name, value in changed.items())
-        said = f"{changes}: PurgatorySize rises to {found.peak:,}, and {found.delayed} requests wait."
+        measured = f"{changes}: PurgatorySize rises to {found.peak:,}, and {found.delayed} requests wait."
         if found.peak >= MOST:
-            return Verdict(False, f"With {said} {_remark(changed, found)}".rstrip())
-        return Verdict(True, f"{said} {self.why}")
+            return Verdict(False, f"With {measured} {_remark(changed, found)}".rstrip())
+        return Verdict(True, f"{measured} {self.why}")
 
 
-def _remark(changed: dict[str, Any], found: FetchLoad) -> str:
+def _remark(changed: dict[str, int], found: FetchLoad) -> str:
     if changed.get("purge_interval", 0) > PURGE_INTERVAL:
         return "Between two purges there is more to collect now."
     if "wait" in changed:

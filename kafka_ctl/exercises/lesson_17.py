@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.exercises.compute import Compute
@@ -11,6 +11,11 @@ from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 
+if TYPE_CHECKING:
+    from kafka_ctl.wire.codec import Message
+
+Header = tuple[str | int, int, int, int]
+Frame = tuple[int, int, int, str | None, bytes]
 TITLE = "The wire"
 OPENING = (
     "lab brokers=3 generation=2.4 seed=7 "
@@ -44,7 +49,7 @@ def decoded(lab: Lab) -> tuple[str, int, int, int]:
     return apis()[key], version, header["correlation_id"], body["broker_id"]
 
 
-def decode_wrong(answer: Any, truth: Any) -> str | None:
+def decode_wrong(answer: Header, truth: Header) -> str | None:
     """The mistakes of exercise 1."""
     api, version, correlation, broker = answer
     if (correlation, broker) == (truth[3], truth[2]):
@@ -60,7 +65,7 @@ def decode_wrong(answer: Any, truth: Any) -> str | None:
     return None
 
 
-def by_number(answer: Any, truth: Any) -> str | None:
+def by_number(answer: Header, truth: Header) -> str | None:
     """An API may be named by its key."""
     return "7 is the key of ControlledShutdown." if answer[0] == 7 and answer[1:] == truth[1:] else None
 
@@ -68,7 +73,7 @@ def by_number(answer: Any, truth: Any) -> str | None:
 # 2: a frame
 
 
-def frames(lab: Lab) -> list[tuple[Any, ...]]:
+def frames(lab: Lab) -> list[Frame]:
     """Requests to be packed: API key, version, correlation id, client id, body."""
     return [
         (7, 1, 5, "c1", b"\0\0\0\3"),
@@ -94,7 +99,7 @@ def packed(key: int, version: int, correlation: int, client: str | None, body: b
     return len(payload).to_bytes(4, "big") + payload
 
 
-def explain_frame(given: tuple[Any, ...], got: Any, expected: bytes) -> str:
+def explain_frame(given: Frame, got: object, expected: bytes) -> str:
     """What a broker would make of these bytes."""
     client = given[3]
     asked = f"for {given[:4]} "
@@ -135,7 +140,7 @@ def _first_difference(got: bytes, expected: bytes) -> str:
 # 3: where a client writes
 
 
-def metadata(lab: Lab) -> list[tuple[dict[str, Any], str, int]]:
+def metadata(lab: Lab) -> list[tuple[Message, str, int]]:
     """A Metadata answer of a broker of this lab with each partition, and with one that there is not."""
     from kafka_ctl.wire.codec import decode, encode
     from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
@@ -155,12 +160,12 @@ def metadata(lab: Lab) -> list[tuple[dict[str, Any], str, int]]:
     ]
     topics = [{"error_code": 3, "name": "nothing"}, {"error_code": 0, "name": "orders", "partitions": partitions}]
     schema = message_type(api_key("Metadata"), 1, RESPONSE).body
-    said = {"brokers": nodes[::-1], "controller_id": lab.controller.id, "topics": topics}
-    answer, _ = decode(schema, encode(schema, said))
+    body = {"brokers": nodes[::-1], "controller_id": lab.controller.id, "topics": topics}
+    answer, _ = decode(schema, encode(schema, body))
     return [(answer, "orders", number) for number in range(3)] + [(answer, "nothing", 0)]
 
 
-def leader_address(answer: dict[str, Any], topic: str, partition: int) -> str | None:
+def leader_address(answer: Message, topic: str, partition: int) -> str | None:
     """Where the leader listens, as a client finds it; None where there is no leader."""
     leaders = {
         (each["name"], one["partition_index"]): one["leader_id"]
@@ -171,7 +176,7 @@ def leader_address(answer: dict[str, Any], topic: str, partition: int) -> str | 
     return nodes.get(leaders.get((topic, partition), -1))
 
 
-def explain_address(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_address(given: tuple[Message, str, int], got: object, expected: str | None) -> str:
     """What is wrong with an address."""
     answer, topic, partition = given
     asked = f"for {topic}-{partition} you return {got!r}. "
@@ -208,8 +213,8 @@ def not_back(lab: Lab) -> str | None:
     if lab.brokers[3].state == RUNNING:
         return None
     last = lab.trace.slice(kind="broker", action="stopped", broker=3)[-1]
-    said = (last.detail or "no reason").replace("\n", " ")
-    return f"broker 3 is down. It said: {said}"
+    reason = (last.detail or "no reason").replace("\n", " ")
+    return f"broker 3 is down. It said: {reason}"
 
 
 def only_started(lab: Lab) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.errors import KafkaCtlError, short
@@ -35,7 +35,7 @@ def epochs(lab: Lab) -> tuple[int, int]:
     return lab.partition("orders", 0).leader_epoch, found.leader_epoch
 
 
-def epochs_wrong(answer: Any, truth: Any) -> str | None:
+def epochs_wrong(answer: tuple[int, int], truth: tuple[int, int]) -> str | None:
     """The mistakes of exercise 1."""
     if answer == truth[::-1]:
         return "The two are mixed up: ZooKeeper was written first."
@@ -55,7 +55,7 @@ def unaware(lab: Lab) -> list[tuple[str, int]]:
     return [p[:2] for p in lab.partitions() if p.leader in leads and p[:2] not in leads[p.leader]]
 
 
-def explain_unaware(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_unaware(given: tuple[Lab], got: object, expected: list[tuple[str, int]]) -> str:
     """What is wrong with the partitions that were found."""
     (lab,) = given
     text = f"you return {short(got)}. "
@@ -68,7 +68,11 @@ def explain_unaware(given: tuple[Any, ...], got: Any, expected: Any) -> str:
         if lab.brokers[leader].state != RUNNING:
             return f"{text}Broker {leader} is dead. It is not unaware; nobody has noticed yet."
         return f"{text}Broker {leader} does lead {extra[0][0]}-{extra[0][1]}."
-    return f"{text}There are more: what a broker knows of others (`metadata`) is not what it leads (`leads`)."
+    (topic, partition), *_ = (each for each in expected if each not in got)
+    return (
+        f"{text}There are more: is {topic}-{partition} among what its leader leads (`leads`)? "
+        "What a broker knows of others (`metadata`) is something else."
+    )
 
 
 # 4: a story of one's own
@@ -83,7 +87,7 @@ class OwnStory(Exercise):
     sound: str
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Play the story twice."""
         if not isinstance(answer, str) or not answer.strip():
             return Verdict(False, f"{short(answer)} is no story; give its commands as text, one a line.")
@@ -107,11 +111,19 @@ class OwnStory(Exercise):
                 False, f"It breaks {first.invariant} with the fix, too: {first.text}. So it is not this field.", text
             )
         if not broken.violations:
-            return Verdict(
-                False, "Every invariant holds, with the bug as well. Who was in the ISR when the last one died?", text
-            )
+            return Verdict(False, f"Every invariant holds, with the bug as well. {_not_reached(broken)}", text)
         first = broken.violations[0]
         return Verdict(True, f"It breaks {first.invariant}: {first.text}. {self.why}", text)
+
+
+def _not_reached(lab: Lab) -> str:
+    """What the bug needs and a story did not have."""
+    if not lab.trace.slice(kind="replica", target="OfflineReplica"):
+        return "No replica went Offline in it, so nobody had to leave an ISR."
+    led = next((p for p in lab.partitions() if p.leader >= 0), None)
+    if led is not None:
+        return f"{led.topic}-{led.partition} is led by {led.leader}: another member of its ISR was alive."
+    return "Who was in the ISR when the last one died?"
 
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -171,4 +183,33 @@ EXERCISES: tuple[Exercise, ...] = (
         why="A story of this length is what the next person wants to find in a bug report.",
     ),
 )
-GUESSES: dict[str, Guess] = {}
+GUESSES: dict[str, Guess] = {
+    "18.a": Guess(
+        "Broker 2 has been elected, broker 1 is leaving. What does broker 1 believe, and for how long?",
+        (
+            ("that broker 2 leads, at once", "Who would have sent it the news? It was left out of the request."),
+            ("that it leads, until its process has ended", "Nobody tells it, and it goes on answering clients."),
+            ("nothing: it forgets what it leads", "It has no reason to: no request has made it stop."),
+            ("that it leads, until its session expires", "It closes its session itself, before its process ends."),
+        ),
+        1,
+    ),
+    "18.b": Guess(
+        "How long must the controller stand still, so that it misses the restart of broker 3?",
+        (
+            ("about 1 ms", "The time between two children lists of `/brokers/ids`: one without 3, one with it."),
+            ("50 ms, as long as a process takes to start", "`bounce` starts it at once; the rest is two round trips."),
+            ("6 s, the session timeout", "No session expires here: the broker closes its session and opens another."),
+        ),
+        0,
+    ),
+    "18.c": Guess(
+        "Kafka 2.0 sends ten writes at once. With that, and no fence, are late writes still possible?",
+        (
+            ("no, all writes are out before anybody is elected", "With twelve partitions. And with many more?"),
+            ("yes, with more partitions", "A window moves the limit; the next run shows where to."),
+            ("no, brokers refuse what an old controller sends", "Brokers do. These writes go to ZooKeeper."),
+        ),
+        1,
+    ),
+}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.exercise import Exercise, Guess, Verdict
 from kafka_ctl.exercises.predict import Predict
 from kafka_ctl.lab.lab import Lab
 
+Row = tuple[str | int, ...]
 TITLE = "Large histories"
 RATE = 6
 """How many times worse than a bad month the lesson's clusters live."""
@@ -32,16 +33,16 @@ def outage(lab: Lab) -> int:
     return round((led.time_ms - killed.time_ms) / 1000)
 
 
-def outage_wrong(answer: Any, truth: Any) -> str | None:
+def outage_wrong(answer: int, truth: int) -> str | None:
     """The mistakes of exercise 1."""
-    said = {
+    hints = {
         6: "6 s is the session timeout of the clusters above. Which part of an outage changes with it?",
         24: "The old timeout is not waited for as well: there is one session, with one timeout.",
         9: "ZooKeeper waits for the whole timeout after the last heartbeat.",
         0: "A broker that crashes says nothing, and nobody knows until its session ends.",
         12: "12 s is by how much it grows.",
     }
-    return said.get(answer)
+    return hints.get(answer)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +54,12 @@ class Condition(Exercise):
 
     kind: ClassVar[str] = "implement"
     columns: Sequence[str]
-    rows: Sequence[tuple[Any, ...]]
+    rows: Sequence[Row]
     truth: Callable[..., bool]
-    wrong: Mapping[tuple[Any, ...], str]
+    wrong: Mapping[Row, str]
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Ask a table in memory."""
         if not isinstance(answer, str) or not answer.strip():
             return Verdict(False, f"{short(answer)} is no condition; give it as text, such as 'partition = 3'.")
@@ -85,7 +86,7 @@ def tenth(lab: Lab) -> float:
     return Workload(rate=RATE).rate / 10
 
 
-def rate_wrong(answer: Any, truth: Any) -> str | None:
+def rate_wrong(answer: float, truth: float) -> str | None:
     """The mistakes of exercise 3."""
     if answer == 60:
         return "60 is ten times more."
@@ -143,4 +144,36 @@ EXERCISES: tuple[Exercise, ...] = (
         why="`rate` is a factor for everything that happens; 1 is a bad month.",
     ),
 )
-GUESSES: dict[str, Guess] = {}
+GUESSES: dict[str, Guess] = {
+    "19.a": Guess(
+        "Intervals without a leader that were over within ten seconds are ...",
+        (
+            ("nine in ten, and most of the time is in them", "Many of them, and each is short."),
+            ("nine in ten, and a small part of the time is in them", "The rest of the time is in a few long ones."),
+            (
+                "half, and half of the time is in them",
+                "The session timeout is six seconds: more than half are shorter.",
+            ),
+        ),
+        1,
+    ),
+    "19.b": Guess(
+        "Every topic has three replicas, the rest is as before. What changes?",
+        (
+            ("the median, hardly the minutes", "Most intervals wait for the session timeout, with three replicas too."),
+            ("the minutes, hardly the median", "The long intervals are gone, and they were few."),
+            ("both", "In the middle of all intervals stands a session timeout. Does it depend on replicas?"),
+            ("neither", "Whose partition waits until its only broker returns?"),
+        ),
+        1,
+    ),
+    "19.c": Guess(
+        "From twelve clusters, which number is known more exactly?",
+        (
+            ("the median interval", "Most intervals are alike, so the middle one hardly moves."),
+            ("the minutes that a cluster loses", "One long interval more or less changes it much."),
+            ("both alike", "One of them depends on a few rare events."),
+        ),
+        0,
+    ),
+}

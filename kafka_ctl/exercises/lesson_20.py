@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafka_ctl.brokers.process import RUNNING
 from kafka_ctl.exercises.compute import Compute
 from kafka_ctl.exercises.exercise import Exercise, Guess
@@ -48,16 +46,16 @@ def candidates(lab: Lab) -> tuple[int, ...]:
     return tuple(found)
 
 
-def candidates_wrong(answer: Any, truth: Any) -> str | None:
+def candidates_wrong(answer: tuple[int, ...], truth: tuple[int, ...]) -> str | None:
     """The mistakes of exercise 1."""
-    said = {
+    hints = {
         1: "Broker 1 is alive. It is not assigned, and no election chooses a broker that is not.",
         2: "Broker 2 may be the same machine. Its id is another one, and replicas are lists of ids.",
         1001: "Broker 1001 is assigned to the topic offsets, not to this one.",
         3: "Broker 3 is alive, and not assigned.",
     }
     return (
-        next((said[id] for id in answer if id in said and id not in truth), None)
+        next((hints[id] for id in answer if id in hints and id not in truth), None)
         if answer
         else ("Somebody is assigned to netflow-0. What if that broker came back?")
     )
@@ -77,7 +75,7 @@ def never_led(records: Trace) -> set[tuple[str, int]]:
     return {(str(topic), int(number or 0)) for (topic, number), leader in last.items() if leader is None or leader < 0}
 
 
-def explain_never(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_never(given: tuple[Trace], got: object, expected: set[tuple[str, int]]) -> str:
     """What is wrong with a set of partitions."""
     (records,) = given
     refused = [(r.topic, r.partition) for r in records if r.leader is None or r.leader < 0]
@@ -157,4 +155,35 @@ EXERCISES: tuple[Exercise, ...] = (
         why="The broker with the id that the partitions name, on its old disks: keep stored ids when machines change.",
     ),
 )
-GUESSES: dict[str, Guess] = {}
+GUESSES: dict[str, Guess] = {
+    "20.a": Guess(
+        "Five lines were added. How many of them will be rejected?",
+        (
+            ("two", "The line of another program and the one that was cut; a stack trace belongs to what is above it."),
+            ("three: all but the stack trace", "Docker's wrapping can be taken off."),
+            ("all five", "Look at what each of them is: two continue or wrap a line of Kafka's."),
+        ),
+        0,
+    ),
+    "20.b": Guess(
+        "A leader is killed, and 6 s later another one leads. How long was there no leader, by the controller's log?",
+        (
+            (
+                "about 6 s",
+                "The first line is written when the session has expired. What does the controller know before?",
+            ),
+            ("some milliseconds", "The log begins where the controller notices."),
+            ("that is not in the log at all", "Two lines are: Online to Offline, and back."),
+        ),
+        1,
+    ),
+    "20.c": Guess(
+        "In a set of logs the controller epoch is 2 on one day and 58 half a year later. What does it prove?",
+        (
+            ("56 crashes", "A session that expires, a shutdown, a deleted znode end a term as well."),
+            ("56 controllers were elected", "Each election raises it by one, whatever the reason, whoever wins."),
+            ("56 restarts of ZooKeeper", "Sessions outlive a restart of ZooKeeper that is quick enough."),
+        ),
+        1,
+    ),
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kafka_ctl.errors import short
 from kafka_ctl.exercises.compute import Compute
@@ -32,14 +32,14 @@ def shelves(lab: Lab) -> dict[str, str]:
     return {name: KRAFT[name].shelf for name in SIX}
 
 
-def sort_wrong(answer: Any, truth: Any) -> str | None:
+def sort_wrong(answer: dict[str, str], truth: dict[str, str]) -> str | None:
     """The mistakes of exercise 1; the first exhibit that stands on another shelf."""
     if unknown := [name for name in truth if name not in answer]:
         return f"{unknown[0]} has no shelf yet."
     if strange := [value for value in answer.values() if value not in ("gone", "kind", "stays")]:
         return f"{strange[0]!r} is no shelf; there are gone, kind and stays."
     wrong = next(name for name in truth if answer[name] != truth[name])
-    said = {
+    hints = {
         "KAFKA-6082": "Who would accept the write? An append of a replaced controller needs a majority of the quorum.",
         "KAFKA-1211": "Where is ZooKeeper in that story? Play it, and look for `zk` records between acknowledgement "
         "and loss.",
@@ -48,10 +48,10 @@ def sort_wrong(answer: Any, truth: Any) -> str | None:
         "KAFKA-9089": "Two stores were needed for two requests that contradict each other.",
         "KAFKA-7482": "Nobody asks the broker that leaves before it answers a client; it has to hear of the change.",
     }
-    return f"{wrong}: {said[wrong]}"
+    return f"{wrong}: {hints[wrong]}"
 
 
-def kind_of_7482(answer: Any, truth: Any) -> str | None:
+def kind_of_7482(answer: dict[str, str], truth: dict[str, str]) -> str | None:
     """A reason for another shelf that holds."""
     if isinstance(answer, dict) and answer == truth | {"KAFKA-7482": "kind"}:
         return "KAFKA-7482 may also stand under kind: a broker that leaves follows the log while it leaves."
@@ -63,7 +63,7 @@ def kind_of_7482(answer: Any, truth: Any) -> str | None:
 
 def histories(lab: Lab) -> list[tuple[list[Held]]]:
     """What everybody held of orders-0, from the failure on; once for each way to fail."""
-    from kafka_ctl.views.copies import moments
+    from kafka_ctl.views.figures.copies import moments
 
     found = []
     for command in ("kill 1", "kill 3", "kill 4", "shutdown 1"):
@@ -80,7 +80,7 @@ def disagreements(found: list[Held]) -> int:
     return sum(len({copy for copy in each.values() if copy is not None}) > 1 for each in found)
 
 
-def explain_moments(given: tuple[Any, ...], got: Any, expected: Any) -> str:
+def explain_moments(given: tuple[list[Held]], got: object, expected: int) -> str:
     """What is wrong with a count."""
     (found,) = given
     text = f"of {len(found)} moments you count {got!r}. "
@@ -90,6 +90,8 @@ def explain_moments(given: tuple[Any, ...], got: Any, expected: Any) -> str:
     without = sum(len({c for h, c in each.items() if c and h != "ZooKeeper"}) > 1 for each in found)
     if not isinstance(got, int) or isinstance(got, bool):
         return f"{text}A whole number is asked for."
+    if got == len(found):
+        return f"{text}That is every moment. At some of them all copies are equal."
     if got == len(found) - expected:
         return f"{text}These are the moments at which all are equal."
     if got == with_none:
@@ -118,7 +120,7 @@ class Timeouts(Exercise):
     most: int
     why: str
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Compare the age of the last heartbeat with the timeout."""
         given = plain(answer)
         if not isinstance(given, tuple) or [type(each) for each in given] != [int, int]:
@@ -136,6 +138,69 @@ class Timeouts(Exercise):
                 )
         if session > self.most:
             return Verdict(False, f"A dead broker's partitions are without a leader for {session} ms; that is longer.")
+        return Verdict(True, self.why)
+
+
+# 4: operate
+
+
+TOOLS = {
+    "A": "`kafka-metadata-quorum.sh describe --status`",
+    "B": "`kafka-metadata-shell.sh`",
+    "C": "`kafka-dump-log.sh --cluster-metadata-decoder`",
+    "D": "`kafka-reassign-partitions.sh --cancel`",
+    "E": "stop one process in good order",
+    "F": "`kafka-topics.sh --delete`",
+    "G": "delete `quorum-state`",
+    "H": "stop all controllers and start them together",
+}
+"""What can be done, by letter."""
+SUITS = {
+    "read /controller": "A",
+    "read a state znode": "BC",
+    "delete /admin/reassign_partitions": "D",
+    "delete /controller": "E",
+    "remove a topic's znodes": "F",
+}
+"""For each habit of those who ran ZooKeeper the letters of what does the same with KRaft.
+
+Apache Kafka 3.9.0: docs/ops.html, "KRaft"; tools/src/main/java/org/apache/kafka/tools/MetadataQuorumCommand.java
+"""
+HARM = {
+    "G": "`quorum-state` holds whom this controller has voted for; without it, it may vote twice in one epoch.",
+    "H": "While no two of three run, nothing is decided; a quorum was stuck after such a start "
+    "(strimzi/strimzi-kafka-operator#12760).",
+}
+INSTEAD = {
+    "read /controller": "Who is active is asked of the quorum, not of a file.",
+    "read a state znode": "The state of a partition is the last of its records in the log. What reads that?",
+    "delete /admin/reassign_partitions": "A move stands in the partition's record, and a tool takes it back.",
+    "delete /controller": "Another controller becomes active when this one is gone.",
+    "remove a topic's znodes": "One record removes a topic, and all copies follow. Who writes records?",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matching(Exercise):
+    """For each habit a letter; nothing is run."""
+
+    kind: ClassVar[str] = "operate"
+    why: str
+
+    def judge(self, answer: object) -> Verdict:
+        """The first habit whose letter does harm, else the first that does not suit."""
+        if not isinstance(answer, dict):
+            return Verdict(False, f"{short(answer)} is no dictionary from habit to letter.")
+        given = {str(habit): str(letter) for habit, letter in answer.items()}
+        if missing := [habit for habit in SUITS if habit not in given]:
+            return Verdict(False, f"{missing[0]!r} has no letter yet.")
+        for habit in SUITS:
+            if given[habit] not in TOOLS:
+                return Verdict(False, f"{short(given[habit])} is no letter from A to H.")
+        wrong = [habit for habit, suits in SUITS.items() if given[habit] not in suits]
+        for habit in sorted(wrong, key=lambda each: given[each] not in HARM):
+            hint = HARM.get(given[habit], INSTEAD[habit])
+            return Verdict(False, f"{habit}: you take {given[habit]}, {TOOLS[given[habit]]}. {hint}")
         return Verdict(True, self.why)
 
 
@@ -179,6 +244,16 @@ EXERCISES: tuple[Exercise, ...] = (
         ),
         most=9000,
         why="A broker that sends in time is not fenced, though a heartbeat may be lost; a dead one is noticed in time.",
+    ),
+    Matching(
+        name="21.4",
+        title="Old habits",
+        hints=(
+            "Two of the eight do harm, and do what no habit asks for.",
+            "Where does each fact stand now: in the log, in the quorum, in a partition's record?",
+            "Two of the tools read the log; either will do.",
+        ),
+        why="Read with tools that read the log, change with requests. The log is not edited, and nothing is deleted.",
     ),
 )
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kafka_ctl.errors import KafkaCtlError, NotReached, short
+from kafka_ctl.errors import ConditionNotMet, KafkaCtlError, short
 from kafka_ctl.exercises.exercise import Exercise, Verdict
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import COMMANDS, Lab
@@ -38,7 +38,7 @@ class Operate(Exercise):
         """The cluster in trouble, as a lab of the learner's own."""
         return Lab.replay(self.begin)
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Play the commands after the beginning, wait, and look."""
         try:
             lab = self._worked(answer)
@@ -54,7 +54,7 @@ class Operate(Exercise):
                 return Verdict(False, f"After {_listed(given)}: {wrong}{self._remark(lab, given)}", text)
             return Verdict(True, self._praised(given), text)
 
-    def _worked(self, answer: Any) -> Lab:
+    def _worked(self, answer: object) -> Lab:
         """A lab of our own in which the answer's commands were carried out."""
         if isinstance(answer, Lab):
             text = answer.story
@@ -73,7 +73,7 @@ class Operate(Exercise):
                 for line in _lines(answer):
                     lab.do(line)
         except (KafkaCtlError, AttributeError, TypeError) as error:
-            if not isinstance(error, NotReached):
+            if not isinstance(error, ConditionNotMet):
                 lab.close()
                 raise _CannotPlay(f"Your commands cannot be carried out: {error}") from None
         return lab
@@ -102,15 +102,15 @@ class Operate(Exercise):
     def _praised(self, given: Sequence[Command]) -> str:
         number = f"{len(given)} command{'s' * (len(given) != 1)}"
         fewer = "" if len(given) <= self.best else f"; {self.best} would have been enough"
-        words = [text for each in given if (text := self.praise.get(_named(each), self.praise.get(each.name)))]
-        return " ".join(dict.fromkeys([f"{number}{fewer}.", *words, self.why]))
+        praises = [text for each in given if (text := self.praise.get(_named(each), self.praise.get(each.name)))]
+        return " ".join(dict.fromkeys([f"{number}{fewer}.", *praises, self.why]))
 
 
 class _CannotPlay(Exception):
     """What the learner gave is no way to work on the lab; the text says why."""
 
 
-def _lines(answer: Any) -> list[str]:
+def _lines(answer: object) -> list[str]:
     lines = answer.splitlines() if isinstance(answer, str) else answer
     if not isinstance(lines, list | tuple) or not all(isinstance(line, str) for line in lines):
         known = ", ".join(name for name in COMMANDS if name not in WAITS)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 FOLDER = "KAFKA_CTL_DATA"
 """An environment variable: the folder to use instead; empty, nothing is kept."""
@@ -64,7 +64,7 @@ def storage(text: str | None = None) -> str:
 def progress() -> Progress:
     """What is known of each exercise that was tried, by its name."""
     try:
-        stored: Any = json.loads(storage() or "{}")
+        stored: object = json.loads(storage() or "{}")
     except ValueError:
         return {}
     if not isinstance(stored, dict):
@@ -72,7 +72,7 @@ def progress() -> Progress:
     return {name: _entry(each) for name, each in stored.items() if isinstance(each, dict)}
 
 
-def _entry(stored: dict[str, Any]) -> Entry:
+def _entry(stored: dict[str, object]) -> Entry:
     counts = {what: value if isinstance(value := stored.get(what), int) else 0 for what in ("checks", "hints")}
     return {"solved": stored.get("solved") is True, "checks": counts["checks"], "hints": counts["hints"]}
 

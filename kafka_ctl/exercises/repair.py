@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from kafka_ctl.errors import BadInput, short
 from kafka_ctl.exercises.exercise import Exercise, Verdict
@@ -28,7 +28,7 @@ class Repair(Exercise):
     why: str
     evades: Mapping[str, str] = field(default_factory=dict)
 
-    def judge(self, answer: Any) -> Verdict:
+    def judge(self, answer: object) -> Verdict:
         """Play the story with the repair, and look for the violation, or ask the exhibit's question."""
         exhibit = find(self.ticket)
         try:
@@ -59,7 +59,7 @@ def _left(exhibit: Exhibit, broken: Lab, lab: Lab) -> str | None:
     return f"the story still breaks {first.invariant}: {first.text} (record {first.seq})" if first else None
 
 
-def _repaired(generation: Generation, answer: Any) -> tuple[Generation, list[str]]:
+def _repaired(generation: Generation, answer: object) -> tuple[Generation, list[str]]:
     """The generation with what the answer changes, and the fields that are changed."""
     if isinstance(answer, Generation):
         return answer, [name for name in BY_NAME if answer.has(name) != generation.has(name)]

@@ -1,8 +1,7 @@
 """Looking for what breaks: random walks of commands and faults, and every order of what is under way.
 
 walk.py         a random walk, drawn from a seed
-play.py         plays a walk and says what it broke
-unrest.py       what keeps a cluster busy and is no livelock
+play.py         plays a walk and says what it broke, or only kept busy
 minimise.py     the shortest walk that breaks the same
 search.py       walks of many seeds on all cores
 exhaustive.py   every order of the pending events of a small cluster, up to a depth

@@ -96,7 +96,7 @@ def exhaust(
     for a generation or mutant that does not exist.
     """
     if brokers not in (2, 3) or partitions not in (1, 2):
-        raise BadInput(f"{brokers} brokers and {partitions} partitions: there can be 2 or 3, and 1 or 2")
+        raise BadInput(f"brokers={brokers}, partitions={partitions}: give 2 or 3 brokers and 1 or 2 partitions")
     with defect(mutant):
         pass
     began = time.monotonic()

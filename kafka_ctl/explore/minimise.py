@@ -8,7 +8,6 @@ is a run of its own, so that nothing is assumed of why a command matters.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from kafka_ctl.explore.play import Failure, Outcome, play
 from kafka_ctl.explore.walk import Walk
@@ -17,7 +16,7 @@ from kafka_ctl.lab.story import Command
 Fails = Callable[[Walk], bool]
 ATTEMPTS = 2000
 """Runs that one minimisation may take."""
-SIMPLER: dict[str, dict[str, tuple[Any, ...]]] = {
+SIMPLER: dict[str, dict[str, tuple[int | None, ...]]] = {
     "create_topic": {"partitions": (1, 2), "replication_factor": (1, 2)},
     "settle": {"limit": (None,)},
     "shutdown": {"wait": (None,)},
@@ -91,9 +90,9 @@ def _simpler(line: Command) -> Iterator[Command]:
     if line.name in ("run_for", "step"):
         yield Command("settle", (), {})
     if line.name in TIMES:
-        for value in TIMES[line.name]:
-            if value < line.args[-1]:
-                yield line._replace(args=(*line.args[:-1], value))
+        for time in TIMES[line.name]:
+            if time < line.args[-1]:
+                yield line._replace(args=(*line.args[:-1], time))
     if line.name == "order":
         for numbers in _earlier(line.args[0]):
             yield line._replace(args=(numbers,))
@@ -115,7 +114,7 @@ def _earlier(numbers: list[int]) -> Iterator[list[int]]:
 
 def _plainer(opening: Command) -> Iterator[Command]:
     """The same cluster with less of what is special about it."""
-    given = opening.kwargs
+    given = dict(opening.kwargs)
     brokers, config = given["brokers"], given.get("config", {})
     if len(brokers) > 2:
         yield opening._replace(kwargs=given | {"brokers": brokers[:-1]})

@@ -6,13 +6,67 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from kafka_ctl.errors import BadInput, NotReached, Unavailable
-from kafka_ctl.explore.unrest import is_behind_schedule, is_slow_follower
+from kafka_ctl.controller.rebalance import FIRST_CHECK
+from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.lab import story
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.simulation.clock import Halted, VirtualClock
+from kafka_ctl.trace import details
+from kafka_ctl.trace.record import Record
+
+WINDOW = 120.0
+"""Seconds of the run in which unrest is looked for."""
+CHECK = "AutoPreferredReplicaLeaderElection"
+OF_ISR_CHANGES = ("IsrChangeNotification", "PartitionReassignmentIsrChange", CHECK, "LeaderAndIsrResponseReceived")
+"""What the controller does while ISRs change, and by the clock: a follower that comes back may be preferred."""
+ISR_CHANGES = ("shrink-isr", "expand-isr")
+
+
+def is_slow_follower(lab: Lab) -> bool:
+    """Whether all that goes on is that followers slower than `replica.lag.time.max.ms` leave the ISR and come back.
+
+    A leader expels them in time, and takes them in again at their next fetch, as long as they are slow.
+    Kafka 2.0.1: cluster/Partition.scala, maybeShrinkIsr, maybeExpandIsr
+    """
+    brokers, limit = lab.world.brokers, lab.config["replica.lag.time.max.ms"] / 1000
+    slow = {broker.id for broker in brokers.values() if broker.as_follower.fetch_delay > limit}
+    since = (lab.world.clock.now() - WINDOW) * 1000
+    recent = [r for r in lab.trace.records if r.time_ms > since]
+    begun = {r.action for r in recent if r.kind == "event" and r.target == "started"}
+    changed = [replicas_of_change(r) for r in recent if r.kind == "broker" and r.action in ISR_CHANGES]
+    moves = (r for r in recent if r.kind in ("election", "partition", "replica") and r.error is None)
+    moved = any(r.leader not in slow for r in moves)
+    return bool(changed) and all(c <= slow for c in changed) and begun <= {*OF_ISR_CHANGES} and not moved
+
+
+def replicas_of_change(record: Record) -> set[int]:
+    """The brokers that an ISR gains or loses."""
+    fields = details.named(record.detail)
+    before = {int(id) for id in fields.get("isr_before", "").split(",") if id}
+    return before ^ set(record.isr or ())
+
+
+def is_behind_schedule(lab: Lab, window: int) -> bool:
+    """Whether a controller of 0.10 has made up for checks of the balance that it missed while it waited for ZooKeeper.
+
+    It has where the last `window` records hold more of them than came due meanwhile. They are due at fixed times, and
+    all that were missed are made up for, one after the other.
+    Kafka 0.10.2.2: utils/KafkaScheduler.scala, schedule (scheduleAtFixedRate)
+    """
+    acting = lab.world.acting()
+    if acting is None or lab.generation.threads.single_threaded:
+        return False
+    began = next((r for r in reversed(lab.trace.records) if r.action == "starting_scheduler"), None)
+    if began is None or began.actor != acting.actor:
+        return False
+    checks = [r for r in lab.trace.records[began.seq :] if r.action == CHECK and r.target == "started"]
+    now, interval = lab.world.clock.now(), lab.config["leader.imbalance.check.interval.seconds"]
+    first = lab.trace.records[-window:][0]
+    lately, passed = sum(r.seq > first.seq for r in checks), now - began.time_ms / 1000 - FIRST_CHECK
+    return len(checks) <= passed // interval + 1 and lately > (now - first.time_ms / 1000) // interval + 1
+
 
 CRASH, DOES_NOT_QUIESCE = "no-actor-crashes", "quiesces"
 """What must hold beside the invariants: no actor fails with an error, and a healthy cluster quiesces."""
@@ -75,7 +129,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
 
     Where `stop()` becomes true, the command ends half-way.
     """
-    clock, records = lab._world.clock, lab.trace.records
+    clock, records = lab.world.clock, lab.trace.records
     assert isinstance(clock, VirtualClock)
     most = len(records) + BUDGET
 
@@ -94,8 +148,8 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
         if stop():
             return None
         return Failure(DOES_NOT_QUIESCE, f"one command has left {BUDGET} records, and more are to come", _known(lab))
-    except NotReached as error:
-        quiesces_not = line.name == "settle" and lab._world.is_healthy and not is_slow_follower(lab)
+    except ConditionNotMet as error:
+        quiesces_not = line.name == "settle" and lab.world.is_healthy and not is_slow_follower(lab)
         return Failure(DOES_NOT_QUIESCE, str(error), _known(lab)) if quiesces_not else None
     except Unavailable:
         return None
@@ -109,7 +163,7 @@ def apply(lab: Lab, line: Command, stop: Callable[[], bool] = lambda: False) -> 
 def _known(lab: Lab) -> str | None:
     """Why a controller may be elected again and again: whoever is finds a request that it cannot fulfil."""
     failed = [r.detail or "" for r in lab.trace.records[-400:] if r.action == "election_failed"]
-    return next((known for said, known in FAILURES.items() if any(said in text for text in failed)), None)
+    return next((known for message, known in FAILURES.items() if any(message in text for text in failed)), None)
 
 
 def violated(lab: Lab) -> list[Failure]:

@@ -14,6 +14,7 @@ from multiprocessing.pool import Pool
 from typing import TYPE_CHECKING, NamedTuple
 
 from kafka_ctl.explore.minimise import Minimiser
+from kafka_ctl.explore.near import stories, walk_near
 from kafka_ctl.explore.play import Failure, play
 from kafka_ctl.explore.walk import LENGTH, Walk, busy, walk
 from kafka_ctl.explore.workers import cores, defect, processes
@@ -28,16 +29,22 @@ MOST = 10
 
 
 class Task(NamedTuple):
-    """A walk to be played by whichever process is free; with the seeded defect `mutant`, if there is one."""
+    """A walk to be played by whichever process is free; with the seeded defect `mutant`, if there is one.
+
+    `near` are files and folders of stories that the walk is near to.
+    """
 
     generation: str
     seed: int
     length: int = LENGTH
     mutant: str | None = None
+    near: tuple[str, ...] = ()
 
     @property
     def walk(self) -> Walk:
         """The walk of the seed; a defect is looked for in every other walk in a cluster that is in use."""
+        if self.near:
+            return walk_near(stories(self.near), self.generation, self.seed)
         if self.mutant and self.seed % 2:
             return busy(self.generation, self.seed)
         return walk(self.generation, self.seed, self.length)
@@ -95,17 +102,21 @@ def search(
     jobs: int | None = None,
     mutant: str | None = None,
     progress: Callable[[Findings], None] = lambda findings: None,
+    near: tuple[str, ...] = (),
 ) -> Findings:
     """Play walks from this seed on until the time is over or so many steps were made; `progress` is called after each.
 
     `jobs` processes share the work (all cores, if None); with 1 it is done in this one. With `mutant`, a seeded defect
-    is switched on, that some invariant must notice. Raises UnknownName for a generation or mutant that does not exist.
+    is switched on, that some invariant must notice. With `near`, files and folders of stories, walks are near to these.
+    Raises UnknownName for a generation or mutant that does not exist, BadInput where a story cannot be read.
     """
     Generation(generation)
+    if near:
+        stories(near)
     with defect(mutant):
         pass
     began, findings = time.monotonic(), Findings(generation)
-    tasks = (Task(generation, number, mutant=mutant) for number in count(seed))
+    tasks = (Task(generation, number, mutant=mutant, near=near) for number in count(seed))
     with processes(jobs) as pool:
         for played in _played(pool, tasks, jobs or cores()):
             findings.add(played)

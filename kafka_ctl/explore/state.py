@@ -11,10 +11,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from kafka_ctl.errors import BadInput
 from kafka_ctl.lab.event_order import connection
 from kafka_ctl.requests import Response
+from kafka_ctl.simulation.world import MemoryWorld
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
@@ -30,14 +32,21 @@ RECORDS = frozenset(("cause", "sent", "started", "answered", "asked", "seq", "ab
 
 def digest(lab: Lab) -> bytes:
     """16 bytes that identify this state."""
-    world: Any = lab._world
+    world = memory_of(lab)
     names = _names(world.store)
     parts = [*_stored(world.store, names)]
     for broker in world.brokers.values():
         parts += _known(broker)
     parts += sorted(_pending(world.clock.loop.pending, names))
-    parts += sorted(map(_task_state, world.clock._tasks))
+    parts += sorted(map(_task_state, world.clock.tasks))
     return blake2b(UNSTABLE.sub("", "\n".join(parts)).encode(), digest_size=16).digest()
+
+
+def memory_of(lab: Lab) -> MemoryWorld:
+    """What a lab on virtual time runs on; BadInput for another."""
+    if not isinstance(lab.world, MemoryWorld):
+        raise BadInput("this needs a lab on virtual time")
+    return lab.world
 
 
 def _names(store: MemoryStore) -> dict[int, str]:
@@ -49,11 +58,11 @@ def _stored(store: MemoryStore, names: dict[int, str]) -> Iterator[str]:
     """Znodes, watches and sessions."""
     for path, (data, version, owner) in store.snapshot():
         yield f"{path} {data!r} {version} {names.get(owner)}"
-    for watches in (store._data_watches, store._child_watches):
+    for watches in (store.data_watches, store.child_watches):
         yield repr(sorted((path, sorted(names.get(n, "") for n in holders)) for path, holders in watches.items()))
     for s in store.sessions.values():
-        flags = f"{s.connected} {s.sends} {s.hears} {s.awake} {s.fails_next_write}"
-        yield f"{names[s.id]} {flags} {len(s._waiting)} {len(s._missed)}"
+        flags = f"{s.connected} {s.sends} {s.receives} {s.running} {s.fails_next_write}"
+        yield f"{names[s.id]} {flags} {s.waiting} {s.missed}"
 
 
 def _known(broker: Broker) -> Iterator[str]:
@@ -64,9 +73,9 @@ def _known(broker: Broker) -> Iterator[str]:
     yield repr(broker.metadata)
     yield f"{broker.as_follower.state_key()} {broker.as_leader.state_key()}"
     yield f"{controller.active_id} {controller.state} {controller.zk.fence} {controller.context}"
-    yield repr([event for event, _ in controller.queue._items])
-    for id, channel in controller.channels._by_broker.items():
-        yield f"{id} {[request for request, _, _ in channel.queue]}"
+    yield repr(list(controller.queue))
+    for id, requests in controller.channels.queued():
+        yield f"{id} {requests}"
 
 
 def _pending(pending: list[Timer], names: dict[int, str]) -> Iterator[str]:
@@ -84,7 +93,7 @@ def _pending(pending: list[Timer], names: dict[int, str]) -> Iterator[str]:
 def _task_state(task: asyncio.Task) -> str:
     """Where a task stands: each of its frames, with those of its variables that can be printed."""
     frames: list[str] = []
-    awaited: Any = task.get_coro()
+    awaited: object = task.get_coro()
     while (frame := getattr(awaited, "cr_frame", None)) is not None:
         texts = ((name, repr(_plain(value))) for name, value in frame.f_locals.items() if name not in RECORDS)
         plain = {name: text for name, text in texts if "object at" not in text}
@@ -93,10 +102,10 @@ def _task_state(task: asyncio.Task) -> str:
     return " ".join(frames)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """A variable's value: what became of what is awaited; an answer without the number of its record."""
     if isinstance(value, asyncio.Future):
         if not value.done() or value.cancelled():
-            return value._state
+            return "CANCELLED" if value.cancelled() else "PENDING"
         return value.exception() or _plain(value.result())
     return value[0] if isinstance(value, tuple) and value and isinstance(value[0], Response) else value

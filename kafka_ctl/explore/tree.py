@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from kafka_ctl.explore.play import Failure, apply, violated
-from kafka_ctl.explore.state import digest
+from kafka_ctl.explore.state import digest, memory_of
 from kafka_ctl.explore.walk import Walk
 from kafka_ctl.explore.workers import defect
 from kafka_ctl.lab import story
-from kafka_ctl.lab.event_order import Choice, Order
+from kafka_ctl.lab.event_order import Choice, GivenOrder
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.lab.story import Command
 from kafka_ctl.simulation.loop import Timer, VirtualLoop
@@ -117,7 +117,7 @@ class Tree:
         with Lab(**story.opening(self.case.opening)) as lab:
             for line in self.case.before:
                 lab.do(line)
-            loop = lab._memory("an order").clock.loop
+            loop = memory_of(lab).clock.loop
             branches = loop.choose = Branches(
                 loop, path, self.case.depth, lambda left: self.late or self._known(lab, left)
             )
@@ -140,7 +140,7 @@ class Tree:
         return before >= left
 
 
-class Branches(Order):
+class Branches(GivenOrder):
     """The order of one path, so many choices deep; it stops where a state is known already."""
 
     def __init__(self, loop: VirtualLoop, path: Path, depth: int, known: Callable[[int], bool]) -> None:

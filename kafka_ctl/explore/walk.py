@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab.concurrent_commands import TOOLS
@@ -34,7 +34,7 @@ class Walk(NamedTuple):
         return "".join(f"{line}\n" for line in (self.opening, *self.commands))
 
 
-def _command(name: str, *args: Any, **kwargs: Any) -> Command:
+def _command(name: str, *args: object, **kwargs: object) -> Command:
     return Command(name, args, {key: value for key, value in kwargs.items() if value not in (None, False)})
 
 
@@ -54,7 +54,7 @@ def _at_a_return(draw: Draw) -> list[Command]:
     lags = [_command("lag", follower, OWN, 0) for follower in brokers]
     moment = round(draw.rng.uniform(0.2012, 0.2022), 4)
     returns = [_command("catch_up", follower) for follower in brokers]
-    return [*lags, _settle(), produce, *returns, _command("run_for", moment), produce]
+    return [*lags, settle(), produce, *returns, _command("run_for", moment), produce]
 
 
 def _answers_lost(draw: Draw) -> list[Command]:
@@ -66,12 +66,17 @@ def _answers_lost(draw: Draw) -> list[Command]:
 
 def _focused(draw: Draw) -> list[Command]:
     """One of the moments, in a cluster that is whole again, with a topic that has a replica on every broker."""
-    whole = [_command("heal"), *[_command("start", id) for id in range(1, draw.brokers + 1)], _settle()]
     create = _command("create_topic", OWN, replication_factor=draw.brokers)
-    return [*whole, create, _settle(), *draw.rng.choice(MOMENTS)(draw), _settle()]
+    return [*healed(draw.brokers), create, settle(), *draw.rng.choice(MOMENTS)(draw), settle()]
 
 
-def _settle() -> Command:
+def healed(brokers: int) -> list[Command]:
+    """Everything is healed, every broker started, and all comes to rest."""
+    return [_command("heal"), *[_command("start", id) for id in range(1, brokers + 1)], settle()]
+
+
+def settle() -> Command:
+    """Time passes until all is quiet, or for 300 s."""
     return _command("settle", limit=300)
 
 
@@ -81,7 +86,7 @@ FOCUSED = 0.4
 """The share of walks that have such a moment."""
 
 
-def _pass_time(draw: Draw) -> list[Command]:
+def pass_time(draw: Draw) -> list[Command]:
     """Nothing, a few moments, a while, or until all is quiet."""
     chosen = draw.rng.random()
     if chosen < 0.25:
@@ -90,7 +95,7 @@ def _pass_time(draw: Draw) -> list[Command]:
         return [_command("step", draw.rng.randint(1, 40))]
     if chosen < 0.7:
         return [_command("run_for", draw.seconds(20))]
-    return [_command("settle", limit=300)]
+    return [settle()]
 
 
 def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
@@ -99,7 +104,7 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     drawn = menu(generation)
     tools = [(name, d) for name, d in drawn if name in TOOLS]
     draw = Draw(rng, rng.choice((2, 3, 3, 3, 4)), tools)
-    config: dict[str, Any] = {}
+    config: dict[str, int | bool] = {}
     if draw.maybe(0.15):
         config["unclean.leader.election.enable"] = True
     if draw.maybe(0.3):
@@ -107,19 +112,16 @@ def walk(generation: str, seed: int, length: int = LENGTH) -> Walk:
     if generation == "0.10" and draw.maybe(0.8):
         config["delete.topic.enable"] = True
         config.setdefault("unclean.leader.election.enable", False)
-    given: dict[str, Any] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
+    given: dict[str, object] = {"brokers": list(range(1, draw.brokers + 1)), "generation": generation, "seed": seed}
     opening = Command("lab", (), given | ({"config": config} if config else {}))
     commands: list[Command] = []
     for name, d in rng.choices(drawn, [d.weight for _, d in drawn], k=length):
-        commands += [Command(name, *d.arguments(draw)), *_pass_time(draw)]
+        commands += [Command(name, *d.arguments(draw)), *pass_time(draw)]
     other = Draw(Random(f"{generation} {seed} moment"), draw.brokers)
     if other.maybe(FOCUSED):
         place = other.rng.randrange(len(commands) + 1)
         commands[place:place] = _focused(other)
-    commands.append(_command("heal"))
-    commands += [_command("start", broker) for broker in range(1, draw.brokers + 1)]
-    commands.append(_command("settle", limit=300))
-    return Walk(opening, tuple(commands))
+    return Walk(opening, (*commands, *healed(draw.brokers)))
 
 
 def busy(generation: str, seed: int) -> Walk:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from datetime import UTC, datetime
-from typing import Any
 
 LEVEL = re.compile(r"\[?(?P<level>TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\]?:? +(?=\S)")
 OURS = re.compile(
@@ -34,10 +33,10 @@ def unwrapped(text: str, header: re.Pattern[str]) -> str:
     return line.encode("utf-16", "surrogatepass").decode("utf-16", "replace").rstrip("\r\n")
 
 
-def _wrapped(fields: dict[str, Any], header: re.Pattern[str]) -> str | None:
+def _wrapped(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
     """The line in Docker's JSON, or in the fields of a layout."""
-    if isinstance(fields.get("log"), str):
-        return fields["log"]
+    if isinstance(whole := fields.get("log"), str):
+        return whole
     message = fields.get("message", fields.get("msg"))
     if not isinstance(message, str) or header.search(message, 0, 500):
         return message if isinstance(message, str) else None
@@ -52,7 +51,7 @@ def _wrapped(fields: dict[str, Any], header: re.Pattern[str]) -> str | None:
     return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {level} {message} ({logger})"
 
 
-def _journal(fields: dict[str, Any], header: re.Pattern[str]) -> str | None:
+def _journal(fields: dict[str, object], header: re.Pattern[str]) -> str | None:
     """The line in an entry of `journalctl -o json`: times in µs, a message as text or, if it is no UTF-8, as bytes.
 
     systemd: docs/JOURNAL_EXPORT_FORMATS.md, Journal JSON Format
@@ -71,7 +70,7 @@ def _journal(fields: dict[str, Any], header: re.Pattern[str]) -> str | None:
     return f"[{at.replace('T', ' ').replace('.', ',')[:23]}] {word} {rest}"
 
 
-def _message(value: Any) -> str | None:
+def _message(value: object) -> str | None:
     """A field of an entry: text, an array of bytes, an array of these where the entry has it several times."""
     if isinstance(value, str):
         return value
@@ -83,14 +82,16 @@ def _message(value: Any) -> str | None:
     return None if None in several else "\n".join(filter(None, several))
 
 
-def _time(value: Any) -> str | None:
+def _time(value: object) -> str | None:
     """Seconds or milliseconds since 1970 as ISO 8601 in UTC."""
+    if not isinstance(value, (int, float)):
+        return None
     try:
         seconds = value / (1000 if value > 1e11 else 1)
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
-    except (TypeError, ValueError, OverflowError, OSError):
+    except (ValueError, OverflowError, OSError):
         return None
 
 
-def _first(fields: dict[str, Any], *names: str) -> Any:
+def _first(fields: dict[str, object], *names: str) -> object:
     return next((fields[name] for name in names if fields.get(name) is not None), None)

@@ -15,13 +15,13 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from multiprocessing import get_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, Unavailable, UnknownName
 from kafka_ctl.history.files import naming
-from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, bucket_of
+from kafka_ctl.history.layout import DONE, MANIFEST, TEMPORARY, UNFINISHED, BucketWriter, DatasetFolder, Json, bucket_of
 from kafka_ctl.history.schema import to_arrow
 from kafka_ctl.history.session import failing
 from kafka_ctl.history.workers import ship_package
@@ -50,7 +50,8 @@ class Job:
     workload: Workload = field(default_factory=Workload)
 
     def __post_init__(self) -> None:
-        from kafka_ctl.generation import GENERATIONS
+        from kafka_ctl.generation import GENERATIONS, Generation
+        from kafka_ctl.lab.settings import parse_config
 
         for name, most in MOST.items():
             value, least = getattr(self, name), 0 if name == "seed" else 1
@@ -61,6 +62,7 @@ class Job:
             raise UnknownName("generation", self.generation, GENERATIONS)
         if not isinstance(self.workload, Workload):
             raise BadInput(f"workload={short(self.workload)}: give a Workload")
+        parse_config(Generation(self.generation), self.workload.config)
 
     def seed_of(self, cluster: int) -> int:
         """The seed of one cluster: `simulate(seed)` runs it again, alone."""
@@ -70,7 +72,7 @@ class Job:
         """Every history and its seed; the names sort in the order of the seeds."""
         return {f"cluster-{self.seed_of(n):09d}": self.seed_of(n) for n in range(self.clusters)}
 
-    def described(self) -> dict[str, Any]:
+    def described(self) -> dict[str, object]:
         return {"format": FORMAT, **asdict(self)}
 
 
@@ -157,7 +159,7 @@ def prepare(place: DatasetFolder, job: Job, overwrite: bool, resume: bool) -> bo
     return True
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """As it comes back from JSON."""
     import json
 
@@ -182,7 +184,7 @@ def finish(place: DatasetFolder, job: Job) -> None:
     place.fs.delete_file(place.at(UNFINISHED))
 
 
-def write_bucket(path: str, job: Job, bucket: int) -> dict[str, Any]:
+def write_bucket(path: str, job: Job, bucket: int) -> Json:
     """Simulate the clusters of one bucket and write its files; what one task does.
 
     Raises BadInput or Unavailable where they cannot be written.

@@ -72,8 +72,8 @@ def reason(problem: BaseException) -> str:
     """Why a file could not be read or written, in a few words."""
     if isinstance(problem, OSError) and problem.errno:
         return os.strerror(problem.errno)
-    said = " ".join(str(problem).split())
-    return said[:300] or type(problem).__name__
+    message = " ".join(str(problem).split())
+    return message[:300] or type(problem).__name__
 
 
 @contextmanager

@@ -28,6 +28,8 @@ from kafka_ctl.history.files import filesystem
 from kafka_ctl.history.schema import SCHEMA
 from kafka_ctl.trace.actions import rows
 
+Json = dict[str, Any]
+"""What is kept in a file as JSON."""
 MANIFEST, UNFINISHED, TEMPORARY, DONE = "_manifest.json", "_unfinished.json", "_temporary", "_buckets"
 ROW_GROUP = 500_000
 """Records in a row group, at most; also what a writer keeps in memory for each folder."""
@@ -85,7 +87,7 @@ class DatasetFolder:
         selector = pafs.FileSelector(self.at(*folder) if folder else self.root, allow_not_found=True)
         return sorted(info.base_name for info in self.fs.get_file_info(selector))
 
-    def read_json(self, *names: str) -> dict[str, Any]:
+    def read_json(self, *names: str) -> Json:
         """A file of JSON that was written here; BadInput when it is something else by now."""
         with self.fs.open_input_stream(self.at(*names)) as file:
             text = file.read()
@@ -97,7 +99,7 @@ class DatasetFolder:
             raise BadInput(f"{self.at(*names)} is damaged: not the JSON that was written there")
         return found
 
-    def write_json(self, value: dict[str, Any], *names: str) -> None:
+    def write_json(self, value: Json, *names: str) -> None:
         """Under another name first, so that nobody reads half a file."""
         folder = self.at(*names[:-1]) if names[:-1] else self.root
         self.fs.create_dir(folder)
@@ -121,7 +123,7 @@ class DatasetFolder:
         found = {info.path[len(self.root) + 1 :]: info.size for info in self.fs.get_file_info(selector) if info.is_file}
         return {name: found[name] for name in sorted(found) if name.startswith("kind=")}
 
-    def manifest(self) -> dict[str, Any]:
+    def manifest(self) -> Json:
         """What the dataset says about itself; BadInput when there is none, or only a part of one."""
         if self.has(MANIFEST):
             found = self.read_json(MANIFEST)
@@ -190,7 +192,7 @@ class BucketWriter:
         with suppress(OSError):
             self.place.fs.delete_dir(self.folder)
 
-    def commit(self) -> dict[str, Any]:
+    def commit(self) -> Json:
         """Close the files, move them to their places, and note what the bucket holds."""
         for folder in list(self._waiting):
             self._flush(folder)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any
+from typing import Protocol
 
 ACTIONS = ("elected", "epoch_incremented")
 """What controllers say when their epoch begins. Before Kafka 2.1 an election comes first, and the epoch rises after it
@@ -18,12 +18,29 @@ ACTIONS = ("elected", "epoch_incremented")
 _EPOCH = re.compile(r'"epoch": ?(\d+)')
 
 
-def announced(record: Any, apart: bool) -> int | None:
+class Message(Protocol):
+    """What a controller says of its election: of a record these columns."""
+
+    @property
+    def seq(self) -> int: ...
+    @property
+    def time_ms(self) -> float: ...
+    @property
+    def actor(self) -> str: ...
+    @property
+    def action(self) -> str: ...
+    @property
+    def controller_epoch(self) -> int | None: ...
+    @property
+    def detail(self) -> str | None: ...
+
+
+def announced(record: Message, apart: bool) -> int | None:
     """The epoch that one of the `ACTIONS` announces; `apart` if in this history another record than `elected` does."""
     if record.action == "epoch_incremented":
         return record.controller_epoch
-    if (said := _EPOCH.search(record.detail or "")) is not None:
-        return int(said[1])
+    if (found := _EPOCH.search(record.detail or "")) is not None:
+        return int(found[1])
     return None if apart else record.controller_epoch or None
 
 
@@ -36,15 +53,15 @@ def falls(epoch: int, last: int | None, before: int | None) -> bool:
     return last is not None and epoch <= last and not late
 
 
-def beginnings(records: Iterable[Any]) -> list[int]:
+def beginnings(records: Iterable[Message]) -> list[int]:
     """Where new lives begin, the `seq` of their first elections; `records` are the `ACTIONS` of a history in order."""
-    said = list(records)
-    apart = any(record.action == "epoch_incremented" for record in said)
+    messages = list(records)
+    apart = any(record.action == "epoch_incremented" for record in messages)
     found: list[int] = []
     elected: dict[str, int] = {}
     last = before = None
     last_ms = -1.0
-    for record in said:
+    for record in messages:
         epoch = announced(record, apart)
         if epoch is None:
             elected.setdefault(record.actor, record.seq)

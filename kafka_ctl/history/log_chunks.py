@@ -15,7 +15,7 @@ import pyarrow as pa
 from kafka_ctl.history.log_files import LONGEST, ParsedLine, read_texts
 from kafka_ctl.history.schema import IDS, SCHEMA
 from kafka_ctl.history.unpacking import LOG_HEADER, Unreadable, blocks
-from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.kafka_log.read import LogLine
 from kafka_ctl.trace import details
 
 LEAD_IN = 64 << 10
@@ -50,7 +50,7 @@ class Chunk(NamedTuple):
     problem: str | None = None
 
 
-class Read(NamedTuple):
+class ImportedRow(NamedTuple):
     """What a line says: a record (`what`), or a rejected line with its reason.
 
     Two records on one line differ in `piece`, those that one record stands for in `part`. At last come `chunk` and
@@ -67,7 +67,7 @@ class Read(NamedTuple):
     values: tuple[Any, ...] = (None,) * len(RECORD)
 
 
-def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[Read]:
+def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[ImportedRow]:
     """What the lines of a chunk say, then how many there were, and what was wrong with it.
 
     `ahead` lines after it may end a record that it began: an exception stands below its error.
@@ -75,20 +75,20 @@ def read_chunk(chunk: Chunk, ahead: int = 2) -> Iterator[Read]:
     counts = Counts()
     texts = _texts(chunk, ahead, counts)
     continued = 0
-    for said in read_texts((number, _decoded(line)) for number, line in texts):
-        if not chunk.first <= said.number < chunk.first + counts.lines:
+    for parsed in read_texts((number, _decoded(line)) for number, line in texts):
+        if not chunk.first <= parsed.number < chunk.first + counts.lines:
             continue
-        if said.line is not None and (records := _records(said)):
+        if parsed.line is not None and (records := _records(parsed)):
             yield from records
-        elif said.line is not None or said.rejected:
-            why = said.rejected or "a number out of range"
-            yield Read(said.number, said.piece, 0, "rejected", f"{why}: {said.text[:2000]}")
+        elif parsed.line is not None or parsed.rejected:
+            why = parsed.rejected or "a number out of range"
+            yield ImportedRow(parsed.number, parsed.piece, 0, "rejected", f"{why}: {parsed.text[:2000]}")
         else:
             continued += 1
-    yield Read(counts.lines, 0, 0, "chunk")
-    yield Read(continued, 0, 0, "continued")
+    yield ImportedRow(counts.lines, 0, 0, "chunk")
+    yield ImportedRow(continued, 0, 0, "continued")
     if problem := chunk.problem or counts.problem:
-        yield Read(0, 0, 0, "problem", problem)
+        yield ImportedRow(0, 0, 0, "problem", problem)
 
 
 class Counts:
@@ -145,17 +145,17 @@ def _decoded(line: bytes) -> str:
     return line.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _records(said: ParsedLine) -> list[Read]:
+def _records(parsed: ParsedLine) -> list[ImportedRow]:
     """The records of a line; none if a number is too large for its column."""
-    assert said.line is not None
+    assert parsed.line is not None
     found = [
-        Read(said.number, said.piece, part, "record", None, said.formats, _values(line))
-        for part, line in enumerate(_spread(said.line))
+        ImportedRow(parsed.number, parsed.piece, part, "record", None, parsed.formats, values_of(line))
+        for part, line in enumerate(_spread(parsed.line))
     ]
     return found if all(map(_fits, found)) else []
 
 
-def _fits(read: Read) -> bool:
+def _fits(read: ImportedRow) -> bool:
     values = read.values
     for at in NUMBERS:
         if values[at] is not None and values[at] not in FITS:
@@ -163,7 +163,8 @@ def _fits(read: Read) -> bool:
     return all(number in FITS for at in LISTS if values[at] for number in values[at])
 
 
-def _values(line: Line) -> tuple[Any, ...]:
+def values_of(line: LogLine) -> tuple[object, ...]:
+    """The values of a line's record, in the order of the trace's columns."""
     columns = line._asdict() | {"time_ms": float(line.time), "actor": line.actor or "unknown", "path": None}
     actor = line.actor or ""
     if line.kind == "controller" and line.broker is None and actor.startswith("controller-"):
@@ -171,7 +172,7 @@ def _values(line: Line) -> tuple[Any, ...]:
     return tuple(columns[field.name] for field in RECORD)
 
 
-def _spread(line: Line) -> Iterator[Line]:
+def _spread(line: LogLine) -> Iterator[LogLine]:
     """One record for each partition that a line is about, and one for each broker that it says has left."""
     if line.partitions:
         yield from (line._replace(topic=topic, partition=number) for topic, number in line.partitions)
@@ -226,7 +227,7 @@ def _split(found: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
             size += len(text)
             line = line + text if line else text
             if len(line) > KEPT_HEAD * 2:
-                *records, line = _shortened(line)
+                *records, line = shortened(line)
                 yield from ((begin, record) for record in records)
             # A crash, or a log that is emptied while it is written to, leaves NULs before a line.
             if text.endswith((b"\n", b"\r")):
@@ -238,7 +239,7 @@ def _split(found: Iterable[bytes], offset: int) -> Iterator[tuple[int, bytes]]:
         yield begin, line.strip(b"\0")
 
 
-def _shortened(line: bytes) -> Iterator[bytes]:
+def shortened(line: bytes) -> Iterator[bytes]:
     """A long line that may go on: whole records, if there are several on it, and what is kept of the last."""
     starts = [found.start() - (line[found.start() - 1] == ord("[")) for found in LOG_HEADER.finditer(line, 1)]
     cut = max(starts, default=0)

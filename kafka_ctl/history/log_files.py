@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from kafka_ctl.history.collected_lines import unwrapped
-from kafka_ctl.kafka_log.read import STATE_CHANGE, Line, milliseconds, read_message
+from kafka_ctl.kafka_log.read import STATE_CHANGE, LogLine, milliseconds, read_message
 from kafka_ctl.kafka_log.releases import releases_with
 
 LONGEST = 100_000
@@ -57,7 +57,7 @@ class ParsedLine(NamedTuple):
 
     number: int
     text: str
-    line: Line | None = None
+    line: LogLine | None = None
     rejected: str | None = None
     formats: int = 0
     """Which of `FORMATS` the text is the first to show, as bits."""
@@ -77,28 +77,28 @@ def read_texts(numbered: Iterable[tuple[int, str]]) -> Iterator[ParsedLine]:
     seen = 0
     for number, piece, text in _pieces(numbered):
         try:
-            said, source = read_text(number, text, seen)
+            parsed, source = read_text(number, text, seen)
         except ValueError:  # a thirteenth month, a number of thousands of digits
-            said, source = ParsedLine(number, text, rejected="a value that cannot be"), ""
+            parsed, source = ParsedLine(number, text, rejected="a value that cannot be"), ""
         if piece:
-            said = said._replace(piece=piece)
-        seen |= said.formats
-        if said.line is None and said.rejected is None:
+            parsed = parsed._replace(piece=piece)
+        seen |= parsed.formats
+        if parsed.line is None and parsed.rejected is None:
             if waiting and waiting.line and waiting.line.error and waiting.line.detail is None and text.strip():
                 waiting = waiting._replace(line=waiting.line._replace(detail=_bare(text).strip()[:2000]))
-            yield said
+            yield parsed
             continue
-        if said.line is not None:
+        if parsed.line is not None:
             known = controllers.get(source, (None, None))
-            line = _named(said.line, *known)
+            line = _named(parsed.line, *known)
             if line.actor and line.actor.startswith("controller-"):
                 has_epoch = line.kind != "request" and line.controller_epoch is not None
                 same = line.actor == known[0] and line.action != "elected"
                 controllers[source] = (line.actor, line.controller_epoch if has_epoch else known[1] if same else None)
-            said = said if line is said.line else said._replace(line=line)
+            parsed = parsed if line is parsed.line else parsed._replace(line=line)
         if waiting:
             yield waiting
-        waiting = said
+        waiting = parsed
     if waiting:
         yield waiting
 
@@ -137,7 +137,7 @@ def _ends_one(text: str) -> bool:
     return bool(ended)
 
 
-def _named(line: Line, controller: str | None, epoch: int | None) -> Line:
+def _named(line: LogLine, controller: str | None, epoch: int | None) -> LogLine:
     """The line with the controller and its epoch where it leaves them out."""
     if line.actor is None and controller is not None:
         line = line._replace(actor=controller)

@@ -25,7 +25,7 @@ from kafka_ctl.history.workers import ship_package
 from kafka_ctl.kafka_log.releases import release
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 CHUNK = 16 << 20
 """Bytes of a file that are read in one go."""
@@ -44,7 +44,7 @@ PARSED = pa.schema(
     + [("part", pa.int32()), ("what", pa.string()), ("text", pa.string()), ("formats", pa.int64())]
     + [field.with_nullable(True) for field in RECORD]
 )
-"""What tasks return: where a line stands, and what it says, as `logchunks.Read`."""
+"""What tasks return: where a line stands, and what it says, as `log_chunks.ImportedRow`."""
 
 
 class Problem(NamedTuple):
@@ -69,7 +69,7 @@ class Logs:
     """
 
     def __init__(self, parsed: DataFrame) -> None:
-        self._parsed = parsed
+        self.parsed = parsed
 
     @cached_property
     def records(self) -> DataFrame:
@@ -80,11 +80,11 @@ class Logs:
         seq = (fn.row_number().over(in_time) - 1).cast("bigint").alias("seq")
         others = {name: fn.col(name) for name in SCHEMA.names if name not in ("seq", "cause")}
         columns = others | {"seq": seq, "cause": fn.lit(None).cast("bigint").alias("cause")}
-        return self._parsed.where("what = 'record'").select(*(columns[name] for name in SCHEMA.names))
+        return self.parsed.where("what = 'record'").select(*(columns[name] for name in SCHEMA.names))
 
     @cached_property
     def rejected(self) -> DataFrame:
-        wanted = self._parsed.where("what = 'rejected'")
+        wanted = self.parsed.where("what = 'rejected'")
         return wanted.selectExpr(
             "history", "file", "number AS line", "split(text, ': ', 2)[0] AS reason", "split(text, ': ', 2)[1] AS text"
         )
@@ -93,11 +93,11 @@ class Logs:
     def files(self) -> DataFrame:
         from pyspark.sql import functions as fn
 
-        def total(what: str) -> Any:
+        def total(what: str) -> Column:
             return fn.coalesce(fn.sum(fn.expr(f"CASE WHEN what = '{what}' THEN number END")), fn.lit(0))
 
         kafka = fn.udf(release, "string", useArrow=False)
-        counted = self._parsed.groupBy("history", "file").agg(
+        counted = self.parsed.groupBy("history", "file").agg(
             total("chunk").alias("lines"),
             fn.count_if(fn.expr("what = 'record' AND part = 0")).alias("records"),
             fn.count_if(fn.expr("what = 'rejected'")).alias("rejected"),
@@ -126,14 +126,14 @@ class Logs:
     def __repr__(self) -> str:
         from pyspark.sql import functions as fn
 
-        parsed = self._parsed.agg(fn.bit_or("formats").alias("formats"), fn.count_distinct("file").alias("files"))
+        parsed = self.parsed.agg(fn.bit_or("formats").alias("formats"), fn.count_distinct("file").alias("files"))
         formats, files = parsed.collect()[0]
-        said = self.files.agg(
+        totals = self.files.agg(
             fn.sum("lines"), fn.sum("records"), fn.sum("rejected"),
             *(fn.date_format(fn.timestamp_millis(at.cast("bigint")), "yyyy-MM-dd HH:mm:ss")
               for at in (fn.min("first_ms"), fn.max("last_ms"))),
         ).collect()[0]  # fmt: skip
-        lines, records, rejected, first, last = said
+        lines, records, rejected, first, last = totals
         when = f"from {first} to {last}, " if first else ""
         return (
             f"{files:,} files with {lines:,} lines, {when}{records:,} of them understood, {rejected:,} rejected; "
@@ -175,12 +175,12 @@ def read_logs(spark: SparkSession, paths: Paths | Mapping[str, Paths], history: 
         raise BadInput(f"history {wrong[0]!r}: give its name as text")
     if not clusters:
         raise BadInput("no path was given: name at least one log file or folder")
-    chunks = [chunk for name, some in clusters.items() for chunk in _chunks(name, some)]
+    chunks = [chunk for name, some in clusters.items() for chunk in list_chunks(name, some)]
     if spark is None:
         raise BadInput("import_logs needs a Spark session: import_logs(kafka_ctl.history.spark(), ...)")
     with failing("reading the logs"):
         chunks = _numbered(spark, chunks)
-        parsed = _tasks(spark, chunks).mapInArrow(_parse, from_arrow_schema(PARSED)).persist()
+        parsed = _tasks(spark, chunks).mapInArrow(parse_chunks, from_arrow_schema(PARSED)).persist()
         parsed.count()
     return Logs(parsed)
 
@@ -193,14 +193,14 @@ def _tasks(spark: SparkSession, chunks: list[Chunk]) -> DataFrame:
     return rows.repartition(max(1, min(len(chunks), size // TASK)))
 
 
-def _chunks(history: str, paths: Paths) -> Iterator[Chunk]:
+def list_chunks(history: str, paths: Paths) -> Iterator[Chunk]:
     """The chunks of every file, in the order of the files' names."""
     files = list(log_files(paths))
     # Far away, opening a file takes longer than anything that is done with it here.
     with ThreadPoolExecutor(OPENED) as pool:
-        wholes = list(pool.map(_whole, files))
+        unsplittable = list(pool.map(_unsplittable, files))
     names = {file.name for file in files}
-    for file, whole in zip(files, wholes, strict=True):
+    for file, whole in zip(files, unsplittable, strict=True):
         if isinstance(whole, str):
             yield Chunk(history, file.name, 0, 0, file.changed, problem=whole)
         elif whole:
@@ -217,7 +217,7 @@ def _is_copy(file: LogFile, names: Set[str]) -> bool:
     return plain in names and begins_with(plain, file.name)
 
 
-def _whole(file: LogFile) -> bool | str:
+def _unsplittable(file: LogFile) -> bool | str:
     """Whether a file has to be read as a whole; or why it cannot be read."""
     if file.problem is not None:
         return file.problem
@@ -252,7 +252,8 @@ def _count(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict(place | {"lines": [count_lines(chunk)]})
 
 
-def _parse(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def parse_chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What `read_chunk` makes of batches of `CHUNKS`, as batches of `PARSED`; runs in Spark's tasks."""
     for chunk in _of(batches):
         rows = ((chunk.history, chunk.file, *read[:6], *read.values) for read in read_chunk(chunk))
         while some := list(islice(rows, 10_000)):

@@ -23,7 +23,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kafka_ctl.errors import KafkaCtlError, Unavailable, unavailable
 
@@ -41,7 +41,7 @@ _OPENED = (
     "java.base/sun.nio.cs java.base/sun.security.action java.base/sun.util.calendar "
     "java.security.jgss/sun.security.krb5"
 ).split()
-_JAVA_OPTIONS = [
+JAVA_OPTIONS = [
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
     "--enable-native-access=ALL-UNNAMED",
@@ -52,7 +52,7 @@ _JAVA_OPTIONS = [
 ]
 _COLLECTOR = "-XX:+UseParallelGC"
 """A question makes much garbage and nobody waits for its pauses: an eighth less time than with Java's own choice."""
-_SAID_TO_JAVA = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+_JAVA_VARIABLES = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -69,7 +69,8 @@ SETTINGS = {
 """Our defaults. They are weak: `spark-defaults.conf` and `PYSPARK_SUBMIT_ARGS` override them."""
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
-_gateway: subprocess.Popen[bytes] | None = None
+java: subprocess.Popen[bytes] | None = None
+"""Spark's Java process, while one that was started here runs."""
 
 
 def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") -> SparkSession:
@@ -98,10 +99,10 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
         return builder.getOrCreate()
     # Otherwise the workers would run whatever `python3` comes first on PATH.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    if _gateway is not None and _gateway.poll() is not None:
+    if java is not None and java.poll() is not None:
         _forget_java()
     if SparkContext._gateway is None and "PYSPARK_GATEWAY_PORT" not in os.environ:
-        with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake, _ended_in_order():
+        with tempfile.TemporaryDirectory(prefix="kafka_ctl-") as handshake, ended_in_order():
             connection = _start_java(Path(handshake) / "connection", cores, memory)
             os.environ.update(connection)
             try:
@@ -117,24 +118,24 @@ def spark(app: str = "kafka_ctl", cores: int | None = None, memory: str = "1g") 
 
 def stop() -> None:
     """Stop the session and the Java process started here; without one, do nothing."""
-    global _gateway
-    if _gateway is None:
+    global java
+    if java is None:
         return
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
-    if context is not None and _gateway.poll() is None:
+    if context is not None and java.poll() is None:
         context.stop()
     if SparkContext._gateway is not None:
         SparkContext._gateway.shutdown()
     _forget_java()
-    if _gateway.stdin:
-        _gateway.stdin.close()
+    if java.stdin:
+        java.stdin.close()
     try:
-        _gateway.wait(10)
+        java.wait(10)
     except subprocess.TimeoutExpired:
-        _gateway.kill()
-    _gateway = None
+        java.kill()
+    java = None
 
 
 def _forget_java() -> None:
@@ -178,7 +179,7 @@ def _removed_with_java() -> None:
 
 
 @contextmanager
-def _ended_in_order() -> Iterator[None]:
+def ended_in_order() -> Iterator[None]:
     """Until Java removes the folder: SIGTERM ends this process by its exit handlers, unless it is handled already."""
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     if ours:
@@ -192,11 +193,11 @@ def _ended_in_order() -> Iterator[None]:
 
 def _start_java(info: Path, cores: int | None, memory: str) -> dict[str, str]:
     """Start Spark's Java side and return where it listens, as the variables PySpark reads."""
-    global _gateway
+    global java
     command, environment = _command(info, cores, memory)
     with log_path().open("ab") as log:
-        said_before = log.tell()
-        _gateway = subprocess.Popen(
+        size_before = log.tell()
+        java = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
             stdout=log,
@@ -207,10 +208,10 @@ def _start_java(info: Path, cores: int | None, memory: str) -> dict[str, str]:
     atexit.register(stop)
     deadline = time.monotonic() + START_SECONDS
     while not info.exists():
-        if _gateway.poll() is not None or time.monotonic() > deadline:
-            _gateway.kill()
-            said = log_path().read_bytes()[said_before:].decode(errors="replace").strip().splitlines()
-            raise Unavailable("Spark's Java did not start: " + ("; ".join(said[-3:]) or "it wrote nothing"))
+        if java.poll() is not None or time.monotonic() > deadline:
+            java.kill()
+            lines = log_path().read_bytes()[size_before:].decode(errors="replace").strip().splitlines()
+            raise Unavailable("Spark's Java did not start: " + ("; ".join(lines[-3:]) or "it wrote nothing"))
         time.sleep(0.02)
     return _connection(info.read_bytes())
 
@@ -228,11 +229,11 @@ def _command(info: Path, cores: int | None, memory: str) -> tuple[list[str], dic
     settings = SETTINGS | {"spark.sql.warehouse.dir": (folder / "warehouse").as_uri(), "spark.local.dir": str(folder)}
     if master.startswith("local"):
         settings |= _LOOPBACK
-    command = [str(java_executable()), f"-Xmx{memory}", *_JAVA_OPTIONS]
-    said = " ".join(os.environ.get(name, "") for name in _SAID_TO_JAVA)
-    if "GC" not in said:  # Java refuses two collectors
+    command = [str(java_executable()), f"-Xmx{memory}", *JAVA_OPTIONS]
+    options = " ".join(os.environ.get(name, "") for name in _JAVA_VARIABLES)
+    if "GC" not in options:  # Java refuses two collectors
         command.append(_COLLECTOR)
-    if "java.io.tmpdir" not in said:
+    if "java.io.tmpdir" not in options:
         command.append(f"-Djava.io.tmpdir={folder}")
     command += [f"-D{name}={value}" for name, value in settings.items()]
     command += ["-cp", os.pathsep.join([configuration, f"{home}/jars/*"]), "org.apache.spark.deploy.SparkSubmit"]
@@ -250,10 +251,10 @@ def _connection(info: bytes) -> dict[str, str]:
     return {"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": info[8 : 8 + length].decode()}
 
 
-def runs_here(spark: Any) -> bool:
+def runs_here(spark: SparkSession) -> bool:
     """Whether the session's tasks run on this machine, as children of this process's Java."""
     try:
-        return spark.sparkContext.master.startswith("local")
+        return str(spark.sparkContext.master).startswith("local")
     except Exception:  # Spark Connect has no context, and its workers are its own affair
         return False
 
@@ -269,5 +270,5 @@ def failing(what: str) -> Iterator[None]:
         if type(problem).__module__.partition(".")[0] not in ("py4j", "pyspark"):
             raise
         causes = re.findall(r"^Caused by: (.+)", str(problem), re.MULTILINE)
-        said = causes[-1] if causes else next(iter(str(problem).strip().splitlines()), type(problem).__name__)
-        raise Unavailable(f"{what} failed in Spark: {said[:500]}") from None
+        message = causes[-1] if causes else next(iter(str(problem).strip().splitlines()), type(problem).__name__)
+        raise Unavailable(f"{what} failed in Spark: {message[:500]}") from None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,7 +76,7 @@ def _checked(table: pa.Table) -> pa.Table:
 
 
 def _records(table: pa.Table) -> Iterator[Record]:
-    columns: list[Any] = []
+    columns: list[object] = []
     for field in list(SCHEMA)[1:]:
         if field.name not in table.column_names:
             columns.append([None] * len(table))

@@ -12,10 +12,10 @@ import io
 import os
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain
-from typing import Any
+from typing import IO
 
 import pyarrow as pa
 
@@ -108,7 +108,7 @@ def form(head: bytes) -> str | None:
     return None
 
 
-def _begin(file: str, opened: ExitStack) -> tuple[Any, bytes]:
+def _begin(file: str, opened: ExitStack) -> tuple[pa.NativeFile, bytes]:
     """A file that is open at its first byte, and how it begins."""
     try:
         fs, path, _ = filesystem(file)
@@ -120,7 +120,7 @@ def _begin(file: str, opened: ExitStack) -> tuple[Any, bytes]:
     return raw, head
 
 
-def _plain(raw: Any, start: int, size: int) -> Iterator[bytes]:
+def _plain(raw: pa.NativeFile, start: int, size: int) -> Iterator[bytes]:
     at = min(start, raw.size())
     raw.seek(at)
     while block := _read(raw, BLOCK):
@@ -130,7 +130,7 @@ def _plain(raw: Any, start: int, size: int) -> Iterator[bytes]:
         raise Unreadable(f"it had {size:,} bytes when it was listed and {at:,} when it was read")
 
 
-def _unpacked(raw: Any, head: bytes, opened: ExitStack) -> Iterator[bytes]:
+def _unpacked(raw: pa.NativeFile, head: bytes, opened: ExitStack) -> Iterator[bytes]:
     """The bytes in a packed file; those of an encoded one as they are."""
     kind = form(head)
     if kind == "zip":
@@ -146,7 +146,7 @@ def _unpacked(raw: Any, head: bytes, opened: ExitStack) -> Iterator[bytes]:
         yield block
 
 
-def _standard(kind: str) -> Any:
+def _standard(kind: str) -> Callable[[pa.NativeFile], IO[bytes]]:
     """The class of the standard library that unpacks this; some Pythons are built without one."""
     try:
         module = importlib.import_module(kind)
@@ -154,10 +154,11 @@ def _standard(kind: str) -> Any:
         raise Unreadable(f"this Python cannot unpack it: {missing}") from None
     if kind == "gzip":
         return lambda raw: module.GzipFile(fileobj=raw)
-    return module.BZ2File if kind == "bz2" else module.LZMAFile
+    made: Callable[[pa.NativeFile], IO[bytes]] = module.BZ2File if kind == "bz2" else module.LZMAFile
+    return made
 
 
-def _zipped(raw: Any, opened: ExitStack) -> Iterator[bytes]:
+def _zipped(raw: pa.NativeFile, opened: ExitStack) -> Iterator[bytes]:
     """The files in an archive, one after the other: those named like logs, or all, if none is."""
     try:
         archive = opened.enter_context(zipfile.ZipFile(raw))
@@ -179,7 +180,7 @@ def _zipped(raw: Any, opened: ExitStack) -> Iterator[bytes]:
             yield b"\n"
 
 
-def _read(stream: Any, size: int) -> bytes:
+def _read(stream: IO[bytes] | pa.NativeFile, size: int) -> bytes:
     """A block, or less: what comes before a fault is not lost with it."""
     try:
         # `read` would gather blocks until one fails; a buffered reader's `read1` returns the first.

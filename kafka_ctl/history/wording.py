@@ -16,10 +16,10 @@ DURATIONS = frozenset(
 def in_words(answer: DataFrame) -> DataFrame:
     """The same rows for people: a duration as `7.7 s`, a moment in milliseconds with one decimal place."""
     numbers = {field.name for field in answer.schema if isinstance(field.dataType, DoubleType)}
-    return answer.select(*(_shown(name) if name in numbers else fn.col(name) for name in answer.columns))
+    return answer.select(*(_readable(name) if name in numbers else fn.col(name) for name in answer.columns))
 
 
-def _shown(name: str) -> Column:
+def _readable(name: str) -> Column:
     before, found, _ = name.partition("_ms")
     column = fn.col(name)
     if not found:

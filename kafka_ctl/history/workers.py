@@ -7,15 +7,18 @@ import tempfile
 import zipfile
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from kafka_ctl.history.session import runs_here, session_folder
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 PACKAGE = Path(__file__).parents[1]
 _SHIPPED = "spark.kafka_ctl.shipped"
 
 
-def ship_package(spark: Any) -> None:
+def ship_package(spark: SparkSession) -> None:
     """Have the session's tasks find this package.
 
     On this machine they run in this interpreter. Elsewhere the package is sent to them, once a session, as a zip file;

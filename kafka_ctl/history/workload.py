@@ -46,8 +46,12 @@ class Workload:
     """Spread of incident rates between clusters: with 3, a cluster has between a third and three times as many."""
     per_day: Mapping[str, float] = field(default_factory=dict)
     """Rates that differ from those of `INCIDENTS`; 0 switches an incident off."""
+    config: Mapping[str, bool | int] = field(default_factory=dict)
+    """Kafka's configuration of all brokers, such as `{"zookeeper.session.timeout.ms": 18000}`."""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.config, Mapping):
+            raise BadInput(f"config={short(self.config)}: give a mapping from keys to values")
         for name in self.per_day:
             if name not in INCIDENTS:
                 raise UnknownName("incident", name, INCIDENTS)
@@ -170,8 +174,8 @@ def simulate(
     """Run one simulated cluster and return its trace; `seed` decides everything."""
     from kafka_ctl.lab.lab import Lab
 
-    drawn = plan(seed, hours, workload)
-    with Lab(brokers=dict(drawn.brokers), generation=generation, seed=seed) as lab:
+    drawn, config = plan(seed, hours, workload), workload.config if workload else {}
+    with Lab(brokers=dict(drawn.brokers), generation=generation, seed=seed, config=config) as lab:
         play(lab, drawn, seed, hours)
         return lab.trace
 

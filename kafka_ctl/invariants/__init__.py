@@ -1,7 +1,7 @@
 """What must always be true of a cluster, checked after every record of a run.
 
     of the controller   `controller.py`: what single records show
-    at rest             `rest.py`: what must be true when nothing is under way and nothing is broken
+    quiescent           `quiescent.py`: what must be true when nothing is under way and nothing is broken
     of the data         `data.py`: what brokers promise to those who write and read
 
 Each invariant is a class with a sentence that a learner understands. Some are broken by real Kafka: `mechanisms/` has a

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
-from kafka_ctl.generation import GENERATIONS, Generation
+from kafka_ctl.generation import GENERATIONS, Config, Generation
 from kafka_ctl.invariants.facts import Facts
 from kafka_ctl.invariants.past import Past
 from kafka_ctl.simulation.world import World
@@ -30,7 +29,7 @@ class Subject(NamedTuple):
     """Brokers that are able to lead, or are to join, or are concerned together."""
 
     @property
-    def key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[object, ...]:
         """Violations with the same key are one, as long as they have the same cause."""
         return self[:5]
 
@@ -53,7 +52,7 @@ class Reports(Protocol):
 
     world: World
     generation: Generation
-    config: Mapping[str, Any]
+    config: Config
     facts: Facts
     past: Past
 
@@ -75,7 +74,7 @@ class Listener:
         self.facts: Facts = checker.facts
         self.past: Past = checker.past
         self.generation: Generation = checker.generation
-        self.config: Mapping[str, Any] = checker.config
+        self.config = checker.config
 
     def state_written(
         self, record: Record, tp: TopicPartition, old: LeaderAndIsr | None, new: LeaderAndIsr | None
@@ -83,7 +82,7 @@ class Listener:
 
     def written(self, record: Record) -> None: ...
 
-    def said(self, record: Record) -> None: ...
+    def logged(self, record: Record) -> None: ...
 
     def moved(self, record: Record) -> None: ...
 
@@ -99,7 +98,7 @@ class Listener:
 
     def log_changed(self, record: Record, tp: TopicPartition) -> None: ...
 
-    def rest(self, world: World) -> None: ...
+    def quiescent(self, world: World) -> None: ...
 
 
 class Invariant(Listener):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.invariants import controller, data, rest
+from kafka_ctl.invariants import controller, data, quiescent
 from kafka_ctl.invariants.base import Invariant, Listener, Subject, Violation
 from kafka_ctl.invariants.facts import Facts
 from kafka_ctl.invariants.logs import CHANGES
@@ -17,7 +16,9 @@ from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
 
 INVARIANTS: tuple[type[Invariant], ...] = tuple(
-    sorted((*controller.INVARIANTS, *data.INVARIANTS, *rest.INVARIANTS), key=lambda invariant: int(invariant.id[1:]))
+    sorted(
+        (*controller.INVARIANTS, *data.INVARIANTS, *quiescent.INVARIANTS), key=lambda invariant: int(invariant.id[1:])
+    )
 )
 """All invariants, by number."""
 
@@ -31,26 +32,30 @@ class Checker:
         self.trace = world.trace
         self.facts, self.past = Facts(world.trace.records), Past(world.trace.records)
         self.violations: list[Violation] = []
-        self._reported: set[tuple[Any, ...]] = set()
-        self._mechanisms = [mechanism(self) for mechanism in MECHANISMS if mechanism.possible(self.generation)]
+        self._reported: set[tuple[object, ...]] = set()
+        self.mechanisms = [mechanism(self) for mechanism in MECHANISMS if mechanism.possible(self.generation)]
         invariants = [invariant(self) for invariant in INVARIANTS if invariant.applies(self.generation)]
-        all_of_them: list[Listener] = [*self._mechanisms, *invariants]
+        all_of_them: list[Listener] = [*self.mechanisms, *invariants]
 
         def listeners(hook: str) -> list[Callable[..., None]]:
             return [getattr(i, hook) for i in all_of_them if getattr(type(i), hook) is not getattr(Listener, hook)]
 
-        self._states, self._writes, self._rest = listeners("state_written"), listeners("written"), listeners("rest")
+        self._states, self._writes, self._quiescent = (
+            listeners("state_written"),
+            listeners("written"),
+            listeners("quiescent"),
+        )
         self._logs = listeners("log_changed")
-        said, moved, event, sent = listeners("said"), listeners("moved"), listeners("event"), listeners("sent")
+        logged, moved, event, sent = listeners("logged"), listeners("moved"), listeners("event"), listeners("sent")
         answered = listeners("answered")
         process: list[Callable[[Record], None]] = [self.facts.process, *listeners("process")]
         self._by_kind: dict[str, list[Callable[[Record], None]]] = {
-            "zk": [self._zk], "controller": [self.facts.said, *said], "partition": moved, "replica": moved,
+            "zk": [self._zk], "controller": [self.facts.logged, *logged], "partition": moved, "replica": moved,
             "event": [*event, self.facts.process], "request": sent, "response": [self._answered, *answered],
             "broker": [self._log, *process], "fault": process, "election": listeners("elected"),
         }  # fmt: skip
         self.trace.listeners.append(self.check)
-        world.at_rest.append(self.rest)
+        world.at_rest.append(self.quiescent)
 
     def check(self, record: Record) -> None:
         """Take one record into the facts and see what it breaks."""
@@ -83,10 +88,10 @@ class Checker:
         if record.actor == "producer" and record.topic is not None and record.partition is not None:
             self.facts.logs.answered(record, TopicPartition(record.topic, record.partition))
 
-    def rest(self) -> None:
+    def quiescent(self) -> None:
         """Nothing is under way: check what must then be true, unless something is still broken."""
         if self.world.is_healthy:
-            for check in self._rest:
+            for check in self._quiescent:
                 check(self.world)
 
     def report(self, invariant: Invariant, record: Record | None, text: str, about: Subject) -> None:
@@ -105,5 +110,5 @@ class Checker:
 
     def _cause(self, invariant: str, about: Subject, record: Record | None) -> str | None:
         """The ticket of the first mechanism that has happened to the subject; None if none has."""
-        able = (m for m in self._mechanisms if invariant in m.breaks)
+        able = (m for m in self.mechanisms if invariant in m.breaks)
         return next((m.ticket for m in able if m.explains(invariant, about, record)), None)

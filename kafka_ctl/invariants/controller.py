@@ -47,7 +47,7 @@ class OneControllerPerEpoch(Invariant):
                     record, f"the controller epoch fell from {self.facts.epoch} to {new}", Subject(aspect=str(new))
                 )
 
-    def said(self, record: Record) -> None:
+    def logged(self, record: Record) -> None:
         if record.action in ("epoch_incremented", "ready"):
             epoch = record.controller_epoch or 0
             owner = self.owners.setdefault(epoch, record.actor)
@@ -109,19 +109,19 @@ class OldRequestsAreRefused(Invariant):
             self.broken(record, text, Subject(broker=broker, aspect=f"{record.action} broker"))
         self.newest[broker] = max(epoch, newest)
 
-    def said(self, record: Record) -> None:
+    def logged(self, record: Record) -> None:
         """A broker is taken to be leaving: it must have said so itself, not who had its id before."""
         if record.action != "shutting_down_broker":
             return
         asked: Record | None = record
         while asked is not None and asked.kind != "request":
             asked = self.facts.records[asked.cause] if asked.cause is not None else None
-        leaving = int(asked.actor.removeprefix("broker-")) if asked else -1
-        if asked is not None and asked.seq < self.registered.get(leaving, -1):
+        broker = int(asked.actor.removeprefix("broker-")) if asked else -1
+        if asked is not None and asked.seq < self.registered.get(broker, -1):
             text = (
-                f"{record.actor} takes broker {leaving} to be leaving, as it had asked before it registered itself anew"
+                f"{record.actor} takes broker {broker} to be leaving, as it had asked before it registered itself anew"
             )
-            self.broken(record, text, Subject(broker=leaving, aspect="ControlledShutdown broker"))
+            self.broken(record, text, Subject(broker=broker, aspect="ControlledShutdown broker"))
 
 
 class EpochsTellWhoChanged(Invariant):
@@ -189,7 +189,7 @@ class OnlyLegalMoves(Invariant):
         self.tables = {"partition": PARTITION[self.generation], "replica": REPLICA[self.generation]}
         self.last: dict[str, dict[tuple[object, ...], str]] = {}
 
-    def said(self, record: Record) -> None:
+    def logged(self, record: Record) -> None:
         if record.action in ("resigned", "initializing_replica_state", "initializing_partition_state"):
             kept = "partition" if record.action == "initializing_replica_state" else "replica"
             known = {} if record.action == "resigned" else self.last.get(record.actor, {})
@@ -226,7 +226,7 @@ class NobodyLeavingIsAdded(Invariant):
         if old is None or new is None or not self.facts.author(record).startswith("broker-"):
             return
         for replica in new.isr:
-            if replica not in old.isr and (replica in self.facts.leaving or replica not in self.facts.registered):
+            if replica not in old.isr and (replica in self.facts.shutting_down or replica not in self.facts.registered):
                 self.broken(
                     record, f"broker {replica} was added to the ISR of {tp} though it is leaving", Subject(tp, replica)
                 )

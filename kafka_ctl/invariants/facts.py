@@ -6,11 +6,12 @@ It is kept from the records alone, apart from the actors, so that what an actor 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from kafka_ctl.cluster import LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import Config
 from kafka_ctl.invariants.logs import Logs
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
@@ -22,6 +23,7 @@ from kafka_ctl.zookeeper.znodes import (
     TopicZNode,
 )
 
+T = TypeVar("T")
 STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state\Z")
 CONTROLLER, EPOCH, REASSIGN = "/controller", "/controller_epoch", "/admin/reassign_partitions"
 TOPIC, DELETION, BROKER = "/brokers/topics/", "/admin/delete_topics/", "/brokers/ids/"
@@ -51,7 +53,7 @@ class Facts:
         """The epoch under which each controller acts, until it resigns or finds that it is controller no more."""
         self.registered: dict[int, int] = {}
         """The registered brokers and the `seq` of the record that made their znodes."""
-        self.leaving: set[int] = set()
+        self.shutting_down: set[int] = set()
         """Brokers in controlled shutdown."""
         self.deposed: dict[str, int] = {}
         """Paths that a controller wrote after another had been elected, and the `seq` of the last such write."""
@@ -66,11 +68,10 @@ class Facts:
         """The actor of the controller that ZooKeeper knows."""
         return f"controller-{self.controller}"
 
-    def unclean(self, topic: str, config: Mapping[str, Any]) -> bool:
+    def unclean(self, topic: str, config: Config) -> bool:
         """Whether a replica out of sync may lead a topic's partitions."""
-        key = "unclean.leader.election.enable"
-        own = self.topic_configs.get(topic, {}).get(key)
-        return bool(config[key]) if own is None else own.lower() == "true"
+        own = self.topic_configs.get(topic, {}).get("unclean.leader.election.enable")
+        return config["unclean.leader.election.enable"] if own is None else own.lower() == "true"
 
     def is_deposed(self, record: Record) -> bool:
         """Whether a write is one of a controller after another has been elected."""
@@ -102,7 +103,7 @@ class Facts:
 
     # Each of these takes one kind of record into the book.
 
-    def said(self, record: Record) -> None:
+    def logged(self, record: Record) -> None:
         """A controller says that it has an epoch, or that it has none any more."""
         if record.action in ("resigned", "already_moved"):  # who finds that another is elected forgets nothing
             self.epochs.pop(record.actor, None)
@@ -113,9 +114,9 @@ class Facts:
         """A process starts, is asked to shut down, or dies."""
         broker = record.broker
         if record.action == "shutdown" and broker is not None:
-            self.leaving.add(broker)
+            self.shutting_down.add(broker)
         elif record.action in ("start", "kill", "bounce", "stopped") and broker is not None:
-            self.leaving.discard(broker)
+            self.shutting_down.discard(broker)
             if record.kind == "fault" and "empty" in details.flags(record.detail):
                 self.logs.replaced(broker)
             if record.action != "bounce":  # it still finishes what it is at
@@ -133,7 +134,7 @@ class Facts:
             self.logs.forget(tp)
         else:
             version = record.zk_version or 0
-            new = _decoded(lambda data: TopicPartitionStateZNode.decode(data, version, tp), record)
+            new = decoded(lambda data: TopicPartitionStateZNode.decode(data, version, tp), record)
             if new is not None:
                 self.states[tp] = new
         return tp, old, new
@@ -143,14 +144,14 @@ class Facts:
         path, gone = record.path or "", record.action == "delete"
         if path.startswith(TOPIC) and "/" not in path[len(TOPIC) :]:
             topic = path[len(TOPIC) :]
-            known = None if gone else _decoded(lambda data: TopicZNode.decode(data, topic), record)
+            known = None if gone else decoded(lambda data: TopicZNode.decode(data, topic), record)
             self._assigned(record, topic, known or {})
             if gone:
                 del self.assignments[topic]
         elif path == REASSIGN:
             before, self.requests = (
                 self.requests,
-                {} if gone else _decoded(ReassignPartitionsZNode.decode, record) or {},
+                {} if gone else decoded(ReassignPartitionsZNode.decode, record) or {},
             )
             self.requested = {
                 tp: self.requested[tp] if before.get(tp) == target else record.seq
@@ -163,7 +164,7 @@ class Facts:
         elif path == CONTROLLER:
             self.controller = None if gone else int(record.actor.rpartition("-")[2]) if "-" in record.actor else None
         elif path == EPOCH and not gone:
-            self.epoch = _decoded(ControllerEpochZNode.decode, record) or 0
+            self.epoch = decoded(ControllerEpochZNode.decode, record) or 0
         elif path.startswith(BROKER) and (broker := parse_int(path[len(BROKER) :])) is not None:
             self.registered.pop(broker, None)
             if not gone:
@@ -172,8 +173,8 @@ class Facts:
             self.notifications.append(record)
         elif path.startswith(CONFIG):
             topic = path[len(CONFIG) :]
-            known = None if gone else _decoded(lambda data: ConfigEntityZNode.decode(data, "topics", topic), record)
-            self.topic_configs[topic] = known or {}
+            configured = None if gone else decoded(lambda data: ConfigEntityZNode.decode(data, "topics", topic), record)
+            self.topic_configs[topic] = configured or {}
 
     def _assigned(self, record: Record, topic: str, new: dict[int, ReplicaAssignment]) -> None:
         """A topic's znode was written."""
@@ -188,7 +189,7 @@ class Facts:
                 self.overwritten.setdefault(tp, before[partition])
 
 
-def _decoded(decode: Callable[[bytes], Any], record: Record) -> Any:
+def decoded(decode: Callable[[bytes], T], record: Record) -> T | None:
     try:
         return decode((record.detail or "").encode())
     except (BadInput, ValueError, TypeError):

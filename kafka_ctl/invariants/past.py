@@ -6,7 +6,6 @@ Nothing is indexed before the first question; each then costs no more than the r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.trace import details
@@ -22,11 +21,11 @@ class Past:
     def __init__(self, records: Sequence[Record]) -> None:
         self.records = records
         self._indexed = 0
-        self._by: dict[tuple[Any, ...], list[Record]] = {}
+        self._by: dict[tuple[object, ...], list[Record]] = {}
 
     def _index(self) -> None:
         for record in self.records[self._indexed :]:
-            key: tuple[Any, ...] = (record.kind, record.action)
+            key: tuple[object, ...] = (record.kind, record.action)
             if record.kind == "zk":
                 key = (*key, record.path)
             elif record.topic is not None:
@@ -36,7 +35,7 @@ class Past:
             self._by.setdefault(key, []).append(record)
         self._indexed = len(self.records)
 
-    def of(self, kind: str, action: str, about: Any = None, after: int = START) -> Iterator[Record]:
+    def of(self, kind: str, action: str, about: object = None, after: int = START) -> Iterator[Record]:
         """Records of a kind and action after the record `after`, the newest first.
 
         `about` is the path of an operation, the partition, or else the broker of a process's record.
@@ -48,11 +47,11 @@ class Past:
                 return
             yield record
 
-    def last(self, kind: str, action: str, about: Any = None, after: int = START) -> int:
+    def last(self, kind: str, action: str, about: object = None, after: int = START) -> int:
         """The `seq` of the last such record; START if there is none."""
         return next((record.seq for record in self.of(kind, action, about, after)), START)
 
-    def said(self, message: str, after: int = START, actor: str | None = None) -> Iterator[tuple[Record, dict]]:
+    def logged(self, message: str, after: int = START, actor: str | None = None) -> Iterator[tuple[Record, dict]]:
         """What controllers have said, with its words, the newest first."""
         for record in self.of("controller", message, after=after):
             if actor in (None, record.actor):
@@ -75,7 +74,7 @@ class Past:
     def ended(self, actor: str, after: int) -> bool:
         """Whether a controller has resigned or its process has ended since a record."""
         broker = int(actor.rpartition("-")[2])
-        resigned = any(True for _ in self.said("resigned", after, actor))
+        resigned = any(True for _ in self.logged("resigned", after, actor))
         return resigned or max(self.last("broker", "start", broker), self._down(broker)) > after
 
     def _down(self, broker: int) -> int:
@@ -92,14 +91,14 @@ class Past:
 
     def term(self, actor: str) -> int:
         """When the controller that acts now began to read what there is; START if it never did."""
-        return next((record.seq for record, _ in self.said("initializing_context", actor=actor)), START)
+        return next((record.seq for record, _ in self.logged("initializing_context", actor=actor)), START)
 
     def noticed(self, broker: int, actor: str) -> bool:
         """Whether the acting controller knows that the present process of a broker is another than the one before."""
         life = self.life(broker)
         if self.term(actor) > life:
             return True
-        greeted = (r for r, fields in self.said("broker_startup", life, actor) if broker in fields["brokers"])
+        greeted = (r for r, fields in self.logged("broker_startup", life, actor) if broker in fields["brokers"])
         return any(self.began(record) > life for record in greeted)
 
     def sent(self, tp: TopicPartition, broker: int, after: int) -> Iterator[Record]:
@@ -109,8 +108,8 @@ class Past:
 
     def _unsent(self, request: Record) -> bool:
         """Whether the controller knew nothing of the broker that a request was made out for."""
-        for said, fields in self.said("not_sending", request.seq, request.actor):
-            if (said.cause, fields["broker"], fields["request"]) == (request.cause, request.broker, request.action):
+        for logged, fields in self.logged("not_sending", request.seq, request.actor):
+            if (logged.cause, fields["broker"], fields["request"]) == (request.cause, request.broker, request.action):
                 return f"{request.topic}-{request.partition}" in fields["partitions"]
         return False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 from itertools import groupby
-from typing import Any
 
 import ipywidgets
 
@@ -19,7 +18,7 @@ MARKS = {True: "✓ ", False: ""}
 class ProgressWidget(ipywidgets.VBox):
     """A table of the exercises, and a button that forgets what was solved and restores the notebooks of learners."""
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, **options: object) -> None:
         self.table = ipywidgets.HTML()
         self.button = ipywidgets.Button(
             description="Start anew", tooltip="Forget what was solved, restore the notebooks"
@@ -51,14 +50,14 @@ class ProgressWidget(ipywidgets.VBox):
 
     def _reset(self) -> None:
         progress_file.reset()
-        self.reply.value = escape(_restored())
+        self.reply.value = escape(restore_notebooks())
         self._ask(False)
 
     def __repr__(self) -> str:
         return summary(rows())
 
 
-def _restored() -> str:
+def restore_notebooks() -> str:
     """Restore the starters, where there is a checkout, and say which were."""
     stored = progress_file.place()
     kept = None if stored is None else stored.parent / "starters"

@@ -20,7 +20,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from kafka_ctl.errors import BadInput, Unavailable, short
 from kafka_ctl.paths import ROOT
@@ -41,13 +41,13 @@ class Server(NamedTuple):
         """The address that opens `notebook` (a path below the served folder)."""
         return f"{self.address}/lab/tree/{notebook}?token={self.token}"
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> dict[str, object]:
         """The server's own account of itself: when it started, its kernels and connections."""
         request = urllib.request.Request(f"{self.address}/api/status", headers={"Authorization": f"token {self.token}"})
         # A proxy that is set for the outside world has no business with 127.0.0.1.
         direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with direct.open(request, timeout=5) as answer:
-            found: dict[str, Any] = json.load(answer)
+            found: dict[str, object] = json.load(answer)
         return found
 
 
@@ -127,7 +127,7 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
             process.wait()
 
 
-def check(root: Path = ROOT) -> dict[str, Any]:
+def check(root: Path = ROOT) -> dict[str, object]:
     """Start JupyterLab without a browser, ask it for its status, stop it, and return what it said."""
     with tempfile.TemporaryFile() as log:
         try:
@@ -135,8 +135,8 @@ def check(root: Path = ROOT) -> dict[str, Any]:
                 return server.status()
         except Unavailable as trouble:
             log.seek(0)
-            said = log.read().decode("utf-8", "replace").strip()
-            raise Unavailable(f"{trouble}; it said: {said[-1000:] or 'nothing'}") from None
+            output = log.read().decode("utf-8", "replace").strip()
+            raise Unavailable(f"{trouble}; it said: {output[-1000:] or 'nothing'}") from None
 
 
 def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = True, root: Path = ROOT) -> int:
@@ -150,7 +150,7 @@ def open_lab(notebook: str = FIRST, *, port: int | None = None, browser: bool = 
     if port is not None and not 0 < port < 65536:
         raise BadInput(f"lab: --port cannot be {short(port)}; it is 1 to 65535, or none to have a free one chosen")
     if port and free_port(port) != port:
-        raise BadInput(f"port {port} is taken on 127.0.0.1; name another, or none to have a free one chosen")
+        raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
     arguments = [notebook] if browser else ["--no-browser"]
     # From here on, before anybody can read the address: whoever ends this process means JupyterLab as well.
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import ipywidgets
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.jupyter.widgets import shown
-from kafka_ctl.views.drawing import Drawing
-from kafka_ctl.views.message_bytes import message_bytes
+from kafka_ctl.jupyter.widgets import Bundle, display_bundle
+from kafka_ctl.views.figures.drawing import Drawing
+from kafka_ctl.views.figures.message_bytes import message_bytes
 
 
 class MessageWidget(ipywidgets.VBox):
     """The same request in each of `messages`, by version; BadInput where there is none."""
 
-    def __init__(self, messages: Mapping[int, bytes], **options: Any) -> None:
+    def __init__(self, messages: Mapping[int, bytes], **options: object) -> None:
         if not messages:
             raise BadInput("a message in no version has no bytes")
         self.messages = dict(sorted(messages.items()))
@@ -37,7 +36,7 @@ class MessageWidget(ipywidgets.VBox):
     def __repr__(self) -> str:
         return "\n".join(f"version {version}: {len(data)} bytes" for version, data in self.messages.items())
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
+    def _repr_mimebundle_(self, **options: object) -> Bundle:
         """The widget and, where there is none, the newest version as a picture and the sizes as text."""
         last = self.drawing(max(self.messages))._repr_mimebundle_()
-        return shown(super()._repr_mimebundle_(**options), last | {"text/plain": repr(self)})
+        return display_bundle(super()._repr_mimebundle_(**options), last | {"text/plain": repr(self)})

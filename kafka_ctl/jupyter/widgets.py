@@ -4,51 +4,124 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
 import ipywidgets
+import traitlets
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.exercises.checking import GUESSES
-from kafka_ctl.views.teaching import Drawing, curve
+from kafka_ctl.exercises.exercise import Guess, PictureGuess
+from kafka_ctl.views.figures.teaching import Drawing, curve
+from kafka_ctl.views.frames import film
+from kafka_ctl.views.widget.assets import GUESS
+from kafka_ctl.views.widget.player import Player
+from kafka_ctl.views.wording import listed
+
+Bundle = tuple[dict[str, str], dict[str, object]]
+"""What shows in a notebook, by its kind, and what is said about that."""
+NOBODY = "nobody"
+"""The guess, or the outcome, that names no thing of the picture."""
+
+
+class GuessPicture(Player):
+    """The picture of a question: `guessed` are the things that were clicked, while it is `answering`."""
+
+    _esm: str = GUESS
+
+    kind = traitlets.Unicode("broker").tag(sync=True)
+    many = traitlets.Bool(False).tag(sync=True)
+    guessed = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    answering = traitlets.Bool(True).tag(sync=True)
 
 
 class GuessWidget(ipywidgets.VBox):
-    """The question `name` with a button for each option; a click commits, and is answered."""
+    """The question `name`, to be answered before a cell is run: with a button for each option, or in a picture.
 
-    def __init__(self, name: str, **options: Any) -> None:
+    A click commits, and is answered; in a picture the run follows that shows it. UnknownName for another question.
+    """
+
+    picture: GuessPicture | None = None
+
+    def __init__(self, name: str, **options: object) -> None:
         if name not in GUESSES:
             raise UnknownName("guess", name, GUESSES)
         self.guess = GUESSES[name]
         self.reply = ipywidgets.HTML()
+        question = self.guess.question if isinstance(self.guess, Guess) else self.guess.text
+        asked = ipywidgets.HTML(f"<b>Guess first.</b> {escape(question)}")
+        self.buttons: list[ipywidgets.Button] = []
+        between = self._options(self.guess) if isinstance(self.guess, Guess) else self._picture(self.guess)
+        self.asked: list[ipywidgets.Widget] = [asked, *between, self.reply]
+        super().__init__(self.asked, **options)
+
+    def _options(self, guess: Guess) -> list[ipywidgets.Widget]:
         wide = ipywidgets.Layout(width="auto", max_width="480px")
-        self.buttons = [ipywidgets.Button(description=text, layout=wide) for text, _ in self.guess.options]
+        self.buttons = [ipywidgets.Button(description=text, layout=wide) for text, _ in guess.options]
         for number, button in enumerate(self.buttons):
             button.on_click(lambda _, number=number: self.choose(number))
-        question = ipywidgets.HTML(f"<b>Guess first.</b> {escape(self.guess.question)}")
-        super().__init__([question, *self.buttons, self.reply], **options)
+        return list(self.buttons)
+
+    def _picture(self, guess: PictureGuess) -> list[ipywidgets.Widget]:
+        self.lab = guess.before()
+        before = film(self.lab.trace, start=len(self.lab.trace), generation=self.lab.generation.name)
+        self.picture = GuessPicture([before], kind=guess.kind, many=guess.kind == "partition")
+        self.buttons = [ipywidgets.Button(description="Commit" if self.picture.many else "Nobody")]
+        self.buttons[0].on_click(lambda _: self.commit())
+        if not self.picture.many:
+            self.picture.observe(lambda change: self.commit(), "guessed")
+        return [self.picture, *self.buttons]
 
     def choose(self, number: int) -> None:
         """Commit to one option: it is marked, and the others cannot be chosen any more."""
+        assert isinstance(self.guess, Guess)
         for place, button in enumerate(self.buttons):
             button.disabled = True
             button.icon = "check" if place == number else ""
-        option, said = self.guess.options[number]
-        self.reply.value = f"You say: <i>{escape(option)}</i>. {escape(said)}"
+        option, reply = self.guess.options[number]
+        self.reply.value = f"You say: <i>{escape(option)}</i>. {escape(reply)}"
+
+    def commit(self) -> None:
+        """Commit to what is chosen in the picture, nothing meaning nobody; the run and the reason follow."""
+        guess, picture = self.guess, self.picture
+        if not isinstance(guess, PictureGuess) or picture is None or not picture.answering:
+            return
+        picture.answering, self.buttons[0].disabled = False, True
+        mine = frozenset(picture.guessed) or frozenset({NOBODY})
+        with self.lab.fork() as run:
+            guess.run(run)
+            right = guess.outcome(run) or frozenset({NOBODY})
+            played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
+        remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
+        verdict = "So it is." if mine == right else f"It is {names(right)}."
+        reply = [
+            f"You say: <i>{escape(names(mine))}</i>. The run: {escape(verdict)}",
+            *map(escape, [*remarks, guess.why]),
+        ]
+        self.reply.value = " ".join(reply)
+        self.children = (*self.asked, played)
 
     def __repr__(self) -> str:
         return self.guess.text
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        """The widget and, where there is none, the question as text."""
-        return shown(super()._repr_mimebundle_(**options), {"text/plain": repr(self)})
+    def _repr_mimebundle_(self, **options: object) -> Bundle:
+        """The widget and, where there is none, the question as text, with its picture if it has one."""
+        more = {"text/plain": repr(self)}
+        if self.picture is not None:
+            drawn = self.picture._repr_mimebundle_()[0]
+            more |= {kind: drawn[kind] for kind in ("text/html", "image/svg+xml")}
+        return display_bundle(super()._repr_mimebundle_(**options), more)
+
+
+def names(things: frozenset[str]) -> str:
+    """Things of a picture in words: `broker 2`, `orders-0 and orders-2`, `nobody`."""
+    return listed([one.removeprefix("partition:").replace(":", " ") for one in sorted(things)], 8)
 
 
 class CurveWidget(ipywidgets.VBox):
     """A curve with a slider for its parameter; the numbers at the slider stand below it."""
 
     def __init__(
-        self, title: str, across: str, values: Sequence[float], lines: Mapping[str, Sequence[float]], **options: Any
+        self, title: str, across: str, values: Sequence[float], lines: Mapping[str, Sequence[float]], **options: object
     ) -> None:
         self.given = title, across, tuple(values), dict(lines)
         self.picture = ipywidgets.HTML()
@@ -73,12 +146,12 @@ class CurveWidget(ipywidgets.VBox):
     def __repr__(self) -> str:
         return repr(self.drawing)
 
-    def _repr_mimebundle_(self, **options: Any) -> Any:
+    def _repr_mimebundle_(self, **options: object) -> Bundle:
         """The widget and, where there is none, the curve as a picture and as text."""
-        return shown(super()._repr_mimebundle_(**options), self.drawing._repr_mimebundle_())
+        return display_bundle(super()._repr_mimebundle_(**options), self.drawing._repr_mimebundle_())
 
 
-def shown(shown: Any, more: dict[str, str]) -> Any:
+def display_bundle(shown: object, more: dict[str, str]) -> Bundle:
     """What a widget shows, and what shows without it."""
     bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
     return {**bundle, **more}, meta

@@ -9,7 +9,7 @@ Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower, makeLeaders, m
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from kafka_ctl.kafka_log.controller_state import id_of
 from kafka_ctl.trace import details
@@ -31,7 +31,7 @@ class Sent(NamedTuple):
     fields: dict[str, str]
     states: dict[tuple[str | None, int | None], Record]
 
-    def header(self) -> dict[str, Any]:
+    def header(self) -> dict[str, object]:
         """Who sent it: words of every line about it."""
         return {
             "controller": id_of(self.record),
@@ -43,15 +43,18 @@ class Sent(NamedTuple):
 class Write(Protocol):
     """Writes the lines for what happened at the time, and by the actor, of a record."""
 
-    def __call__(self, r: Record, what: str, **fields: Any) -> None: ...
+    def __call__(self, r: Record, what: str, **fields: object) -> None: ...
 
 
-def state_fields(r: Record) -> dict[str, Any]:
-    """The words of a partition state in a request."""
-    fields = details.named(r.detail)
-    names = ("brokers", "offline", "adding", "removing")
-    listed = {name: [int(b) for b in fields.get(name, "").split(",") if b] for name in names}
+def state_fields(r: Record) -> dict[str, object]:
+    """The fields of a partition state in a request."""
+    listed = {name: listed_ids(r, name) for name in ("brokers", "offline", "adding", "removing")}
     return {**listed, "is_new": "is_new" in details.flags(r.detail)}
+
+
+def listed_ids(r: Record, name: str) -> list[int]:
+    """The brokers that a record's detail lists under a name."""
+    return [int(id) for id in details.items(r.detail, name)]
 
 
 class BrokerLines:
@@ -122,7 +125,7 @@ class BrokerLines:
 
     def _ignored(self, r: Record, sent: Sent) -> None:
         if r.error != "STALE_CONTROLLER_EPOCH":
-            self.write(r, "not_assigned", **sent.header())
+            self.write(r, "log_offline" if r.error == "KAFKA_STORAGE_ERROR" else "not_assigned", **sent.header())
             return
         current = int(details.named(r.detail).get("current", -1))
         for what in ("not_higher", "not_higher_same" if current == r.leader_epoch else "not_higher_smaller"):

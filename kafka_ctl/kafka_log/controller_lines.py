@@ -12,10 +12,9 @@ import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
-from kafka_ctl.kafka_log.broker_lines import Write, state_fields
+from kafka_ctl.kafka_log.broker_lines import Write, listed_ids
 from kafka_ctl.kafka_log.controller_state import TP, ControllerState, id_of, replica_text, state_of, tp_of
 from kafka_ctl.partition import NON_EXISTENT
 from kafka_ctl.replica import INELIGIBLE, STARTED
@@ -23,9 +22,14 @@ from kafka_ctl.replica import OFFLINE as OFFLINE_REPLICA
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import SET, Record
 from kafka_ctl.zookeeper.json_fields import NotJson
-from kafka_ctl.zookeeper.znodes import PreferredReplicaElectionZNode
+from kafka_ctl.zookeeper.znodes import (
+    LogDirEventNotificationSequenceZNode,
+    LogDirEventNotificationZNode,
+    PreferredReplicaElectionZNode,
+    sequence_number,
+)
 
-PREFERRED = PreferredReplicaElectionZNode.path()
+LOG_DIRS, PREFERRED = LogDirEventNotificationZNode.path(), PreferredReplicaElectionZNode.path()
 NOT_NEEDED = "Left(ApiError(error=ELECTION_NOT_NEEDED, message=Leader election not needed for topic partition))"
 
 
@@ -40,6 +44,8 @@ class ControllerLines:
         self.known: dict[int | None, ControllerState] = {}
         self.deletions: dict[str, None] = {}
         """The topics under `/admin/delete_topics`."""
+        self.failing: dict[str, int] = {}
+        """By notification, the broker that has lost a log directory."""
         self.requested: tuple[str, ...] = ()
         """The partitions in `/admin/preferred_replica_election`."""
         self.answers: dict[int | None, tuple[Sequence[Record], str]] = {}
@@ -92,7 +98,7 @@ class ControllerLines:
             case "broker_failure":
                 known.vanishing = fields["brokers"]
             case "shutting_down_broker":
-                known.leaving = True
+                known.shutting_down = True
             case "checking_balance" if self.whole:
                 self.write(r, "preferred_by_broker", preferred=_named(known.by_preferred()))
             case "resigned":
@@ -111,7 +117,7 @@ class ControllerLines:
         for broker in known.channels:
             self.write(r, "channel_started", to=broker)
 
-    def _channels_change(self, r: Record, fields: dict[str, Any]) -> None:
+    def _channels_change(self, r: Record, fields: Mapping[str, list[int]]) -> None:
         bounced = fields.get("bounced", [])
         for broker in fields["new"]:
             self._add_channel(r, broker)
@@ -291,11 +297,21 @@ class ControllerLines:
             with suppress(NotJson):
                 found = PreferredReplicaElectionZNode.decode((r.detail or "").encode())
                 self.requested = tuple(map(str, found))
+        elif parent == LOG_DIRS and r.error is None:
+            self._log_dir_znode(r, name)
         elif parent == "/admin/delete_topics" and r.error is None:
             if r.action == "create":
                 self.deletions[name] = None
             elif r.action == "delete":
                 self.deletions.pop(name, None)
+
+    def _log_dir_znode(self, r: Record, name: str) -> None:
+        if r.action == "create":
+            with suppress(NotJson):
+                data = (r.detail or "").encode()
+                self.failing[name] = LogDirEventNotificationSequenceZNode.decode(data, sequence_number(name))
+        elif r.action == "delete":
+            self.failing.pop(name, None)
 
     def _broker_znode(self, r: Record, broker: int) -> None:
         if r.action not in ("get", "exists"):
@@ -315,6 +331,9 @@ class ControllerLines:
                 known.asked = set() if r.action.endswith("PartitionReassignment") else None
             known.event = r.seq if r.target == "started" else None if r.target == "done" else known.event
             self._call(f"_{r.target}_{_snake(r.action)}", r)
+
+    def _started_log_dir_event_notification(self, r: Record) -> None:
+        self.write(r, "log_dir_failure", brokers=list(self.failing.values()))
 
     def _started_auto_preferred_replica_leader_election(self, r: Record) -> None:
         self.write(r, "rebalance_started")
@@ -351,9 +370,9 @@ class ControllerLines:
 
     def _done_controlled_shutdown(self, r: Record) -> None:
         known = self.of(r)
-        if known.leaving and self.whole:
+        if known.shutting_down and self.whole:
             self.write(r, "all_leaders", leaders={tp_of(tp): state_of(s) for tp, s in known.leadership.items()})
-        known.leaving = False
+        known.shutting_down = False
 
     def _done_broker_change(self, r: Record) -> None:
         self._vanished(r)
@@ -363,7 +382,7 @@ class ControllerLines:
             (r.actor, "UpdateMetadata", id_of(r), r.cause), []
         )  # UpdateMetadata is always sent too
         if states:
-            brokers = state_fields(states[0])["brokers"]
+            brokers = listed_ids(states[0], "brokers")
             self.write(r, "isr_changes", brokers=brokers, partitions=[tp_of((s.topic, s.partition)) for s in states])
 
 

@@ -44,7 +44,7 @@ class ControllerState:
         self.appearing: list[int] = []
         """Brokers that have come and are not yet listened to, and brokers that have gone and still are."""
         self.vanishing: list[int] = []
-        self.leaving = False
+        self.shutting_down = False
         """Whether it has begun a controlled shutdown."""
 
     def by_preferred(self) -> dict[int, dict[TP, tuple[int, ...]]]:

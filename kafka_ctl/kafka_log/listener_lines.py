@@ -8,9 +8,11 @@ PartitionLeaderSelector.scala, TopicDeletionManager.scala
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from collections.abc import Mapping, Sequence
 
+from kafka_ctl.cluster import LeaderAndIsr
+from kafka_ctl.errors import BadInput
+from kafka_ctl.kafka_log.broker_lines import Write
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
 from kafka_ctl.kafka_log.controller_state import id_of, replica_text, state_of, tp_of
 from kafka_ctl.partition import NEW, ONLINE
@@ -18,16 +20,19 @@ from kafka_ctl.partition import OFFLINE as OFFLINE_PARTITION
 from kafka_ctl.replica import OFFLINE, STARTED
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.znodes import TopicPartitionStateZNode
 
 WATCHED = ("/brokers/topics/", "/admin/")
 """Where the znodes are whose data listeners print."""
+FAILED = {"partition_creation_failed": " from New to Online, ", "election_failed_with": " due to: "}
+"""The lines about an error that is thrown in the middle of a move, and what its own words come after."""
 
 
 class ListenerLines(ControllerLines):
     """The lines of 0.10; keeps what the watched znodes hold."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
+    def __init__(self, write: Write, states: Mapping[object, Sequence[Record]]) -> None:
+        super().__init__(write, states)
         self.data: dict[str, str] = {}
         self.written: dict[object, int | None] = {}
         """By state znode: the event in which a controller wrote it last."""
@@ -53,13 +58,13 @@ class ListenerLines(ControllerLines):
     def _children(self, parent: str) -> list[str]:
         return [path.removeprefix(parent) for path in self.data if "/" not in path.removeprefix(parent)]
 
-    def _stored(self, r: Record) -> tuple[str, dict[str, Any]]:
-        """The `state` znode of a record's partition: its path and what it holds."""
-        path = f"/brokers/topics/{r.topic}/partitions/{r.partition}/state"
+    def _stored(self, r: Record) -> tuple[str, LeaderAndIsr | None]:
+        """The `state` znode of a record's partition: its path and what it holds, if that is a state."""
+        path = TopicPartitionStateZNode.path((r.topic or "", r.partition or 0))
         try:
-            return path, json.loads(self.data.get(path, "{}"))
-        except ValueError:
-            return path, {}
+            return path, TopicPartitionStateZNode.decode(self.data.get(path, "").encode())
+        except BadInput:
+            return path, None
 
     # Listeners
 
@@ -69,6 +74,9 @@ class ListenerLines(ControllerLines):
     def _done_startup(self, r: Record) -> None:
         self._thread_starts(r)
         self.write(r, "startup_done")
+
+    def _started_register_broker_and_reelect(self, r: Record) -> None:
+        self.write(r, "session_over")
 
     def _done_reelect(self, r: Record) -> None:
         self._thread_starts(r)
@@ -127,8 +135,10 @@ class ListenerLines(ControllerLines):
     def before(self, r: Record) -> None:
         """Write what comes before the lines of this record itself."""
         super().before(r)
-        if r.kind == "partition" and r.error and (r.detail or "").startswith("encountered error "):
-            self.write(r, "election_failed_with", text=r.detail)
+        if r.kind == "partition" and r.error:
+            for what, begins in FAILED.items():
+                if (r.detail or "").startswith("encountered error ") and begins in (r.detail or ""):
+                    self.write(r, what, detail=details.after(r.detail, begins))
 
     def _before_retaining_last_isr(self, r: Record) -> None:
         fields = details.fields(r)
@@ -153,12 +163,12 @@ class ListenerLines(ControllerLines):
         path, stored = self._stored(r)
         if stored and replica in self.removing:
             shrunk = self.written.pop(path, None) == r.cause
-            fields = {name: stored.get(name) for name in ("leader", "leader_epoch", "isr")}
+            fields = {"leader": stored.leader, "leader_epoch": stored.leader_epoch, "isr": stored.isr}
             self.write(r, "isr_removed" if shrunk else "isr_not_removed", replica=r.broker, **fields)
             leadership[replica[:2]] = leadership[replica[:2]]._replace(
-                leader=stored.get("leader"),
-                isr=tuple(stored.get("isr", ())),
-                leader_epoch=stored.get("leader_epoch"),
+                leader=stored.leader,
+                isr=stored.isr,
+                leader_epoch=stored.leader_epoch,
                 controller_epoch=r.controller_epoch,
             )
         self.removing.discard(replica)

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from kafka_ctl.kafka_log.read_controller import CONTROLLER_RULES
-from kafka_ctl.kafka_log.read_other_releases import FORMS
-from kafka_ctl.kafka_log.read_rules import RULES, indexed
+from kafka_ctl.kafka_log.read_other_releases import FORMS, Reader, texts
+from kafka_ctl.kafka_log.records import Columns, Reading, reading
+from kafka_ctl.kafka_log.templates import GENERATIONS, Text, book, capital
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line of a log; columns as in `trace.Record`, None where the line does not say.
 
     `time` is in epoch milliseconds, of a clock whose zone the log does not name: as if it were UTC. `partitions` is
@@ -48,6 +48,8 @@ class Line(NamedTuple):
     partitions: tuple[tuple[str, int], ...] | None = None
 
 
+NOTHING: Columns = {"time": 0, "level": "", "logger": "", **LogLine._field_defaults}
+"""All columns in their order, before a line has been read."""
 HEAD = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] ([A-Z]+) (.*) \(([\w.$]+)\)\s*$", re.DOTALL)
 WHO = re.compile(
     r"(?:\[[\w ]*?(?:[cC]ontroller(?:Id=| id=| )|Manager |on )|Controller (?=\d+ epoch \d+ )"
@@ -56,57 +58,111 @@ WHO = re.compile(
     r"|(?:\[Broker id=|Broker (?=\d+ (?!is ready|starting|resigned|has been|was elected)))(?P<broker>\d{1,10})\]? "
     r"|\[[\w-]+\][:,] "
 )
-"""How a line can begin: whose it is, or only which part of a controller wrote it."""
+"""How a line can begin: whose it is, or only which part of a controller wrote it.
+
+Not made from the templates' prefixes: most releases that are read, 0.8 to 3.9, have no templates. That each prefix of a
+template is read is held by the test that reads back every line we write.
+"""
 AGAIN = re.compile(r"Controller \d+ epoch \d+ ")
 """What some lines begin with a second time."""
 STATE_CHANGE = "state.change.logger"
-STATES, OWN = indexed((*RULES, *FORMS)), indexed(CONTROLLER_RULES)
-"""The sentences of `state-change.log` and of `controller.log`."""
 LIMIT = 1 << 31
 BEGINS = re.compile(r"[A-Za-z]\w*")
+FIRST = re.compile(r"(?:\(\?(?::|P<\w+>))?([A-Z]\w*(?:\|[A-Z]\w*)*)")
+"""The words that a pattern can begin with."""
+Rule: TypeAlias = tuple[Callable[[str], re.Match[str] | None], Reader]
+"""What finds a form in a sentence, and what makes columns of it."""
 
 
-def parse_line(text: str) -> Line | None:
+class Rules:
+    """The rules of one log by the first word of a message; those under "" are for messages that begin with a value.
+
+    Templates are tried before the patterns of other releases; they are compiled when their first word is first met.
+    """
+
+    def __init__(self, file: str, others: Iterable[tuple[Text, Reading]], forms: Iterable[tuple[str, Reader]]) -> None:
+        lines = [line for name in reversed(GENERATIONS) for known in book(name).templates.values() for line in known]
+        texts = [(line.text, reading(line.name)) for line in lines if line.component.file == file]
+        self._texts: dict[str, list[tuple[Text, Reading]]] = {}
+        self._forms: dict[str, list[tuple[str, Reader]]] = {}
+        self._made: dict[str, list[Rule]] = {}
+        for text, read in (*texts, *others):
+            self._texts.setdefault(first_word(text.sentence), []).append((text, read))
+        for pattern, reader in forms:
+            first = FIRST.match(pattern)
+            for word in first[1].split("|") if first else ("",):
+                self._forms.setdefault(word, []).append((pattern, reader))
+
+    def of(self, word: str) -> list[Rule]:
+        """The rules for messages that begin with this word, in the order in which they are to be tried."""
+        made = self._made.get(word)
+        if made is None:
+            texts = {text.source[0]: (text, read) for text, read in reversed(self._texts.get(word, []))}
+            made = [(text.pattern.fullmatch, _reader(text, read)) for text, read in texts.values()]
+            made.reverse()
+            made += [(re.compile(form, re.DOTALL).match, read) for form, read in self._forms.get(word, [])]
+            self._made[word] = made
+        return made
+
+
+def _reader(text: Text, reading: Reading) -> Reader:
+    """What makes columns of a match of a text's pattern; no other fields are read than those that go into columns."""
+    fields = [field for field in text.readers if field[0] in reading.fields]
+    make = reading.make
+
+    def read(found: re.Match[str]) -> Columns:
+        return make({name: value(found[group]) for name, value, group in fields})
+
+    return read
+
+
+def first_word(sentence: str) -> str:
+    """`Started` of "Started leader election"; empty for a sentence that begins with a value."""
+    first = BEGINS.match(sentence)
+    return first[0] if first else ""
+
+
+@functools.cache
+def _rules(file: str) -> Rules:
+    """The sentences of `state-change.log` or of `controller.log`."""
+    if file == "state-change":
+        return Rules(file, (), FORMS)
+    return Rules(file, texts(), ())
+
+
+def parse_line(text: str) -> LogLine | None:
     """What one line says; None for what is no line of a log, as are the lines of a stack trace."""
     head = HEAD.match(text)
     at = milliseconds(head[1], head[2]) if head else None
     return None if head is None or at is None else read_message(at, head[3], head[5], head[4])
 
 
-def read_message(time: int, level: str, logger: str, message: str) -> Line:
+def read_message(time: int, level: str, logger: str, message: str) -> LogLine:
     """What a logger said at a time in epoch milliseconds; the action is `other` where its sentence is not known."""
-    columns: dict[str, Any] = {"time": time, "level": level, "logger": logger}
+    columns: Columns = {**NOTHING, "time": time, "level": level, "logger": logger}
     message = _who(message, columns)
-    sentence = message[:1].upper() + message[1:]
-    first = BEGINS.match(sentence)
-    index = STATES if logger == STATE_CHANGE else OWN
-    for pattern, read in index.get(first[0] if first else "", ()):
-        if (found := pattern.match(sentence)) is None:
+    sentence = capital(message)
+    for match, read in _rules("state-change" if logger == STATE_CHANGE else "controller").of(first_word(sentence)):
+        if (found := match(sentence)) is None:
             continue
         try:
-            fields = columns | read(found)
+            line = LogLine._make((columns | read(found)).values())
         except (ValueError, IndexError):  # damaged: `isr=[3,,4]`, a number of thousands of digits
             break
-        if not _fits(fields):
+        if not _fits(line):
             break
-        if fields["action"] == "says":
-            fields["detail"] = message
-        return Line(**fields)
-    return Line(**(columns if _fits(columns) else {"time": time, "level": level, "logger": logger}), detail=message)
+        return line._replace(detail=message) if line.action == "says" else line
+    line = LogLine._make(columns.values())
+    return (line if _fits(line) else LogLine(time, level, logger))._replace(detail=message)
 
 
-def _fits(columns: dict[str, Any]) -> bool:
+def _fits(line: LogLine) -> bool:
     """Whether the numbers are Kafka's: 32 bits."""
-    for name, value in columns.items():
-        if type(value) is int:
-            if not -LIMIT <= value < LIMIT and name != "time":
-                return False
-        elif type(value) is tuple and name in ("isr", "replicas"):
-            if not all(-LIMIT <= id < LIMIT for id in value):
-                return False
-        elif name == "partitions" and value and not all(number < LIMIT for _, number in value):
+    named = (line.partition, line.broker, line.leader, line.leader_epoch, line.zk_version, line.controller_epoch)
+    for number in (*named, *(line.isr or ()), *(line.replicas or ())):
+        if number is not None and not -LIMIT <= number < LIMIT:
             return False
-    return True
+    return all(number < LIMIT for _, number in line.partitions or ())
 
 
 def milliseconds(seconds: str, fraction: str) -> int | None:
@@ -117,7 +173,7 @@ def milliseconds(seconds: str, fraction: str) -> int | None:
         return None
 
 
-def parse_lines(texts: Iterable[str]) -> Iterator[Line]:
+def parse_lines(texts: Iterable[str]) -> Iterator[LogLine]:
     """The lines of one broker's log in order; a line that names no actor is the same controller's as the one before."""
     controller = epoch = None
     for text in texts:
@@ -141,7 +197,7 @@ def _seconds(text: str) -> int:
     return int(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp())
 
 
-def _who(message: str, columns: dict[str, Any]) -> str:
+def _who(message: str, columns: Columns) -> str:
     """Note whose line it is; returns the rest of it."""
     found = WHO.match(message)
     if found is None:

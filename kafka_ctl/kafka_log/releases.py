@@ -34,7 +34,7 @@ FORMATS: tuple[tuple[str, tuple[int, int], tuple[int, int]], ...] = (
     ("Reading controller epoch from ZooKeeper", (1, 1), (2, 0)),
     ("with state LeaderAndIsr(", (1, 1), (3, 9)),
     ("), zkVersion=", (1, 1), (3, 1)),
-    (" for request ", (1, 1), (3, 3)),
+    (" for request ", (1, 1), (3, 9)),
     ("Leader is still ", (2, 0), (3, 9)),
     ("epoch zk version is now", (2, 1), (3, 9)),
     ("bounced brokers", (2, 2), (3, 9)),

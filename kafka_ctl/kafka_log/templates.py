@@ -1,23 +1,38 @@
-"""What Kafka writes into its logs, as data: one file of lines for each generation in `loglines/`.
+"""What Kafka writes into its logs, as data: one file of templates for each generation in `messages/`.
 
-`book("2.0").lines("elected", words)` are what says the lines for one thing that happened. How Scala and Java print
-values and collections is in the files and in `SHAPES`; `kafka_log/write.py` says when which line is due.
+A template is compiled both ways: `fill` writes the line's text from values, `read` finds the values in such a text.
+`write.py` knows when which line is due, `records.py` which record of the trace a line stands for.
 """
 
 from __future__ import annotations
 
 import functools
+import re
 import string
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.errors import UnknownName
-from kafka_ctl.scala_order import flat_set_order, java_sized_set_order
+from kafka_ctl.kafka_log.shapes import Parse, Shape, Value, shape_of
 
 FILES = Path(__file__).parent / "messages"
 GENERATIONS = tuple(sorted(path.stem for path in FILES.glob("*.txt")))
 """The generations whose lines are known."""
+PART = "<<", ">>"
+"""Around what is the `detail` of the record, where that is a part of the line's own words."""
+SPEAKER = "Controller {id} epoch {epoch} "
+"""How a few texts begin although their component's prefix says it; a reader has taken both off."""
+
+GROUP = re.compile(r"(?<!\\)\((?!\?)")
+"""Where a group begins in a shape's pattern."""
+
+
+class Field(NamedTuple):
+    """A place in a text."""
+
+    name: str
+    shape: Shape
 
 
 class Component(NamedTuple):
@@ -28,98 +43,100 @@ class Component(NamedTuple):
     prefix: str
 
 
+class Text:
+    """A text with fields, `{name}` or `{name:shape}`, in which a generation's own values stand as well."""
+
+    def __init__(self, text: str, values: Mapping[str, str]) -> None:
+        self.text, self._values = text, values
+
+    @functools.cached_property
+    def pieces(self) -> tuple[str | Field, ...]:
+        """Literal texts and fields in turn, values replaced by what they are made of."""
+        return tuple(self._split(self.text))
+
+    def _split(self, text: str) -> Iterator[str | Field]:
+        for literal, name, shape, _ in string.Formatter().parse(text):
+            if literal:
+                yield literal
+            if name is not None and not shape and name in self._values:
+                yield from self._split(self._values[name])
+            elif name is not None:
+                yield Field(name, shape_of(name, shape or ""))
+
+    def fill(self, fields: Mapping[str, object]) -> str:
+        """The text with its fields written in; one that is not given is empty."""
+        return "".join(
+            piece if isinstance(piece, str) else piece.shape.write(fields.get(piece.name, "")) for piece in self._plain
+        )
+
+    @functools.cached_property
+    def _plain(self) -> list[str | Field]:
+        return [p.replace(PART[0], "").replace(PART[1], "") if isinstance(p, str) else p for p in self.pieces]
+
+    @functools.cached_property
+    def source(self) -> tuple[str, tuple[Field, ...]]:
+        """The pattern of such texts, without a speaker and with a capital letter first, and what its groups are.
+
+        Of a field that stands there twice the first is read. `detail` is what the marks of `PART` surround.
+        """
+        pattern, groups = "", list[Field]()
+        for piece in Text(self.sentence, self._values).pieces:
+            if isinstance(piece, str):
+                groups += [Field("detail", shape_of("detail", ""))] * piece.count(PART[0])
+                pattern += re.escape(piece).replace(PART[0], "(").replace(PART[1], ")")
+            elif piece.shape.read is None or piece.name in {group.name for group in groups}:
+                pattern += GROUP.sub("(?:", piece.shape.pattern)
+            else:
+                groups.append(piece)
+                pattern += piece.shape.pattern
+        return pattern, tuple(groups)
+
+    @property
+    def sentence(self) -> str:
+        """The text as a reader has it: without a speaker, with a capital letter first."""
+        return capital(self.text.removeprefix(SPEAKER))
+
+    @functools.cached_property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(self.source[0], re.DOTALL)
+
+    def read(self, sentence: str) -> dict[str, Value] | None:
+        """The values in a sentence, without those that have no way back; None if it is not of this form.
+
+        Raises ValueError for a value that cannot be, as `isr=[3,,4]`.
+        """
+        found = self.pattern.fullmatch(sentence)
+        if found is None:
+            return None
+        return {name: read(text) for (name, read, _), text in zip(self.readers, found.groups(), strict=True)}
+
+    @property
+    def readers(self) -> list[tuple[str, Parse, int]]:
+        """Name, reader and number of each group."""
+        groups = enumerate(self.source[1], 1)
+        return [(name, shape.read, number) for number, (name, shape) in groups if shape.read is not None]
+
+
+def capital(text: str) -> str:
+    """With a capital letter first: before 1.0 texts begin with a small one, as there they come after a name."""
+    return text[:1].upper() + text[1:]
+
+
 class Template(NamedTuple):
-    """One line: its level, the component that writes it, and its text with `{words}`."""
+    """One line: what it is written for, its level, the component that writes it, its text without and with prefix."""
 
+    name: str
     level: str
-    component: str
-    text: str
+    component: Component
+    text: Text
+    whole: Text
+
+    def message(self, fields: Mapping[str, object]) -> str:
+        """`LEVEL message (logger)`."""
+        return f"{self.level} {self.whole.fill(fields)} ({self.component.logger})"
 
 
-def _pair(tp: object) -> str:
-    return "[{},{}]".format(*str(tp).rsplit("-", 1))
-
-
-def _joined(values: Iterable[Any]) -> str:
-    return ",".join(map(_plain, values))
-
-
-def _collection(name: str) -> Callable[[Iterable[Any]], str]:
-    return lambda values: f"{name}({', '.join(map(_plain, values))})"
-
-
-def _map(entries: Mapping[Any, Any], key: Callable[[Any], str] = str, sequence: str = "Vector") -> str:
-    return f"Map({', '.join(_entries(entries, key, sequence))})"
-
-
-def _entries(entries: Mapping[Any, Any], key: Callable[[Any], str], sequence: str = "Vector") -> Iterator[str]:
-    for name, value in entries.items():
-        if isinstance(value, Mapping):
-            text = _map(value, key, sequence)
-        else:
-            text = _collection(sequence)(value) if isinstance(value, (list, tuple)) else _plain(value)
-        yield f"{name if isinstance(name, int) else key(name)} -> {text}"
-
-
-def _replicas(replicas: Iterable[Iterable[Any]]) -> str:
-    return ",".join("[Topic={},Partition={},Replica={}]".format(*replica) for replica in replicas)
-
-
-def _assignment(fields: Mapping[str, Iterable[Any]]) -> str:
-    replicas, adding, removing = (_joined(fields.get(name, ())) for name in ("replicas", "adding", "removing"))
-    return f"ReplicaAssignment(replicas={replicas}, addingReplicas={adding}, removingReplicas={removing})"
-
-
-def _assignments(entries: Mapping[Any, Iterable[Any]]) -> str:
-    texts = {tp: _assignment({"replicas": ids}) for tp, ids in entries.items()}
-    return f"Map({', '.join(f'{tp} -> {text}' for tp, text in texts.items())})"
-
-
-def _contexts(entries: Mapping[Any, Iterable[int]]) -> str:
-    lists = {tp: _collection("List")(ids) for tp, ids in entries.items()}
-    return _map({tp: f"ReassignedPartitionsContext({ids},null)" for tp, ids in lists.items()}, _pair)
-
-
-SHAPES: dict[str, Callable[[Any], str]] = {
-    "Assignment": _assignment,
-    "AssignmentMap": _assignments,
-    "ArrayBuffer": _collection("ArrayBuffer"),
-    "List": _collection("List"),
-    "Map": _map,
-    "BufferMap": lambda entries: _map(entries, sequence="Buffer"),
-    "ContextMap": _contexts,
-    "Entries": lambda entries: ",".join(_entries(entries, str)),
-    "PairEntries": lambda entries: ",".join(_entries(entries, _pair)),
-    "PairMap": lambda entries: _map(entries, _pair, "List"),
-    "PairSet": lambda values: f"Set({', '.join(map(_pair, values))})",
-    "Replicas": _replicas,
-    "Set": _collection("Set"),
-    "Vector": _collection("Vector"),
-    "StopInfos": lambda infos: ",".join(f"StopReplicaRequestInfo({_replicas([i[:3]])},{_plain(i[3])})" for i in infos),
-    "blank": lambda _: " ",
-    "braces": lambda entries: f"{{{', '.join(f'{k}={_plain(v)}' for k, v in entries.items())}}}",
-    "count": lambda values: str(len(list(values))),
-    "hashset": lambda values: f"[{', '.join(map(_plain, java_sized_set_order(values)))}]",
-    "javaset": lambda values: _joined(java_sized_set_order(values)),
-    "flatset": lambda values: _joined(flat_set_order(values)),
-    "list": lambda values: f"[{', '.join(map(_plain, values))}]",
-    "pair": _pair,
-    "pairs": lambda values: ",".join(map(_pair, values)),
-    "topic": lambda tp: str(tp).rsplit("-", 1)[0],
-}
-"""How a word is printed when a template asks for a shape: `{isr:List}` is `List(1, 2)`."""
-
-
-def _plain(value: Any) -> str:
-    """A word without a shape: collections as `1,2`, truth and nothing as Java prints them."""
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return _joined(value)
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    return str(value)
-
-
-class LogTemplates(string.Formatter):
+class LogTemplates:
     """The lines of one generation."""
 
     def __init__(self, generation: str) -> None:
@@ -127,18 +144,25 @@ class LogTemplates(string.Formatter):
         self.components: dict[str, Component] = {}
         self.values: dict[str, str] = {}
         self.templates: dict[str, list[Template]] = {}
-        self._read(generation)
+        rows: dict[str, list[tuple[str, str, str]]] = {}
+        self._load(generation, rows)
+        for name, lines in rows.items():
+            self.templates[name] = [self._template(name, *line) for line in lines]
 
-    def _read(self, generation: str) -> None:
-        here: dict[str, list[Template]] = {}
+    def _template(self, name: str, level: str, component: str, text: str) -> Template:
+        by = self.components[component]
+        return Template(name, level, by, Text(text, self.values), Text(by.prefix + text, self.values))
+
+    def _load(self, generation: str, rows: dict[str, list[tuple[str, str, str]]]) -> None:
+        here: dict[str, list[tuple[str, str, str]]] = {}
         for line in (FILES / f"{generation}.txt").read_text("utf-8").splitlines():
             match line.split(None, 1):
                 case [] | ["#", *_]:
                     continue
                 case ["from", other]:
-                    self._read(other)
+                    self._load(other, rows)
                 case ["without", name]:
-                    del self.templates[name]
+                    del rows[name]
                 case ["value", rest]:
                     name, text = rest.split(None, 1)
                     self.values[name] = text
@@ -147,32 +171,17 @@ class LogTemplates(string.Formatter):
                     self.components[name] = Component(file, logger, f"{prefix[0].strip()} " if prefix else "")
                 case [name, rest]:
                     level, component, text = rest.split(None, 2)
-                    here.setdefault(name, []).append(Template(level, component, text))
-        self.templates |= here
+                    here.setdefault(name, []).append((level, component, text))
+        rows |= here
 
-    def lines(self, name: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, Callable[[], str]]]:
-        """(file, what says `LEVEL message (logger)`) for each line this generation writes when `name` happens."""
-        for level, component, text in self.templates.get(name, ()):
-            file, logger, prefix = self.components[component]
-            yield file, functools.partial(self._line, level, prefix + text, logger, fields)
+    def lines(self, name: str) -> list[Template]:
+        """The lines that this generation writes when `name` happens."""
+        return self.templates.get(name, [])
 
-    def _line(self, level: str, text: str, logger: str, fields: Mapping[str, Any]) -> str:
-        return f"{level} {self.fill(text, fields)} ({logger})"
-
-    def fill(self, text: str, fields: Mapping[str, Any]) -> str:
-        """A template with its words filled in."""
-        return self.vformat(text, (), fields)
-
-    def get_value(self, key: int | str, args: Any, fields: Mapping[str, Any]) -> Any:
-        """A word as given; else a value made of other words; else nothing."""
-        if key not in fields and str(key) in self.values:
-            return self.fill(self.values[str(key)], fields)
-        return fields.get(str(key), "")
-
-    def format_field(self, value: Any, spec: str) -> str:
-        if spec in SHAPES:
-            return SHAPES[spec](value)
-        return format(value, spec) if spec else _plain(value)
+    @functools.cached_property
+    def texts(self) -> dict[str, Text]:
+        """The values, as texts of their own."""
+        return {name: Text(text, self.values) for name, text in self.values.items()}
 
 
 @functools.cache

@@ -1,27 +1,25 @@
 """The trace as Kafka's own logs: the lines a real cluster would have left behind.
 
 Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, in
-`brokerlog.py` and, where no record says it, in `controllerlog.py`; how they read stands in `loglines/`. How many of
-real brokers' lines are among them is measured: docs/fidelity.md. Virtual time begins at `EPOCH`. What a slice has cut
-off (the request that a broker answers) is not guessed: such lines are left out. Collections whose order Scala leaves to
-chance are printed sorted or in the order of the assignment.
+`broker_lines.py` and, where no record says it, in `controller_lines.py`; their texts are in `messages/`. How many of
+real brokers' lines are among them is measured: docs/fidelity.md. Virtual time begins at `EPOCH`. What a slice has
+cut off (the request that a broker answers) is not guessed: such lines are left out. Collections whose order Scala
+leaves to chance are printed sorted or in the order of the assignment.
 Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateChangeLogger
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import UnknownName
-from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, state_fields
+from kafka_ctl.kafka_log.broker_lines import BrokerLines, Sent, listed_ids, state_fields
 from kafka_ctl.kafka_log.controller_lines import ControllerLines
 from kafka_ctl.kafka_log.controller_state import id_of
 from kafka_ctl.kafka_log.listener_lines import ListenerLines
-from kafka_ctl.kafka_log.templates import LogTemplates, book
+from kafka_ctl.kafka_log.templates import LogTemplates, Template, Text, book
 from kafka_ctl.partition import NEW, ONLINE, PARTITION
 from kafka_ctl.replica import NEW as NEW_REPLICA
 from kafka_ctl.replica import OFFLINE, REPLICA
@@ -33,14 +31,13 @@ EPOCH = datetime(2018, 10, 25, tzinfo=UTC)
 """When virtual time begins: the day Kafka 2.0.1 was tagged."""
 NAMES = ("state-change", "controller")
 """The logs that can be asked for."""
-APIS = {"LeaderAndIsr": "LEADER_AND_ISR", "UpdateMetadata": "UPDATE_METADATA", "StopReplica": "STOP_REPLICA"}
 ERROR_CODES = {
     None: 0,
     "UNKNOWN_TOPIC_OR_PARTITION": 3,
     "STALE_CONTROLLER_EPOCH": 11,
     "KAFKA_STORAGE_ERROR": 56,
 }
-"""Kafka's names of the requests in the trace, and the numbers of its errors."""
+"""The numbers of Kafka's errors."""
 
 
 def kafka_log(
@@ -54,18 +51,22 @@ def kafka_log(
     return "".join(f"{line}\n" for _, line in KafkaLines(name, generation, broker).add(records))
 
 
-class Line:
-    """A line that is written when it is read, as most lines of a long trace never are: `str(line)`."""
+class WrittenLine:
+    """A line that is written when it is read, as most lines of a long trace never are: `str(line)`.
 
-    __slots__ = ("said", "time")
+    An exception, which stands below a line, has a text and no template.
+    """
 
-    def __init__(self, time: datetime | None, said: Callable[[], str]) -> None:
-        self.time, self.said = time, said
+    __slots__ = ("fields", "text", "time")
+
+    def __init__(self, time: datetime, text: Template | Text, fields: Mapping[str, object]) -> None:
+        self.time, self.text, self.fields = time, text, fields
 
     def __str__(self) -> str:
-        if self.time is None:
-            return self.said()
-        return f"[{self.time:%Y-%m-%d %H:%M:%S},{self.time.microsecond // 1000:03}] {self.said()}"
+        if isinstance(self.text, Text):
+            return self.text.fill(self.fields)
+        message = self.text.message(self.fields)
+        return f"[{self.time:%Y-%m-%d %H:%M:%S},{self.time.microsecond // 1000:03}] {message}"
 
 
 class KafkaLines:
@@ -76,7 +77,7 @@ class KafkaLines:
             raise UnknownName("Kafka log", name, NAMES)
         self.writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
 
-    def add(self, records: Iterable[Record]) -> list[tuple[int, Line]]:
+    def add(self, records: Iterable[Record]) -> list[tuple[int, WrittenLine]]:
         """The lines of these records, which follow those of the call before."""
         writer, new = self.writer, list(records)
         writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(new) if _carries_epoch(r)} | writer.epochs
@@ -96,10 +97,10 @@ class _Writer:
 
     def __init__(self, book: LogTemplates, name: str, broker: int | None) -> None:
         self.book, self.name, self.broker = book, name, broker
-        self.lines: list[Line] = []
+        self.lines: list[WrittenLine] = []
         self.epochs: dict[str, int] = {}
         """The epoch of each controller, in a slice the first one that a record has."""
-        self.nodes: dict[int, dict[str, Any]] = {}
+        self.nodes: dict[int, dict[str, object]] = {}
         self.states: dict[object, list[Record]] = {}
         """The partition states put into batches, by who they are for and what caused them."""
         self.taken: dict[object, int] = {}
@@ -126,7 +127,7 @@ class _Writer:
             self._stopping()
         return len(self.lines) - before
 
-    def write(self, r: Record, what: str, **fields: Any) -> None:
+    def write(self, r: Record, what: str, **fields: object) -> None:
         """Write the lines for `what`, by the record's actor; the record's columns are words too."""
         number = id_of(r)
         if number is None or self.broker not in (None, number):
@@ -137,12 +138,12 @@ class _Writer:
                 f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
             }
         time = EPOCH + timedelta(milliseconds=int(r.time_ms))
-        lines = [Line(time, said) for file, said in self.book.lines(what, known) if file == self.name]
-        if lines and (thrown := self.book.values.get(f"thrown_by_{what}")):
-            lines.append(Line(None, partial(self.book.fill, thrown, known)))
+        lines = [WrittenLine(time, line, known) for line in self.book.lines(what) if line.component.file == self.name]
+        if lines and (thrown := self.book.texts.get(f"thrown_by_{what}")):
+            lines.append(WrittenLine(time, thrown, known))
         self.lines += lines
 
-    def node(self, broker: int) -> dict[str, Any]:
+    def node(self, broker: int) -> dict[str, object]:
         """Where a broker listens: as its znode said, else as the lab has it."""
         return {"to": broker, "host": "127.0.0.1", "port": 9092 + broker, "rack": None} | self.nodes.get(broker, {})
 
@@ -166,29 +167,28 @@ class _Writer:
     def _controller(self, r: Record) -> None:
         fields = details.fields(r)
         done = r.action == "reassignment_progress" and not fields["missing"]
+        if "error" in fields:
+            fields["problem"] = str(fields["error"]).partition(", path = ")[0]  # the kit says where it met it, too
         if r.action == "not_sending":
             fields["request"] = self._unsent(r, fields)
         if r.action == "reassignment_removed":
             fields = {"targets": dict.fromkeys(fields["partitions"], ())} | fields
         self.write(r, "reassignment_progress_done" if done else r.action, **fields)
 
-    def _unsent(self, r: Record, fields: dict[str, Any]) -> str:
+    def _unsent(self, r: Record, fields: dict[str, object]) -> str:
         """A request to a broker without channel as Kafka prints it; its states are the last that were batched, and
         leave the batch."""
         batched = self.states.get((r.actor, fields["request"], fields["broker"], r.cause), [])
-        first = len(batched) - len(fields.get("partitions", ()))
+        first = len(batched) - len(details.fields(r).get("partitions", ()))
         states, batched[first:] = batched[first:], []
-        text = self.book.values.get(f"unsent_{fields['request']}")
+        text = self.book.texts.get(f"unsent_{fields['request']}")
         if text is None:
             return str(fields["request"])
         known = fields | {"id": r.broker, "epoch": r.controller_epoch}
-        printed = [self.book.fill("{tp}={partition_state}", _columns(s) | state_fields(s)) for s in states]
-        leaders = [
-            self.book.fill("{node}", self.node(b))
-            for b in dict.fromkeys(s.leader for s in states)
-            if b is not None and b >= 0
-        ]
-        return self.book.fill(text, known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
+        state, node = self.book.texts["partition_state"], self.book.texts["node"]
+        printed = [f"{s.topic}-{s.partition}={state.fill(_columns(s) | state_fields(s))}" for s in states]
+        leaders = [node.fill(self.node(b)) for b in dict.fromkeys(s.leader for s in states) if b is not None and b >= 0]
+        return text.fill(known | {"states": ", ".join(printed), "leaders": ", ".join(leaders)})
 
     def _partition(self, r: Record) -> None:
         if r.action == SET:
@@ -217,11 +217,11 @@ class _Writer:
             return
         kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
         kind = kinds.get(r.error or "", "zookeeper_failed")
-        if kind in self.book.values:
+        if (text := self.book.texts.get(kind)) is not None:
             allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
             fields = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
             fields |= {"text": r.detail, "code": r.error}
-            self.lines.append(Line(None, partial(self.book.fill, self.book.values[kind], fields)))
+            self.lines.append(WrittenLine(self.lines[-1].time, text, fields))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")
@@ -245,7 +245,7 @@ class _Writer:
         if r.action == "StopReplica":
             self.stopping.append(r)
             return
-        receivers = [r.broker] if r.action == "LeaderAndIsr" else state_fields(r)["brokers"]
+        receivers = [r.broker] if r.action == "LeaderAndIsr" else listed_ids(r, "brokers")
         for receiver in receivers:
             self.states.setdefault((r.actor, r.action, receiver, r.cause), []).append(r)
         if r.action == "LeaderAndIsr":
@@ -288,16 +288,16 @@ class _Writer:
             return
         done = self.brokers.answered(r, sent)
         fields = {"code": ERROR_CODES.get(r.error, -1), "answers": ",".join(map(self._answer, done))}
-        kind = "response" if r.action == "UpdateMetadata" else "response_partitions"
-        response = self.book.fill(self.book.values[kind], fields)
+        kind = "plain_response" if r.action == "UpdateMetadata" else "partition_response"
+        response = self.book.texts[kind].fill(fields)
         self.unrecorded.answered(r, done, response)
-        fields = {"response": response, "api": APIS[r.action], "correlation_id": sent.fields["correlation_id"]}
+        fields = {"response": response, "api": r.action, "correlation_id": sent.fields["correlation_id"]}
         self.write(r._replace(actor=sent.record.actor), "answered", **fields, **self.node(r.broker or 0))
 
     def _answer(self, done: Record) -> str:
         """What became of one partition in a response."""
         code = ERROR_CODES.get(done.error if done.action == "ignored" else None, -1)
-        return self.book.fill(self.book.values["answer"], _columns(done) | {"code": code})
+        return self.book.texts["answer"].fill(_columns(done) | {"code": code})
 
     def _broker(self, r: Record) -> None:
         self.brokers.read(r, self.sent.get(r.cause))
@@ -308,7 +308,7 @@ def _carries_epoch(r: Record) -> bool:
     return carries and r.actor.startswith("controller-")
 
 
-def _columns(r: Record) -> dict[str, Any]:
+def _columns(r: Record) -> dict[str, object]:
     """A record's columns as words, and its partition as Kafka prints it."""
     return {n: value for n, value in r._asdict().items() if value is not None} | {"tp": f"{r.topic}-{r.partition}"}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any
 
 from kafka_ctl.assignment import add_partitions, assign
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
@@ -22,13 +21,13 @@ from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.configs import change_config, read_config
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
-from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set
+from kafka_ctl.zookeeper.store import CONNECTED, DISCONNECTED, Children, Create, Set, Store
 
 
 class Admin:
     """One administrator with a session of its own."""
 
-    def __init__(self, store: Any, trace: Recorder, random: Random, generation: Generation, plugins: Plugins) -> None:
+    def __init__(self, store: Store, trace: Recorder, random: Random, generation: Generation, plugins: Plugins) -> None:
         self.store, self.trace, self.random, self.generation = store, trace, random, generation
         self.plugins, self.topic_version = plugins, generation.topic_version
         """The version of the topic znodes that this generation's tools write."""
@@ -62,7 +61,7 @@ class Admin:
         partitions: int | None,
         replication_factor: int | None,
         assignment: Mapping[int, Sequence[int]] | None,
-        config: Mapping[str, Any] | None,
+        config: Mapping[str, object] | None,
         racks: Mapping[int, str | None],
         validate_only: bool = False,
     ) -> None:
@@ -82,10 +81,12 @@ class Admin:
             chosen = check_assignment(assignment)
         if validate_only:
             return
-        path = znodes.ConfigEntityZNode.path("topics", topic)
-        await zk.set_or_create(path, znodes.ConfigEntityZNode.encode(values))
+        await zk.set_or_create_config("topics", topic, znodes.ConfigEntityZNode.encode(values))
         data = self._encoded({p: ReplicaAssignment(tuple(r)) for p, r in chosen.items()})
-        (await zk.write(Create(znodes.TopicZNode.path(topic), data))).checked()
+        created = await zk.write(Create(znodes.TopicZNode.path(topic), data))
+        if created.error == "NODEEXISTS":  # somebody else was faster
+            topic_names.check_new(topic, [topic])
+        created.checked()
 
     def _assigned(
         self, brokers: Sequence[int], partitions: int, replication_factor: int, racks: Mapping[int, str | None]
@@ -122,14 +123,17 @@ class Admin:
         if validate_only:
             return
         data = self._encoded({**known, **{p: ReplicaAssignment(tuple(r)) for p, r in new.items()}})
-        (await zk.write(Set(znodes.TopicZNode.path(topic), data))).checked()
+        answer = await zk.write(Set(znodes.TopicZNode.path(topic), data))
+        if answer.error == "NONODE":  # deleted since it was read
+            raise UnknownName("topic", topic, await self.topics())
+        answer.checked()
 
     def _encoded(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
         """A topic's znode; 0.10's controller goes through the partitions as they stand there."""
         numbers = list(assignment) if self.generation.zookeeper.pipelined else tool_order(assignment)
         return znodes.TopicZNode.encode({n: assignment[n] for n in numbers}, self.topic_version)
 
-    async def alter_config(self, kind: str, name: str, changes: Mapping[str, Any]) -> None:
+    async def alter_config(self, kind: str, name: str, changes: Mapping[str, object]) -> None:
         """Change settings of `topics/orders` or `brokers/1`, None for one to be removed; every broker is notified."""
         zk, wanted = await self.zk(), {key: value for key, value in changes.items() if value is not None}
         if kind == "topics":
@@ -197,10 +201,18 @@ class Admin:
         """Record that the command was refused, and why."""
         self.trace.add("admin", "event", "refused", error=type(error).__name__, detail=str(error), cause=CAUSE.get())
 
-    def record_request(self, command: str, **fields: Any) -> None:
+    def record_request(self, command: str, **fields: object) -> None:
         """Record a command as the cause of what follows."""
         topic = fields.get("topic")
-        CAUSE.set(self.trace.add("admin", "event", command, topic=topic, detail=details.write(**fields)))
+        CAUSE.set(
+            self.trace.add(
+                "admin",
+                "event",
+                command,
+                topic=topic if isinstance(topic, str) else None,
+                detail=details.write(**fields),
+            )
+        )
 
 
 def check_assignment(assignment: Mapping[int, Iterable[int]]) -> dict[int, tuple[int, ...]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from kafka_ctl.errors import ApiException, BadInput, short
@@ -19,7 +19,7 @@ T = TypeVar("T")
 signature = functools.lru_cache(1024)(inspect.signature)
 
 
-def form(method: Callable[..., Any], name: str | None = None) -> str:
+def form(method: Callable[..., object], name: str | None = None) -> str:
     """A method as it is called: `kill(broker: int)`."""
     parameters = [p for p in signature(method).parameters.values() if p.name not in ("self", "cls")]
     shown = [p.replace(annotation=inspect.Parameter.empty) for p in parameters]
@@ -31,7 +31,9 @@ def form(method: Callable[..., Any], name: str | None = None) -> str:
     return f"{name or method.__name__}({', '.join(typed)})"
 
 
-def bind(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str = "") -> dict[str, Any]:
+def bind(
+    method: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], name: str = ""
+) -> dict[str, Any]:
     """The arguments of a call by name, `self` among them; BadInput with its signature where they do not fit."""
     called = name or method.__name__
     try:
@@ -60,7 +62,7 @@ def call(method: Callable[..., T], name: str = "") -> Callable[..., T]:
     """A public call that is no command."""
 
     @functools.wraps(method)
-    def checked(*args: Any, **kwargs: Any) -> T:
+    def checked(*args: object, **kwargs: object) -> T:
         bind(method, args, kwargs, name)
         try:
             return method(*args, **kwargs)

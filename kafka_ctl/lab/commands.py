@@ -1,24 +1,30 @@
-"""The commands of a lab: calls that a story records, and what they have in common."""
+"""The commands of a lab: calls that a story records, and what they have in common; those of topics and settings.
+
+Kafka 2.0.1: admin/ConfigCommand.scala, alterConfig; zk/AdminZkClient.scala, changeTopicConfig, changeBrokerConfig
+"""
 
 from __future__ import annotations
 
 import functools
+import json
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, Unpack
 
 from kafka_ctl.brokers.broker import DOWN, RUNNING, Broker
-from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable
+from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import menu, story, topic_names, validate
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.calls import name_call
 from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
 from kafka_ctl.lab.inspection import Inspection
-from kafka_ctl.lab.menu import CLUSTER, PARTITION, Button, Call, Field, Given
+from kafka_ctl.lab.menu import BROKER, CLUSTER, PARTITION, WHEN_UP, Button, Call, Field, Given
+from kafka_ctl.lab.settings import MAX_ID
+from kafka_ctl.lab.topic_config import CHECKS, OF_BROKERS
 from kafka_ctl.simulation.world import MemoryWorld
-from kafka_ctl.trace.record import CAUSE
+from kafka_ctl.trace.record import CAUSE, Columns
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,7 +55,7 @@ def command(
     return made
 
 
-Work = Callable[[], Coroutine[Any, Any, None]]
+Operation = Callable[[], Coroutine[object, None, None]]
 """What one tool does."""
 ADMIN: ContextVar[Admin | None] = ContextVar("admin", default=None)
 """The administrator who is at work, where there are several."""
@@ -59,10 +65,12 @@ class Commands(Inspection):
     """What every part of a lab needs to carry out commands."""
 
     closed: bool
+    zookeeper: str
+    """`memory`, `embedded`, or the address of a ZooKeeper."""
     generation: Generation
     commands: list[story.Command]
     _usual_admin: Admin
-    _together: list[Work] | None = None
+    _together: list[Operation] | None = None
     """Where tools that are to work at the same time are gathered."""
 
     def _carry_out(self, method: Callable[..., T], given: story.Command) -> T:
@@ -73,7 +81,7 @@ class Commands(Inspection):
         before = world.callbacks_run, len(self.trace)
         try:
             return method(self, *given.args, **given.kwargs)
-        except (NotReached, Unavailable):
+        except (ConditionNotMet, Unavailable):
             raise  # understood, but it did not come to an end
         except BaseException as error:
             if world.clock.stopped_by(error):
@@ -100,10 +108,10 @@ class Commands(Inspection):
             here = max(0, len(self.trace) - 1), self._world.callbacks_run
             self.commands.append(story.Command(story.UNTIL, here, {}, 0, len(self.trace), self.now))
 
-    def _ask(self, work: Callable[[], Any], name: str, **fields: Any) -> None:
+    def _ask(self, operation: Callable[[], Awaitable[object]], name: str, **fields: object) -> None:
         async def asked() -> None:
             self._admin.record_request(name, **fields)
-            await work()
+            await operation()
 
         self._needs_zookeeper(name)
         if self._together is None:
@@ -119,7 +127,7 @@ class Commands(Inspection):
         if isinstance(self._world, MemoryWorld) and not self._world.store.up:
             raise BadInput(f"ZooKeeper is down; {asked} needs it: start_zookeeper or heal first")
 
-    def _memory(self, asked: str) -> MemoryWorld:
+    def _require_memory_world(self, asked: str) -> MemoryWorld:
         if not isinstance(self._world, MemoryWorld):
             raise BadInput(f"{asked} needs the memory world, where time is virtual")
         return self._world
@@ -133,10 +141,18 @@ class Commands(Inspection):
             raise BadInput(f"broker {id} is {process.state}; {asked} needs {wanted}")
         return process
 
-    def _fault(self, name: str, broker: int | None, work: Callable[[], object], **columns: Any) -> None:
+    def _fault(
+        self,
+        name: str,
+        broker: int | None,
+        operation: Callable[[], object],
+        topic: str | None = None,
+        partition: int | None = None,
+        **columns: Unpack[Columns],
+    ) -> None:
         def broken() -> None:
-            token = CAUSE.set(self._world.record_fault(name, broker, **columns))
-            work()
+            token = CAUSE.set(self._world.record_fault(name, broker, topic, partition, **columns))
+            operation()
             CAUSE.reset(token)
 
         self._world.clock.call(broken)
@@ -170,7 +186,7 @@ class Topics(Commands):
         partitions: int | None = None,
         replication_factor: int | None = None,
         assignment: Mapping[int, Sequence[int]] | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
     ) -> str | None:
         """Ask for a topic: so many partitions and copies, spread as Kafka does, or exactly this assignment.
 
@@ -226,3 +242,53 @@ class Topics(Commands):
         validate.name("a topic", topic)
         self._ask(lambda: self._admin.delete_topic(topic), "delete_topic", topic=topic)
         return None if self._world.config["delete.topic.enable"] else DELETION_OFF.format(topic)
+
+
+TOPICS, BROKERS = "topics", "brokers"
+
+
+RATE = Field("key", "Rate", "choice", "|".join(OF_BROKERS))
+SETTING = Field("key", "Setting", "choice", "|".join(CHECKS))
+
+
+def _rate(name: str, given: Given) -> Call:
+    return (BROKERS, int(name), {RATE.choice(given): menu.text(given, "rate") or None}), {}
+
+
+def _setting(name: str, given: Given) -> Call:
+    return (TOPICS, menu.partition(name)[0], {SETTING.choice(given): menu.text(given, "value") or None}), {}
+
+
+class ConfigCommands(Commands):
+    """The part of a lab that changes settings."""
+
+    @command(
+        Button(BROKER, "Throttle…", "a rate in bytes a second for its throttled replicas; empty removes it",
+               (RATE, Field("rate", "Bytes/s", "text", "10000000")), WHEN_UP, _rate),
+        Button(PARTITION, "Change setting…", "a setting of its topic, on every broker; empty removes it",
+               (SETTING, Field("value", "Value", "text", "true")), call=_setting),
+    )  # fmt: skip
+    def alter_config(self, entity_type: str, entity_name: str | int, config: Mapping[str, object]) -> None:
+        """Set some settings of a topic or a broker, and remove those whose value is None; every broker is notified.
+
+        `alter_config("topics", "orders", {"min.insync.replicas": 2})`, or `"brokers", 1` with
+        `leader.replication.throttled.rate` and `follower.replication.throttled.rate` in bytes a second (KIP-73).
+        Raises UnknownName for another entity or key, ApiException (INVALID_CONFIG) for a wrong value, BadInput for the
+        removal of what is not set.
+        """
+        changes = validate.mapping("the settings", config)
+        if entity_type == TOPICS:
+            name = validate.name("a topic", entity_name)
+            fields = {"topic": name}
+        elif entity_type == BROKERS:
+            name = str(validate.integer("a broker id", entity_name, 0, MAX_ID))
+            fields = {"broker": name}
+        else:
+            raise UnknownName("entity type", short(entity_type), (TOPICS, BROKERS))
+
+        async def alter() -> None:
+            self._world.watch_configs()
+            await self._admin.alter_config(entity_type, name, changes)
+
+        written = json.dumps(dict(changes), separators=(",", ":"), default=str)
+        self._ask(alter, "alter_config", **fields, config=written)

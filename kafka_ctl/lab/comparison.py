@@ -19,7 +19,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.text import describe
 
 if TYPE_CHECKING:
-    from kafka_ctl.lab.producer_commands import ProducerCommands
+    from kafka_ctl.lab.inspection import Inspection
 
 TIMESTAMP = re.compile(r'"timestamp":"?\d+"?')
 WIDEST = 60
@@ -71,7 +71,7 @@ class Comparison(NamedTuple):
         return f"<pre>{escape(before)}</pre>{table}"
 
 
-def compare(left: ProducerCommands, right: ProducerCommands, seconds: float | None = None) -> Comparison:
+def compare(left: Inspection, right: Inspection, seconds: float | None = None) -> Comparison:
     """Where two runs part, and what differs at the same time: so many `seconds` after their beginnings.
 
     By default that is the end of the shorter one. For where they part it does not count when things happened, only what
@@ -80,7 +80,7 @@ def compare(left: ProducerCommands, right: ProducerCommands, seconds: float | No
     """
     for lab in (left, right):
         if not hasattr(lab, "trace") or not hasattr(lab, "znodes"):
-            raise BadInput(f"compare needs two labs; {short(lab)} is none")
+            raise BadInput(f"compare needs two labs; {short(lab)} is not one")
     if seconds is not None:
         validate.seconds("seconds", seconds)
     parted = first_difference(left.trace.records, right.trace.records)

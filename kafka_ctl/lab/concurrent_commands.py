@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kafka_ctl.errors import BadInput, KafkaCtlError, UnknownName, short
 from kafka_ctl.lab import story
-from kafka_ctl.lab.commands import ADMIN, Commands, Work, command
+from kafka_ctl.lab.commands import ADMIN, Commands, Operation, command
 from kafka_ctl.lab.draw import Drawn, with_
 from kafka_ctl.lab.menu import CLUSTER, Button, Field
 
@@ -15,7 +15,7 @@ TOOLS = (
 """What administrators do with tools of their own."""
 
 
-class Together(Commands):
+class ConcurrentCommands(Commands):
     """The part of a lab in which tools run side by side."""
 
     @command(
@@ -45,21 +45,21 @@ class Together(Commands):
                 tool = getattr(type(self), line.name).__wrapped__
                 given = story.command(tool, line.args, line.kwargs)
                 tool(self, *given.args, **given.kwargs)
-            works = self._together
+            operations = self._together
         finally:
             self._together = None
-        return self._world.run(self._all(works))
+        return self._world.run(self._all(operations))
 
-    async def _all(self, works: list[Work]) -> list[str | None]:
-        tasks = [self._world.clock.loop.create_task(self._alone(work)) for work in works]
+    async def _all(self, operations: list[Operation]) -> list[str | None]:
+        tasks = [self._world.clock.loop.create_task(self._alone(operation)) for operation in operations]
         return [await task for task in tasks]
 
-    async def _alone(self, work: Work) -> str | None:
+    async def _alone(self, operation: Operation) -> str | None:
         """Do the work of one tool, as an administrator of its own."""
         admin = self._new_admin()
         ADMIN.set(admin)
         try:
-            await work()
+            await operation()
         except KafkaCtlError as error:
             admin.record_refusal(error)
             return str(error)

@@ -10,12 +10,12 @@ be controller before all have registered: the winner would elect new leaders for
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput, short
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import Config, Generation
 from kafka_ctl.lab import topic_config, validate
 from kafka_ctl.lab.admin import Admin
 from kafka_ctl.lab.description import Description, PartitionDescription, check_description
@@ -25,7 +25,7 @@ from kafka_ctl.zookeeper import json_fields, znodes
 from kafka_ctl.zookeeper.store import Create
 
 T = TypeVar("T")
-UNCLEAN = "unclean.leader.election.enable"
+UNCLEAN: Final = "unclean.leader.election.enable"
 EPOCH = 1
 """The epoch of the controller that left the cluster as it is described."""
 WINDOW = 100
@@ -39,7 +39,7 @@ class BrokerRoles(NamedTuple):
     lagging: dict[int, list[TopicPartition]]
 
 
-def roles(description: Description, generation: Generation, config: Mapping[str, Any]) -> BrokerRoles:
+def roles(description: Description, generation: Generation, config: Config) -> BrokerRoles:
     """What must be true of the brokers for the description to hold; BadInput where it cannot."""
     for own in description.configs.values():
         topic_config.check_values(own)
@@ -67,7 +67,7 @@ def roles(description: Description, generation: Generation, config: Mapping[str,
 
 
 def _eligible(
-    tp: TopicPartition, partition: PartitionDescription, description: Description, config: Mapping[str, Any]
+    tp: TopicPartition, partition: PartitionDescription, description: Description, config: Config
 ) -> Sequence[int]:
     """The brokers any of which would be elected if it were alive."""
     own = description.configs.get(tp.topic, {}).get(UNCLEAN)
@@ -90,14 +90,14 @@ def open_cluster(world: World, admin: Admin, description: Description) -> None:
     starting = [broker for id, broker in world.brokers.items() if id not in fate.down]
 
     def start() -> None:
-        world.awaited.update(broker.id for broker in starting)
+        world.expected_brokers.update(broker.id for broker in starting)
         for broker in starting:
             broker.start(world.boot_delay())
             for tp in fate.lagging.get(broker.id, ()):
                 broker.as_follower.fall_behind(tp)
 
     world.clock.call(start)
-    world.run_until(lambda: not world.awaited, None)
+    world.run_until(lambda: not world.expected_brokers, None)
 
 
 async def _write(admin: Admin, description: Description, world: World) -> None:
@@ -142,17 +142,17 @@ CONFIGS = "configs"
 FORM = '{"orders":[[[1,2,3],1,[1,2]]]}, for each partition its replicas, leader and ISR'
 
 
-def compact(description: Description) -> dict[str, Any]:
+def encode(description: Description) -> dict[str, object]:
     """The description as a story keeps it: `{topic: [[replicas, leader, isr, adding, removing], ...]}`.
 
     The last two are left out where nothing moves; a topic with a configuration has it as a last element. Of a topic
     whose partitions are not numbered 0 to n-1 the numbers are kept: `{topic: {"1": [...], "configs": {...}}}`.
     """
-    topics: dict[str, dict[int, list[Any]]] = {}
+    topics: dict[str, dict[int, list[object]]] = {}
     for tp, p in sorted(description.partitions.items()):
         moving = [list(p.adding), list(p.removing)] if p.adding or p.removing else []
         topics.setdefault(tp.topic, {})[tp.partition] = [list(p.replicas), p.leader, list(p.isr), *moving]
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     for topic in dict.fromkeys([*topics, *description.configs]):
         numbered, config = topics.get(topic, {}), description.configs.get(topic)
         if list(numbered) == list(range(len(numbered))):
@@ -162,7 +162,7 @@ def compact(description: Description) -> dict[str, Any]:
     return kept
 
 
-def expand(topics: object) -> Description:
+def decode(topics: object) -> Description:
     """The description a story keeps; BadInput when it is none."""
     partitions: dict[TopicPartition, PartitionDescription] = {}
     configs: dict[str, dict[str, str]] = {}
@@ -182,7 +182,7 @@ def expand(topics: object) -> Description:
     return check_description("description", Description((), partitions, configs))
 
 
-def _numbered(found: Any) -> tuple[dict[int, Any], dict[str, Any] | None]:
+def _numbered(found: object) -> tuple[dict[int, Any], dict[str, object] | None]:
     """The partitions of a topic by number, and its configuration if it has any."""
     if isinstance(found, dict):
         partitions = {json_fields.number("description", n): p for n, p in found.items() if n != CONFIGS}
@@ -192,11 +192,11 @@ def _numbered(found: Any) -> tuple[dict[int, Any], dict[str, Any] | None]:
     return dict(enumerate(listed)), config
 
 
-def _is(kind: type[T], value: Any) -> T:
+def _is(kind: type[T], value: object) -> T:
     if type(value) is not kind:
         raise TypeError
     return value
 
 
-def _broker(id: Any) -> int:
+def _broker(id: object) -> int:
     return validate.integer("a broker id of the description", id, 0, MAX_ID)

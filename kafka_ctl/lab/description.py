@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, short
@@ -86,10 +86,10 @@ def parse_description(path_or_text: str | Path) -> Description:
             raise BadInput(f"{entry.where}: {entry.partition} is described twice, first at {first}")
         found[entry.partition] = entry
     _check_topics(source, found, counts)
-    return _whole({tp: entry.description for tp, entry in found.items()}, configs)
+    return _sorted_description({tp: entry.description for tp, entry in found.items()}, configs)
 
 
-def check_description(source: str, given: Any) -> Description:
+def check_description(source: str, given: Description) -> Description:
     """A description that somebody has made, in order; BadInput, naming `source`, for what cannot be."""
     try:
         partitions, configs = given.partitions, given.configs
@@ -108,10 +108,10 @@ def check_description(source: str, given: Any) -> Description:
         raise BadInput(f"{source} cannot be {short(given)}; it is a Description, see `parse_description`") from None
     if not partitions and not configs:
         raise BadInput(f"{source}: nothing in it; {_EXPECTED} is expected")
-    return _whole(partitions, {topic: dict(config) for topic, config in configs.items()})
+    return _sorted_description(partitions, {topic: dict(config) for topic, config in configs.items()})
 
 
-def _whole(
+def _sorted_description(
     partitions: Mapping[TopicPartition, PartitionDescription], configs: dict[str, dict[str, str]]
 ) -> Description:
     brokers = {b for p in partitions.values() for b in (*p.replicas, *p.adding, *p.removing)}
@@ -135,7 +135,7 @@ def _read(path_or_text: str | Path) -> tuple[str, str]:
             raise BadInput(f"{source}: not UTF-8 at byte {error.start}; {_EXPECTED} is expected") from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            raise BadInput(f"description {source[:200]!r}: no description, and as a file: {reason}") from None
+            raise BadInput(f"{source[:200]!r} is no description and no file that can be read: {reason}") from None
     lines = text.splitlines()
     if found := next((line for line in lines if line.startswith('{"version"')), None):
         text = found if len(lines) > 1 and lines[0] != found else text  # as the reassignment tool prints it

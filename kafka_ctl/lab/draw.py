@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from kafka_ctl.lab.menu import Call
 from kafka_ctl.lab.story import Command
@@ -35,9 +35,9 @@ class Draw:
     def replicas(self) -> list[int]:
         return self.rng.sample(range(1, self.brokers + 1), self.rng.randint(1, self.brokers))
 
-    def pair(self, zookeeper: bool) -> tuple[Any, Any]:
+    def pair(self, zookeeper: bool) -> tuple[int | str, int | str]:
         """Two ends of a connection."""
-        ends: list[Any] = [*range(1, self.brokers + 1), *["zookeeper"] * zookeeper]
+        ends: list[int | str] = [*range(1, self.brokers + 1), *["zookeeper"] * zookeeper]
         one, other = self.rng.sample(ends, 2)
         return one, other
 
@@ -63,6 +63,6 @@ class Drawn(NamedTuple):
     """A field of the generation without which it is not drawn."""
 
 
-def with_(*args: Any, **kwargs: Any) -> Call:
+def with_(*args: object, **kwargs: object) -> Call:
     """Arguments of a call, without those by name that are None or False."""
     return args, {key: value for key, value in kwargs.items() if value not in (None, False)}

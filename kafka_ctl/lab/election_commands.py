@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.election import ElectionType
@@ -14,13 +13,12 @@ from kafka_ctl.lab.commands import command
 from kafka_ctl.lab.draw import Drawn, with_
 from kafka_ctl.lab.menu import CLUSTER, PARTITION, Button
 from kafka_ctl.lab.reassignment_commands import (
-    API_TIMEOUT,
     CONTROLLER,
     ZOOKEEPER,
     ReassignmentCommands,
     one_partition,
 )
-from kafka_ctl.requests import ApiError, ElectLeadersRequest
+from kafka_ctl.requests import API_TIMEOUT, ApiError, ElectLeadersRequest
 
 Elections = dict[TopicPartition, ApiError | None]
 """By partition: None where a leader was elected, else Kafka's error."""
@@ -36,7 +34,7 @@ class ElectionCommands(ReassignmentCommands):
             d.rng.choice(("preferred", "unclean")), partitions=[d.partition()] if d.maybe(0.5) else None),
             needs="elects_on_request"),
     )  # fmt: skip
-    def elect_leaders(self, election_type: str, partitions: Iterable[Any] | None = None) -> Elections:
+    def elect_leaders(self, election_type: str, partitions: Iterable[object] | None = None) -> Elections:
         """2.4: ask the controller for elections, `preferred` or `unclean`, as `kafka-leader-election.sh` does.
 
         Kafka 2.4.1: admin/LeaderElectionCommand.scala; clients admin/KafkaAdminClient.java, electLeaders.
@@ -53,7 +51,9 @@ class ElectionCommands(ReassignmentCommands):
         Button(CLUSTER, "Elect all preferred", "every partition is led by its first replica again", rank=-2),
         drawn=Drawn(3),
     )
-    def elect_preferred(self, partitions: Iterable[Any] | None = None, through: str | None = None) -> Elections | None:
+    def elect_preferred(
+        self, partitions: Iterable[object] | None = None, through: str | None = None
+    ) -> Elections | None:
         """Ask for the preferred leaders of `[("orders", 0)]`, or of all partitions.
 
         A znode asks, and nothing is answered; in 2.4 `through="controller"` asks the controller and answers as
@@ -67,7 +67,7 @@ class ElectionCommands(ReassignmentCommands):
         self._ask(lambda: self._admin.elect_preferred(wanted), "elect_preferred")
         return None
 
-    def _elect(self, kind: ElectionType, partitions: Iterable[Any] | None) -> Elections:
+    def _elect(self, kind: ElectionType, partitions: Iterable[object] | None) -> Elections:
         wanted = None if partitions is None else validate.topic_partitions("partitions", partitions)
         if not self.generation.election.elects_on_request:
             raise ApiException(
@@ -90,7 +90,7 @@ class ElectionCommands(ReassignmentCommands):
         return found
 
 
-def _election_type(given: Any) -> ElectionType:
+def _election_type(given: object) -> ElectionType:
     """An election type in capitals or not, as the tool takes it."""
     try:
         return ElectionType(validate.name("an election type", given).upper())

@@ -23,7 +23,7 @@ class Choice(NamedTuple):
     of: int
 
 
-class Order:
+class GivenOrder:
     """Sits in a virtual loop and says which pending event comes next; goes away when its numbers are used up."""
 
     def __init__(self, loop: VirtualLoop, numbers: Sequence[int]) -> None:
@@ -66,7 +66,7 @@ def connection(timer: Timer) -> tuple[int, bool] | None:
     return (session.id, name == "_arrive") if name in ("_arrive", "_answered", "_call") else None
 
 
-class Ordering(Commands):
+class EventOrder(Commands):
     """The part of a lab in which the order of events can be given."""
 
     @command()
@@ -79,5 +79,5 @@ class Ordering(Commands):
         if not isinstance(numbers, list):
             raise BadInput(f"an order cannot be {short(numbers)}; it is a list of numbers, such as [1, 0, 2]")
         given = [validate.integer("a number of an order", number) for number in numbers]
-        loop = self._memory("order").clock.loop
-        loop.choose = Order(loop, given) if given else None
+        loop = self._require_memory_world("order").clock.loop
+        loop.choose = GivenOrder(loop, given) if given else None

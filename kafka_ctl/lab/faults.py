@@ -1,6 +1,6 @@
 """What can go wrong in a lab: every fault is a command, recorded as kind `fault`.
 
-    process      kill start bounce shutdown pause (process_faults.py) lag catch_up slow fail_log_dir
+    process      kill start bounce shutdown pause (broker_commands.py) lag catch_up slow fail_log_dir
     network      disconnect delay lose heal
     ZooKeeper    expire_session stop_zookeeper start_zookeeper
     operators    delete_controller write_znode delete_znode
@@ -14,13 +14,14 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable
-from typing import Any, cast
+from typing import cast
 
 from kafka_ctl.brokers.broker import DOWN as STOPPED
 from kafka_ctl.brokers.dynamic_configs import CHANGES
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.lab import menu, validate
+from kafka_ctl.lab.broker_commands import ProcessFaults
 from kafka_ctl.lab.commands import command
 from kafka_ctl.lab.draw import PARTITIONS, Drawn, with_
 from kafka_ctl.lab.menu import (
@@ -35,7 +36,6 @@ from kafka_ctl.lab.menu import (
     Field,
     Given,
 )
-from kafka_ctl.lab.process_faults import ProcessFaults
 from kafka_ctl.simulation.world import MemoryWorld
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
@@ -50,8 +50,10 @@ PATH = Field("path", "Path", "text", "/controller")
 
 
 def _cut(broker: str, given: Given) -> Call:
-    ends, way = (int(broker), menu.end(given, "other")), LOST.choice(given)
-    return (ends[::-1] if way == "only what it receives" else ends), {} if way == "both ways" else {"one_way": True}
+    ends, direction = (int(broker), menu.end(given, "other")), LOST.choice(given)
+    return (ends[::-1] if direction == "only what it receives" else ends), {} if direction == "both ways" else {
+        "one_way": True
+    }
 
 
 def _lose(broker: str, given: Given) -> Call:
@@ -102,11 +104,11 @@ class Faults(ProcessFaults):
         """Let a follower that fell behind keep up again in all partitions."""
         process = self._broker(broker, "catch_up", running=True)
 
-        def keep_up() -> None:
+        def act() -> None:
             for tp in list(process.as_follower.lagging):
                 process.as_follower.catch_up(tp)
 
-        self._fault("catch_up", broker, keep_up)
+        self._fault("catch_up", broker, act)
 
     @command(
         Button(BROKER, "Slow fetches…", "its replicas fetch so much later, and leave the ISR when that is too late",
@@ -119,7 +121,7 @@ class Faults(ProcessFaults):
         When that is longer than `replica.lag.time.max.ms` it leaves the ISRs, catches up, and leaves them again.
         """
         process, wait = self._broker(broker, "slow", running=True), validate.seconds("a delay", seconds)
-        self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=f"+{wait:g}s")
+        self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=details.delay(wait))
 
     @command(
         Button(BROKER, "Disk fails", "one of its two log directories is gone", when=WHEN_UP),
@@ -141,29 +143,30 @@ class Faults(ProcessFaults):
         drawn=Drawn(3, lambda d: with_(*d.pair(zookeeper=True), one_way=d.maybe(0.5))),
     )  # fmt: skip
     def disconnect(self, source: int | str, target: int | str, one_way: bool = False) -> None:
-        """Cut the way between two brokers, or between a broker and `zookeeper`, until `heal`.
+        """Cut the connection between two brokers, or between a broker and `zookeeper`, until `heal`.
 
         With `one_way`, only what `source` sends is lost. What meets a cut is sent again until it comes through or is
         given up: a broker that receives nothing from ZooKeeper gives the connection up after a while, and ZooKeeper
         expires a session without a heartbeat for its timeout.
         """
-        ends = self._ends(source, target, "disconnect")
+        one, other = self._ends(source, target, "disconnect")
+        first = one if one is not None else other
 
         def cut() -> None:
-            if ZOOKEEPER in ends:
-                broker = next(end for end in ends if end != ZOOKEEPER)
-                sends, hears = self._memory("disconnect").store.cut.get(f"broker-{broker}", (True, True))
-                sends &= one_way and ends[0] == ZOOKEEPER
-                hears &= one_way and ends[0] != ZOOKEEPER
-                self._memory("disconnect").store.cut_off(f"broker-{broker}", sends, hears)
-            else:
-                self._world.network.cut(*ends)
+            if one is not None and other is not None:
+                self._world.network.cut(one, other)
                 if not one_way:
-                    self._world.network.cut(*ends[::-1])
+                    self._world.network.cut(other, one)
+            else:
+                sends, receives = self._require_memory_world("disconnect").store.cut.get(
+                    f"broker-{first}", (True, True)
+                )
+                sends &= one_way and one is None
+                receives &= one_way and one is not None
+                self._require_memory_world("disconnect").store.cut_off(f"broker-{first}", sends, receives)
 
-        if ZOOKEEPER in ends:
-            self._memory("disconnect from ZooKeeper")
-        first = next(end for end in ends if end != ZOOKEEPER)
+        if one is None or other is None:
+            self._require_memory_world("disconnect from ZooKeeper")
         detail = details.link(source, target, one_way)
         self._fault("disconnect", first, cut, detail=detail)
 
@@ -177,18 +180,18 @@ class Faults(ProcessFaults):
 
         What is slower than a client of ZooKeeper waits for is a cut; BadInput says so.
         """
-        ends, wait = self._ends(source, target, "delay"), validate.seconds("a delay", seconds)
-        first = next(end for end in ends if end != ZOOKEEPER)
-        if ZOOKEEPER in ends:
-            store = self._memory("delay").store
+        (one, other), wait = self._ends(source, target, "delay"), validate.seconds("a delay", seconds)
+        first = one if one is not None else other
+        if one is None or other is None:
+            store = self._require_memory_world("delay").store
             most = self._world.config["zookeeper.session.timeout.ms"] / 1000 * READ_TIMEOUT_FRACTION
             if wait >= most:
                 raise BadInput(f"a delay of ZooKeeper cannot be {wait:g}; from {most:g} s on it is a cut: disconnect")
-            way = f"broker-{first}", DOWN if ends[0] == ZOOKEEPER else UP
-            slow_down: Callable[[], object] = functools.partial(store.slow.__setitem__, way, wait)
+            direction = f"broker-{first}", DOWN if one is None else UP
+            slow_down: Callable[[], object] = functools.partial(store.slow.__setitem__, direction, wait)
         else:
-            slow_down = functools.partial(setattr, self._world.network.link(*ends), "delay", wait)
-        self._fault("delay", first, slow_down, detail=f"{source} -> {target} +{wait:g}s")
+            slow_down = functools.partial(setattr, self._world.network.link(one, other), "delay", wait)
+        self._fault("delay", first, slow_down, detail=f"{source} -> {target} {details.delay(wait)}")
 
     @command(
         Button(BROKER, "Lose a request…", "its connection breaks at its next request or write", (OTHER, BREAKS),
@@ -204,7 +207,7 @@ class Faults(ProcessFaults):
         process = self._broker(source, "lose", running=True)
         _, to = self._ends(source, target, "lose")
         session = process.zk.session
-        if to != ZOOKEEPER:
+        if to is not None:
             what = "answer" if applied else "request"
             act = functools.partial(setattr, self._world.network.link(source, to), "loses", what)
         elif isinstance(session, MemorySession):
@@ -241,12 +244,12 @@ class Faults(ProcessFaults):
     def stop_zookeeper(self) -> None:
         """Let ZooKeeper not answer any more, until `start_zookeeper` or `heal`; no session expires meanwhile."""
         self._needs_zookeeper("stop_zookeeper")
-        self._fault("stop_zookeeper", None, self._memory("stop_zookeeper").store.stop)
+        self._fault("stop_zookeeper", None, self._require_memory_world("stop_zookeeper").store.stop)
 
     @command(Button(ZOOKEEPER, "Start", "it answers again", needs=MEMORY), drawn=Drawn(1))
     def start_zookeeper(self) -> None:
         """Let ZooKeeper answer again."""
-        store = self._memory("start_zookeeper").store
+        store = self._require_memory_world("start_zookeeper").store
         if store.up:
             raise BadInput("start_zookeeper: ZooKeeper is up")
         self._fault("start_zookeeper", None, store.start)
@@ -265,7 +268,7 @@ class Faults(ProcessFaults):
         Button(ZOOKEEPER, "Write a znode…", "by hand, whatever belongs there",
                (PATH, Field("data", "Data", "text", read=menu.as_written)), rank=-1)
     )  # fmt: skip
-    def write_znode(self, path: str, data: Any) -> None:
+    def write_znode(self, path: str, data: object) -> None:
         """Write a znode by hand, whatever belongs there; it is made if it is missing and its parent is not.
 
         `data` is its text; a mapping or a list is written as JSON.
@@ -293,13 +296,9 @@ class Faults(ProcessFaults):
 
         self._ask(write, name, path=None if name == "delete_controller" else op.path)
 
-    def _ends(self, source: int | str, target: int | str, asked: str) -> list[Any]:
-        """Both ends of a connection."""
-        ends = [self._end(source, asked), self._end(target, asked)]
-        if ends[0] == ends[1]:
+    def _ends(self, source: int | str, target: int | str, asked: str) -> tuple[int | None, int | None]:
+        """Both ends of a connection: a broker's id, or None for ZooKeeper."""
+        one, other = (None if end == ZOOKEEPER else self._known(cast("int", end)).id for end in (source, target))
+        if one == other:
             raise BadInput(f"{asked}({source}, {target}): two different ends are needed")
-        return ends
-
-    def _end(self, end: int | str, asked: str) -> Any:
-        """One end of a connection: a broker's id, or ZooKeeper."""
-        return end if end == ZOOKEEPER else self._known(cast("int", end)).id
+        return one, other

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from kafka_ctl.balance import BrokerBalance
 from kafka_ctl.brokers.broker import Broker
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.controller.rebalance import brokers_balance
 from kafka_ctl.errors import UnknownName
+from kafka_ctl.generation import Config
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import validate, view
 from kafka_ctl.lab.metrics import Shown, metrics
 from kafka_ctl.lab.settings import MAX_ID
+from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.simulation.world import World
 from kafka_ctl.trace import Trace
 
@@ -27,13 +29,27 @@ class Inspection:
     """The part of a lab that only looks."""
 
     _world: World
-    _checker: Checker | None
+    checker: Checker | None
     """What checks the invariants; on real time nothing does."""
+
+    @property
+    def world(self) -> World:
+        """What the lab runs on: `clock`, ZooKeeper's `store`, `network`, the `brokers` and who is `acting` controller.
+
+        For invariants, searches and tests of one's own. What is changed there is in no story.
+        """
+        return self._world
 
     @property
     def now(self) -> float:
         """Seconds since the lab was opened."""
         return self._world.clock.now()
+
+    @property
+    def quiet(self) -> bool | None:
+        """Whether nothing is under way; None on real time, where only `settle` finds out."""
+        clock = self._world.clock
+        return clock.loop.idle if isinstance(clock, VirtualClock) else None
 
     @property
     def trace(self) -> Trace:
@@ -45,12 +61,12 @@ class Inspection:
     @property
     def violations(self) -> tuple[Violation, ...]:
         """The invariants broken so far, each once for each thing it is about; `known` is the ticket of a real bug."""
-        return tuple(self._checker.violations) if self._checker else ()
+        return tuple(self.checker.violations) if self.checker else ()
 
     @property
-    def config(self) -> Mapping[str, Any]:
+    def config(self) -> Config:
         """Kafka's configuration of every broker."""
-        return dict(self._world.config)
+        return self._world.config.copy()
 
     def znodes(self) -> view.Znodes:
         """{path: (data, version, ephemeral owner)}, sorted by path."""

@@ -15,26 +15,24 @@ from typing import Any
 
 from kafka_ctl.brokers.broker import DOWN
 from kafka_ctl.brokers.identity import NOT_CONFIGURED, check_configured
-from kafka_ctl.errors import BadInput, NotReached, Unavailable, check_not_in_browser, needed_for, short
+from kafka_ctl.errors import BadInput, ConditionNotMet, Unavailable, check_not_in_browser, needed_for, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants import Checker, Violation
 from kafka_ctl.lab import described_cluster, ending, story, validate, view
-from kafka_ctl.lab.broker_id_commands import BrokerIdCommands
+from kafka_ctl.lab.broker_commands import BrokerIdCommands
 from kafka_ctl.lab.calls import calls
-from kafka_ctl.lab.commands import Topics, command
-from kafka_ctl.lab.concurrent_commands import Together
-from kafka_ctl.lab.config_commands import ConfigCommands
+from kafka_ctl.lab.commands import ConfigCommands, Topics, command
+from kafka_ctl.lab.concurrent_commands import ConcurrentCommands
 from kafka_ctl.lab.description import Description, check_description, parse_description
 from kafka_ctl.lab.election_commands import ElectionCommands
-from kafka_ctl.lab.event_order import Ordering
+from kafka_ctl.lab.event_order import EventOrder
 from kafka_ctl.lab.faults import Faults
 from kafka_ctl.lab.menu import MEMORY as VIRTUAL
 from kafka_ctl.lab.menu import SECONDS, TIME, Button
-from kafka_ctl.lab.producer import Producer
-from kafka_ctl.lab.producer_commands import ProducerCommands
+from kafka_ctl.lab.producer import Producer, ProducerCommands
 from kafka_ctl.lab.rendering import Rendering
 from kafka_ctl.lab.settings import parse_brokers, parse_config
-from kafka_ctl.lab.time_travel import Travel
+from kafka_ctl.lab.story import Opening
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import LIMIT, VirtualClock
@@ -50,9 +48,8 @@ class Lab(
     ProducerCommands,
     BrokerIdCommands,
     Faults,
-    Together,
-    Ordering,
-    Travel,
+    ConcurrentCommands,
+    EventOrder,
     Rendering,
 ):
     """A Kafka cluster in ZooKeeper's days, small enough to look at.
@@ -75,14 +72,14 @@ class Lab(
         generation: str | Generation = "2.0",
         seed: int = 0,
         zookeeper: str = MEMORY,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         costs: Costs | Mapping[str, float] | None = None,
         settle: bool = True,
         history: str = "lab",
         described: Description | None = None,
         join: bool = False,
-        elections: Mapping[str, Callable[..., Any]] | None = None,
-        rules: Mapping[str, Callable[..., Any]] | None = None,
+        elections: Mapping[str, Callable[..., object]] | None = None,
+        rules: Mapping[str, Callable[..., object]] | None = None,
         wire: bool = False,
     ) -> None:
         self.closed = True
@@ -100,7 +97,7 @@ class Lab(
         options = WorldOptions(self.generation, settings, seed, table, history, Trace)
         self._world = _open_world(zookeeper, options, *flags)
         self._world.plug(self.plugins)
-        self._checker = Checker(self._world) if isinstance(self._world, MemoryWorld) else None
+        self.checker = Checker(self._world) if isinstance(self._world, MemoryWorld) else None
         self._keeper, self.closed = ending.keep(self._world), False
         self.commands: list[story.Command] = []
         self._usual_admin, self._producer = self._new_admin(), Producer(self._world)
@@ -161,14 +158,8 @@ class Lab(
 
     @command(Button(TIME, "Until quiet", "on until nothing is under way"))
     def settle(self, limit: float = LIMIT) -> None:
-        """Let time pass until nothing is under way; NotReached after `limit` seconds."""
+        """Let time pass until nothing is under way; ConditionNotMet after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
-
-    @property
-    def quiet(self) -> bool | None:
-        """Whether nothing is under way; None on real time, where only `settle` finds out."""
-        clock = self._world.clock
-        return clock.loop.idle if isinstance(clock, VirtualClock) else None
 
     @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
@@ -179,7 +170,7 @@ class Lab(
     def step(self, n: int = 1) -> None:
         """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet.
 
-        Raises NotReached when something goes on for an hour without leaving a record.
+        Raises ConditionNotMet when something goes on for an hour without leaving a record.
         """
         clock = self._world.clock
         if not isinstance(clock, VirtualClock):
@@ -190,7 +181,7 @@ class Lab(
             size = len(self.trace)
             clock.drive(functools.partial(self._stepped, size, clock), self.now + LIMIT)
             if not self._stepped(size, clock):
-                raise NotReached(f"no moment has left a record within {LIMIT:g} s of virtual time")
+                raise ConditionNotMet(f"no moment has left a record within {LIMIT:g} s of virtual time")
 
     def _stepped(self, size: int, clock: VirtualClock) -> bool:
         """Whether there are more records than so many, or all is quiet."""
@@ -201,9 +192,9 @@ class Lab(
     )
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
-        world = self._memory("run_until_violation")
-        assert self._checker is not None
-        violations, loop = self._checker.violations, world.clock.loop
+        world = self._require_memory_world("run_until_violation")
+        assert self.checker is not None
+        violations, loop = self.checker.violations, world.clock.loop
         broken = len(violations)
         world.drive(lambda: len(violations) > broken or loop.idle, validate.seconds("a limit", limit))
         if loop.idle:
@@ -211,7 +202,7 @@ class Lab(
         return violations[broken] if len(violations) > broken else None
 
     def run_until(self, holds: Callable[..., bool], limit: float = LIMIT) -> None:
-        """Let time pass until `holds(lab)`, or `holds()`, is true; NotReached when it is not within `limit` seconds."""
+        """Let time pass until `holds(lab)`, or `holds()`, is true; ConditionNotMet if not within `limit` seconds."""
         asked = _asked(holds, self)
         validate.seconds("a limit", limit)
         start, size, reached, clock = self.now, len(self.trace), False, self._world.clock
@@ -230,7 +221,7 @@ class Lab(
                     self._stopped()
         if not reached:
             why = f"the condition did not hold within {self._world.clock.now() - start:.3g} s"
-            raise NotReached("; ".join(filter(None, (why, self._world.election_blocked_by()))))
+            raise ConditionNotMet("; ".join(filter(None, (why, self._world.election_blocked_by()))))
 
     def __repr__(self) -> str:
         up = [id for id, b in self._world.brokers.items() if b.state != DOWN]
@@ -248,14 +239,15 @@ class Lab(
         named = "" if idle is None else f": /controller names broker {idle}, which does not act"
         return f"no controller{named}"
 
-    def _opening(self) -> dict[str, Any]:
-        """What the first line of our story says."""
+    @property
+    def opening(self) -> Opening:
+        """The arguments of `Lab` that open this one, as its story has them."""
         racks = self._racks if any(self._racks.values()) else [id if id >= 0 else None for id in self._racks]
-        opening: dict[str, Any] = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
+        opening: Opening = {"brokers": racks, "generation": self.generation.name, "seed": self.seed}
         opening |= {"changes": self.generation.changes} if self.generation.changes else {}
         opening |= {"config": self._given_config} if self._given_config else {}
         opening |= {"costs": self._costs.changes} if self._costs.changes else {}
-        opening |= {"description": described_cluster.compact(self._described)} if self._described else {}
+        opening |= {"description": described_cluster.encode(self._described)} if self._described else {}
         opening |= {"plugins": self.plugins.names} if self.plugins.names else {}
         opening |= {"settle": False} if not self._settled_first else {}
         return opening

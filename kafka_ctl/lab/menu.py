@@ -8,15 +8,17 @@ The buttons of a command stand above its method, in `@command(...)`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 from kafka_ctl.cluster import parse_int
 from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.generation import Generation
 from kafka_ctl.lab.story import Command
 
+T = TypeVar("T")
 Given = Mapping[str, str]
 """What was filled in: name of the field -> text."""
-Call = tuple[tuple[Any, ...], dict[str, Any]]
+Call = tuple[tuple[object, ...], Mapping[str, object]]
 """Arguments by position and by name."""
 BROKER, PARTITION, ZOOKEEPER, CLUSTER, TOOL, TIME = THINGS = ("broker", "partition", "zookeeper", "", "tool", "time")
 WHEN_UP, WHEN_DOWN = "up", "down"
@@ -36,8 +38,12 @@ def text(given: Given, name: str) -> str:
     return given.get(name, "").strip()
 
 
-def number(given: Given, name: str, kind: type = int) -> Any:
+def number(given: Given, name: str) -> int:
     """BadInput where it is none."""
+    return _parsed(given, name, int)
+
+
+def _parsed(given: Given, name: str, kind: Callable[[str], T]) -> T:
     try:
         return kind(text(given, name))
     except ValueError:
@@ -45,7 +51,7 @@ def number(given: Given, name: str, kind: type = int) -> Any:
 
 
 def seconds(given: Given, name: str) -> float:
-    value: float = number(given, name, float)
+    value = _parsed(given, name, float)
     return int(value) if value == int(value) else value
 
 
@@ -76,6 +82,13 @@ def partition(name: str) -> tuple[str, int]:
     return topic, plain
 
 
+class Clickable(Protocol):
+    """What decides which buttons a lab has."""
+
+    generation: Generation
+    zookeeper: str
+
+
 class Field(NamedTuple):
     """Something to fill in, and what its text is read as.
 
@@ -87,7 +100,7 @@ class Field(NamedTuple):
     label: str
     kind: str
     default: str = ""
-    read: Callable[[Given, str], Any] = text
+    read: Callable[[Given, str], object] = text
 
     def choice(self, given: Given) -> str:
         """What was chosen; the first when nothing was. UnknownName for what is no choice."""
@@ -121,16 +134,16 @@ class Button(NamedTuple):
         if self.call is not None:
             return self.call(name, given)
         if self.thing == BROKER:
-            start: tuple[Any, ...] = (int(name),)
+            start: tuple[object, ...] = (int(name),)
         else:
             start = partition(name) if self.thing == PARTITION else ()
         return (*start, *(field.read(given, field.name) for field in self.fields)), {}
 
-    def offered(self, lab: Any) -> bool:
+    def offered(self, lab: Clickable) -> bool:
         """Whether this lab can do it."""
         if self.needs == MEMORY:
-            return bool(lab.zookeeper == MEMORY)
-        return not self.needs or bool(lab.generation.has(self.needs))
+            return lab.zookeeper == MEMORY
+        return not self.needs or lab.generation.has(self.needs)
 
 
 SECONDS = Field("seconds", "Seconds", "number", "20", seconds)
@@ -144,7 +157,7 @@ def buttons(lab: type, thing: str) -> Iterator[tuple[str, Button]]:
     return iter(sorted(found, key=lambda entry: entry[1].rank))
 
 
-def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
+def menu(lab: Clickable) -> dict[str, list[dict[str, object]]]:
     """Kind of thing -> the buttons this lab has for it, as data for the browser."""
     return {
         thing: [
@@ -156,7 +169,7 @@ def menu(lab: Any) -> dict[str, list[dict[str, Any]]]:
     }  # fmt: skip
 
 
-def clicked(lab: Any, thing: str, do: str, given: Given) -> Command:
+def clicked(lab: Clickable, thing: str, do: str, given: Given) -> Command:
     """The call for one click; UnknownName for what the thing does not have, BadInput for a bad field."""
     kind, _, name = thing.partition(":")
     known = {b.do or name: (name, b) for place in (kind, TIME) for name, b in buttons(type(lab), place)}

@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kafka_ctl.brokers import gauges
 from kafka_ctl.brokers.broker import DOWN
+from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.controller import events
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
@@ -103,7 +103,7 @@ METRICS = (
            _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
     Metric(PRODUCE[1], "produce requests that wait for the high watermark",
            _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
-    Metric(FETCH[0], "the same for fetches; only what comes over the wire waits there",
+    Metric(FETCH[0], "the same for fetches, of followers and of clients on the wire",
            _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
     Metric(FETCH[1], "fetches that wait for bytes", _in(*["server/DelayedOperation.scala, newGauge"] * 3)),
     Metric("ControllerState", "what the controller is at, as a number (0: idle)",
@@ -116,6 +116,30 @@ METRICS = (
 """Every metric of the lab, with its source in the release that each generation follows."""
 
 
+REPLICA_MANAGER = (
+    "LeaderCount", "PartitionCount", "OfflineReplicaCount", "UnderReplicatedPartitions", "UnderMinIsrPartitionCount",
+    "AtMinIsrPartitionCount",
+)  # fmt: skip
+"""The gauges in Kafka's order; `METRICS` says which of them exist in a generation."""
+
+
+def replica_manager(process: BrokerProcess, min_isr: Callable[[str], int]) -> dict[str, int]:
+    """What a broker counts of the partitions it holds, from what it knows itself.
+
+    By name; one that has lost its connection to the controller shows its last values. `min_isr` gives a topic's
+    `min.insync.replicas`.
+    Kafka 2.0.1: server/ReplicaManager.scala, newGauge; cluster/Partition.scala, isUnderReplicated, isUnderMinIsr
+    Kafka 2.4.1: cluster/Partition.scala, isAtMinIsr
+    """
+    hosted, offline = process.hosted, process.offline
+    led = {tp: held for tp, held in hosted.items() if held.state.leader == process.id}
+    spare = [len(held.state.isr) - min_isr(tp.topic) for tp, held in led.items()]
+    under_replicated = sum(len(held.state.isr) < len(held.replicas) for held in led.values())
+    below, at = sum(more < 0 for more in spare), spare.count(0)
+    counted = len(led), len(hosted) + len(offline), len(offline), under_replicated, below, at
+    return dict(zip(REPLICA_MANAGER, counted, strict=True))
+
+
 def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], int]) -> dict[str, Shown]:
     """The metrics of one broker by Kafka's names, those that its generation has.
 
@@ -124,10 +148,10 @@ def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], 
     generation, found = broker.world.generation, dict[str, Shown]()
     own = [] if broker.state == DOWN else _of_process(records, broker.id)
     if broker.state == DOWN:
-        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *gauges.NAMES, *PRODUCE, *FETCH), 0)
+        found |= dict.fromkeys(("ActiveControllerCount", *COUNTS, *REPLICA_MANAGER, *PRODUCE, *FETCH), 0)
     else:
         found |= broker.controller.gauges.read()
-        found |= gauges.gauges(broker, min_isr)
+        found |= replica_manager(broker, min_isr)
         leader = broker.as_leader
         for (size, delayed), purgatory in ((PRODUCE, leader.produce_purgatory), (FETCH, leader.fetch_purgatory)):
             found |= {size: purgatory.watched, delayed: purgatory.delayed}

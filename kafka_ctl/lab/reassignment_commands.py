@@ -19,6 +19,7 @@ from kafka_ctl.reassign.log_dirs import LogDirs
 from kafka_ctl.reassign.plan import write_plan
 from kafka_ctl.reassign.tool import Tool
 from kafka_ctl.requests import (
+    API_TIMEOUT,
     AdminRequest,
     AlterPartitionReassignmentsRequest,
     ApiError,
@@ -30,7 +31,7 @@ from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode, TopicPartitionSt
 
 T = TypeVar("T")
 ZOOKEEPER, CONTROLLER = "zookeeper", "controller"
-API_TIMEOUT, RETRY_BACKOFF = 30.0, 0.1
+RETRY_BACKOFF = 0.1
 """Seconds that an administrator's client looks for a controller, and between two attempts."""
 RETRIED = ("NOT_CONTROLLER", "DISCONNECTED", "CONTROLLER_NOT_AVAILABLE")
 
@@ -126,7 +127,7 @@ class ReassignmentCommands(Commands):
                needs="incremental_reassignment", rank=1),
         drawn=Drawn(1),
     )  # fmt: skip
-    def cancel_reassignment(self, partitions: Iterable[Any] | None = None) -> dict[str, str] | None:
+    def cancel_reassignment(self, partitions: Iterable[object] | None = None) -> dict[str, str] | None:
         """2.4: bring these partitions, or all that move, back to their original replicas.
 
         Raises ApiException with NO_REASSIGNMENT_IN_PROGRESS where nothing is moving.
@@ -181,7 +182,7 @@ class ReassignmentCommands(Commands):
                 Field("replica_alter_log_dirs_throttle", "Between disks, bytes/s", "optional")), call=_execute),
     )  # fmt: skip
     def execute_reassignment(
-        self, plan: Any, throttle: int | None = None, replica_alter_log_dirs_throttle: int | None = None
+        self, plan: object, throttle: int | None = None, replica_alter_log_dirs_throttle: int | None = None
     ) -> str:
         """Start a plan (JSON, or `{("orders", 0): [2, 3]}`) with the tool; what it prints.
 
@@ -202,7 +203,7 @@ class ReassignmentCommands(Commands):
         return self._use("execute_reassignment", execute())
 
     @command(Button(TOOL, "Verify…", "--verify: how far it is; throttles go when it is done", (PLAN,)))
-    def verify_reassignment(self, plan: Any) -> str:
+    def verify_reassignment(self, plan: object) -> str:
         """How far a plan has come, in the tool's words; throttles are removed when it is done."""
         file = self._file(plan)
 
@@ -220,14 +221,14 @@ class ReassignmentCommands(Commands):
 
         return self._use("list_reassignments", running())
 
-    def _file(self, plan: Any) -> str:
+    def _file(self, plan: object) -> str:
         if isinstance(plan, str):
             return plan
         given = validate.mapping("a plan", plan).items()
         targets = {validate.topic_partition(tp): validate.replicas(f"the replicas of {tp}", r) for tp, r in given}
         return write_plan(targets, self.generation)
 
-    def _use(self, command: str, work: Coroutine[Any, Any, T]) -> T:
+    def _use(self, command: str, work: Coroutine[object, None, T]) -> T:
         """Do some work with the tool; refused where it would wait for ZooKeeper without end."""
         try:
             self._needs_zookeeper(command)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import NoneType
-from typing import Any
+from typing import cast
 
 from kafka_ctl.errors import BadInput, UnknownName, short
-from kafka_ctl.generation import Generation
+from kafka_ctl.generation import Config, Generation
 from kafka_ctl.lab import validate
 
 MAX_ID = 2**31 - 1
-"""The largest broker id: Kafka's are 32-bit integers."""
+"""The largest broker id, and the largest number in a configuration: Kafka's are 32-bit integers."""
 ZERO_IS_FINE = (
     "controlled.shutdown.retry.backoff.ms",
     "leader.imbalance.per.broker.percentage",
@@ -20,9 +20,9 @@ ZERO_IS_FINE = (
 """Configuration keys that may be 0; the others are intervals, sizes and counts."""
 
 
-def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dict[str, Any]:
+def parse_config(generation: Generation, given: Mapping[str, object] | None) -> Config:
     """Kafka's configuration with the generation's defaults; UnknownName or BadInput for what it cannot be."""
-    config = dict(generation.config)
+    config: dict[str, object] = dict(generation.config)
     for key, value in (given or {}).items():
         if key not in config:
             raise UnknownName("configuration key", key, sorted(config))
@@ -33,8 +33,10 @@ def parse_config(generation: Generation, given: Mapping[str, Any] | None) -> dic
         least = 0 if key in ZERO_IS_FINE else 1
         if not isinstance(value, bool) and value < least:
             raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {least} or more")
+        if value > MAX_ID:
+            raise BadInput(f"configuration key {short(key)} cannot be {short(value)}; it is {MAX_ID} or less")
         config[key] = value
-    return config
+    return cast(Config, config)  # each value is of its default's type
 
 
 def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> dict[int, str | None]:
@@ -44,10 +46,10 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
     """
     if isinstance(brokers, int) and not isinstance(brokers, bool):
         if not 1 <= brokers <= 1000:
-            raise BadInput(f"brokers={short(brokers)}: a lab has 1 to 1000 brokers, or a list of their ids")
+            raise BadInput(f"brokers={short(brokers)}: a lab has 1 to 1000 brokers; give their number or a list of ids")
         return dict.fromkeys(range(1, brokers + 1))
     if isinstance(brokers, (str, bytes)) or not isinstance(brokers, Iterable):
-        raise BadInput(f"brokers={short(brokers)}: a number of brokers, a list of ids, or a mapping of ids to racks")
+        raise BadInput(f"brokers={short(brokers)}: give a number, a list of ids, or a mapping of ids to racks")
     listed = brokers if isinstance(brokers, Mapping) else list(brokers)
     unnamed: dict[int, str | None] = {}
     if isinstance(listed, list):
@@ -66,5 +68,5 @@ def parse_brokers(brokers: int | Iterable[int] | Mapping[int, str | None]) -> di
             raise BadInput(f"broker {broker} cannot be in rack {short(rack)}; a rack is a name or None")
         validate.utf8("a rack", rack or "")
     if len(racks) != len(listed):
-        raise BadInput(f"brokers={short(listed)}: an id stands there twice")
+        raise BadInput(f"brokers={short(listed)}: an id is given twice")
     return dict(sorted(racks.items())) | unnamed

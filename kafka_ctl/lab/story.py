@@ -17,7 +17,7 @@ import json
 import math
 import os
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -27,6 +27,8 @@ from kafka_ctl.errors import BadInput, short
 from kafka_ctl.lab.calls import bind, form, signature
 from kafka_ctl.plugins import Plugins, wanted
 
+Opening = dict[str, Any]
+"""The arguments of `Lab`, by name."""
 MAPPING = "a mapping, as JSON in '...',"
 KINDS = {
     "seed": (int, "a whole number"),
@@ -49,7 +51,7 @@ class Command(NamedTuple):
 
     name: str
     args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    kwargs: Mapping[str, Any]
     line: int = 0
     seq: int = 0
     """How many records the trace had."""
@@ -66,7 +68,7 @@ class Command(NamedTuple):
         return " ".join([self.name, *words])
 
 
-def command(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Command:
+def command(method: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object]) -> Command:
     """The call as the line that a story keeps of it: required arguments bare, the others named, defaults left out.
 
     The arguments are those that a reader of the line gets. BadInput, with the call, for what no line can hold and for
@@ -94,13 +96,13 @@ def command(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Comma
     return written._replace(args=read.args, kwargs=read.kwargs)
 
 
-def _is_default(value: Any, default: Any) -> bool:
+def _is_default(value: object, default: object) -> bool:
     """Whether a story may leave the value out; 3600 is 3600.0, but True is not 1."""
     kinds = (type(default), int) if isinstance(default, float) else (type(default),)
     return type(value) in kinds and bool(value == default)
 
 
-def _write(value: Any, bare: bool = False) -> str:
+def _write(value: object, bare: bool = False) -> str:
     """A value as a word of a line; a text is left as it is where it reads as itself."""
     if not isinstance(value, str) or not _stands(value, bare):
         value = json.dumps(plain(value), separators=(",", ":"), allow_nan=False)
@@ -113,7 +115,7 @@ def _stands(text: str, bare: bool) -> bool:
     return text.isprintable() and not named and _read(text) == text
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """A value as JSON holds it: topic-partitions as `orders-0`, tuples and sets as lists, keys as text.
 
     TypeError or ValueError for what JSON cannot hold.
@@ -139,11 +141,11 @@ def plain(value: Any) -> Any:
     return [plain(each) for each in islice(value, MOST_ELEMENTS)]
 
 
-def _names_partition(value: tuple[Any, ...]) -> bool:
+def _names_partition(value: tuple[object, ...]) -> bool:
     return len(value) == 2 and isinstance(value[0], str) and type(value[1]) is int
 
 
-def _key(key: Any) -> str:
+def _key(key: object) -> str:
     return f"{key[0]}-{key[1]}" if isinstance(key, tuple) and _names_partition(key) else str(key)
 
 
@@ -190,7 +192,7 @@ def parse(text: str, looks: bool = False) -> Iterator[Command]:
         yield Command(words[0], tuple(args), kwargs, number)
 
 
-def read(text: str | Any) -> str:
+def read(text: str | os.PathLike[str]) -> str:
     """A story given as text, or as the path of a file."""
     if not isinstance(text, (str, os.PathLike)):
         raise BadInput(f"a story cannot be {short(text)}; it is a text, or the path of a file with one")
@@ -205,13 +207,13 @@ def read(text: str | Any) -> str:
         raise BadInput(f"story {given[:200]!r} cannot be read: {why}") from None
 
 
-def opening(line: Command, plugins: Plugins | None = None) -> dict[str, Any]:
+def opening(line: Command, plugins: Plugins | None = None) -> Opening:
     """The arguments of `Lab` from a story's first command; with `plugins`, which a story can only name.
 
     Raises BadInput for what cannot be read, and where the story names plug-ins that are not given.
     """
     from kafka_ctl.generation import Generation
-    from kafka_ctl.lab.described_cluster import expand
+    from kafka_ctl.lab.described_cluster import decode
     from kafka_ctl.latencies import Costs
 
     known = ("brokers", "generation", "seed", "config", "costs", "settle", "changes", "description", "plugins")
@@ -232,7 +234,7 @@ def opening(line: Command, plugins: Plugins | None = None) -> dict[str, Any]:
         racks = given["brokers"].items()
         given["brokers"] = {id if (plain := parse_int(id)) is None else plain: rack for id, rack in racks}
     if "description" in given:
-        given["described"] = expand(given.pop("description"))
+        given["described"] = decode(given.pop("description"))
     if "costs" in given:
         given["costs"] = Costs.of(given["costs"])
     plugins = plugins or Plugins()

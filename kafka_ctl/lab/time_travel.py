@@ -14,20 +14,56 @@ run altogether. Only virtual time can be travelled.
 from __future__ import annotations
 
 import math
+import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, Unavailable, UnknownName, short
+from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, Unavailable, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.lab import link, story, validate
 from kafka_ctl.lab.commands import Commands
 from kafka_ctl.lab.ending import Keeper
-from kafka_ctl.lab.progress import Progress, Report
-from kafka_ctl.lab.story import REFUSED, UNTIL, Command
+from kafka_ctl.lab.story import REFUSED, UNTIL, Command, Opening
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import Halted, VirtualClock
 from kafka_ctl.simulation.world import MEMORY
+from kafka_ctl.trace.record import Record
+
+LONG = 100_000
+"""Records from which a replay, of a second or two, is said to take long."""
+EVERY = 2.0
+"""Seconds between two lines."""
+LOOK = 0x3FFF
+"""One record in so many looks at the clock."""
+
+Report = Callable[[int, int], object]
+"""Called with how many records there are, and how many there will be."""
+
+
+class Progress:
+    """A listener of a trace that will have `total` records."""
+
+    def __init__(self, what: str, total: int, report: Report | None = None) -> None:
+        self.what, self.total = what, total
+        self._report = report if report is not None or total < LONG else self._print
+        self._began = self._last = time.monotonic()
+
+    def __call__(self, record: Record) -> None:
+        if not record.seq & LOOK and self._report is not None:
+            self._report(min(record.seq, self.total), self.total)
+
+    def _print(self, there: int, total: int) -> None:
+        now = time.monotonic()
+        if there and now - self._last >= EVERY:
+            self._last = now
+            left = (now - self._began) * (total - there) / there
+            print(
+                f"{self.what}: record {there:,} of {total:,} of the story replayed, {left:.0f} s left",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
+
 
 OPEN = "lab"
 OPENED = Command(OPEN, (), {})
@@ -37,7 +73,7 @@ Stop = tuple[int, int] | float | None
 Part = tuple[list[Command], Stop]
 
 
-class Travel(Commands):
+class TimeTravel(Commands):
     """The part of a lab that knows its own story and can go to any point of it."""
 
     generation: Generation
@@ -48,7 +84,9 @@ class Travel(Commands):
     _opened: int
     """How many records there were when the lab had been opened: its first moment."""
 
-    def _opening(self) -> dict[str, Any]:
+    @property
+    def opening(self) -> Opening:
+        """The arguments of `Lab` that open this one, as its story has them."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -57,7 +95,7 @@ class Travel(Commands):
     @property
     def story(self) -> str:
         """The run as text: `Lab.replay(lab.story)` opens it again, in memory exactly."""
-        return "\n".join(map(str, [Command("lab", (), self._opening()), *self.commands])) + "\n"
+        return "\n".join(map(str, [Command("lab", (), self.opening), *self.commands])) + "\n"
 
     def link(self, step: int | None = None) -> str:
         """The run as an address within a site of `kafka-ctl site`, `try.html#story=...`: opened there, it is played.
@@ -65,7 +103,7 @@ class Travel(Commands):
         `step` is the picture to begin with, 0 for the first; None is the last. Raises BadInput where a story does not
         repeat: on real time, and with functions of your own.
         """
-        self._memory("a link")
+        self._require_memory_world("a link")
         if self.plugins.given:
             raise BadInput(f"a link cannot hold functions: {', '.join(self.plugins.given)}")
         at = None if step is None else validate.integer("a step", step)
@@ -79,13 +117,13 @@ class Travel(Commands):
         until: int | None = None,
         *,
         join: bool = False,
-        elections: Mapping[str, Callable[..., Any]] | None = None,
-        rules: Mapping[str, Callable[..., Any]] | None = None,
+        elections: Mapping[str, Callable[..., object]] | None = None,
+        rules: Mapping[str, Callable[..., object]] | None = None,
     ) -> Self:
         """Open a story (text or file) and run its commands; with `until`, no further than that record of the trace.
 
         `zookeeper`, `join`, `elections` and `rules` are those of `Lab`; functions that the story names, which it cannot
-        hold, have to be given again. What was not reached when the story was made (NotReached) is not
+        hold, have to be given again. What was not reached when the story was made (ConditionNotMet) is not
         reached again, and the run goes on as it did then, unless that was its last command. Raises BadInput for a line
         that cannot be run, and when there is no record `until`.
         """
@@ -113,7 +151,7 @@ class Travel(Commands):
         return lab
 
     @classmethod
-    def _played(cls, opening: dict[str, Any], parts: list[Part], progress: Progress | None = None) -> Self:
+    def _played(cls, opening: Opening, parts: list[Part], progress: Progress | None = None) -> Self:
         """A lab in which these parts have been played."""
         settles = opening.get("settle", True)
         whole = all(stop is None for _, stop in parts)
@@ -144,7 +182,7 @@ class Travel(Commands):
 
         A stop with a number of callbacks is in the last command: those before came to their ends.
         """
-        clock, records = self._memory("a run that stops").clock, self.trace.records
+        clock, records = self._require_memory_world("a run that stops").clock, self.trace.records
         last, callbacks_run = stop if isinstance(stop, tuple) else (math.inf, 0)
         if isinstance(stop, float) or callbacks_run:
             self._run(lines[:-1], raises=False)
@@ -179,7 +217,7 @@ class Travel(Commands):
                     self.do(line)
             except Halted:
                 raise
-            except (NotReached, Unavailable):
+            except (ConditionNotMet, Unavailable):
                 if raises and line is lines[-1]:
                     raise
             if isinstance(clock, VirtualClock) and clock.halt is not None and clock.halt():
@@ -194,29 +232,29 @@ class Travel(Commands):
         refused = line.name == REFUSED and bool(line.args)
         line = line._replace(name=line.args[0], args=line.args[1:]) if refused else line
         method = getattr(type(self), str(line.name), None)
-        if not getattr(method, "is_command", False):
+        if method is None or not getattr(method, "is_command", False):
             known = [name for name in dir(type(self)) if getattr(getattr(type(self), name), "is_command", False)]
             raise UnknownName(f"command (line {line.line})" if line.line else "command", line.name, known)
         try:
-            return method(self, *line.args, **line.kwargs)  # type: ignore[misc]
+            return method(self, *line.args, **line.kwargs)
         except KafkaCtlError as error:
-            if refused and not isinstance(error, (NotReached, Unavailable)):
+            if refused and not isinstance(error, (ConditionNotMet, Unavailable)):
                 return None
             if isinstance(error, BadInput) and line.line:
                 error.args, error.unnamed = (f"line {line.line}: {error.unnamed or error}",), None
             raise
 
-    do.names_itself = True  # type: ignore[attr-defined]
+    vars(do)["names_itself"] = True
 
     def fork(
         self,
         at: int | None = None,
         generation: str | Generation | None = None,
         seed: int | None = None,
-        config: Mapping[str, Any] | None = None,
+        config: Mapping[str, object] | None = None,
         progress: Report | None = None,
-        elections: Mapping[str, Callable[..., Any]] | None = None,
-        rules: Mapping[str, Callable[..., Any]] | None = None,
+        elections: Mapping[str, Callable[..., object]] | None = None,
+        rules: Mapping[str, Callable[..., object]] | None = None,
     ) -> Self:
         """Another lab with the same story, up to record `at` of this one's trace (all of it, if None).
 
@@ -226,7 +264,7 @@ class Travel(Commands):
         replayed for it, some 70,000 records a second: where that takes long, `progress` is called with how many
         records there are and how many there will be; without it, a line on standard error says so every two seconds.
         """
-        self._memory("fork")
+        self._require_memory_world("fork")
         if at is not None and not validate.integer("at", at) < len(self.trace):
             raise BadInput(f"fork(at={at}): the trace has records 0 to {len(self.trace) - 1}")
         given = None if config is None else validate.mapping("a config", config)
@@ -235,7 +273,7 @@ class Travel(Commands):
         )
         if all(other is None for other in (generation, seed, config, elections, rules)):
             return self._replayed(self.story, at, note, plugins=self.plugins)
-        opening = story.opening(Command(OPEN, (), self._opening()), self.plugins)
+        opening = story.opening(Command(OPEN, (), self.opening), self.plugins)
         opening |= {} if elections is None else {"elections": elections}
         opening |= {} if rules is None else {"rules": rules}
         opening |= {} if generation is None else {"generation": Generation(generation)}
@@ -266,7 +304,7 @@ class Travel(Commands):
         The story is replayed up to there, with `progress` as in `fork`; until that has come to its end nothing is
         undone. Raises BadInput where there were not as many moments.
         """
-        self._memory("back")
+        self._require_memory_world("back")
         validate.integer("a number of moments", n, 1)
         size = max(1, self._moment(n))
         note = Progress("back", size, validate.function("progress", progress, 0, 0))
@@ -279,7 +317,7 @@ class Travel(Commands):
 
     def _moment(self, n: int) -> int:
         """How many records there were before the last `n` moments; BadInput where there were not as many moments."""
-        callbacks_run, counted = self._memory("back").callbacks_at_record, 0
+        callbacks_run, counted = self._require_memory_world("back").callbacks_at_record, 0
         begun = {command.seq for command in self.commands}
         for seq in range(len(callbacks_run) - 1, -1, -1):
             first = seq == 0 or seq == self._opened

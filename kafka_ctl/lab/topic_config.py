@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from kafka_ctl.brokers.replication_quota import (
     FOLLOWER_RATE,
@@ -74,7 +73,7 @@ OF_BROKERS: dict[str, Callable[[str], Wrong]] = dict.fromkeys((LEADER_RATE, FOLL
 
 
 def as_text(
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     checks: Mapping[str, Callable[[str], Wrong]] = CHECKS,
     what: str = "topic configuration key",
 ) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kafka_ctl.brokers import identity
 from kafka_ctl.brokers.broker import Broker
-from kafka_ctl.brokers.identity import Meta
+from kafka_ctl.brokers.identity import BrokerMetadata
 from kafka_ctl.brokers.log import Entry
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition, parse_int
 from kafka_ctl.controller.controller import Controller
@@ -102,7 +102,7 @@ class IdentityView(NamedTuple):
 
     broker: int
     configured: int
-    files: dict[str, Meta | None]
+    files: dict[str, BrokerMetadata | None]
     generated: int
     problem: str | None
 

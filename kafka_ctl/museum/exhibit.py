@@ -20,7 +20,7 @@ from kafka_ctl.lab.lab import Lab
 from kafka_ctl.museum.questions import Question
 
 if TYPE_CHECKING:
-    from kafka_ctl.views.side_by_side import SideBySide
+    from kafka_ctl.views.widget.side_by_side import SideBySide
 
 STORIES = Path(__file__).parent / "stories"
 JIRA = "https://issues.apache.org/jira/browse/"
@@ -161,9 +161,9 @@ class ExhibitRun:
     def side_by_side(self, **options: Any) -> SideBySide:
         """Both runs beside each other from where the trouble begins, as a player that steps both.
 
-        Options are those of `side_by_side` in `views/side_by_side.py`.
+        Options are those of `side_by_side` in `views/widget/side_by_side.py`.
         """
-        from kafka_ctl.views.side_by_side import side_by_side
+        from kafka_ctl.views.widget.side_by_side import side_by_side
 
         options.setdefault("titles", ("With the bug", "With the fix"))
         options.setdefault("start", (self.start(self.broken), self.start(self.fixed)))

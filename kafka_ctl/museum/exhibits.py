@@ -110,7 +110,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         caught_by="I4",
         decisive=r"fault |Produce|append|  copy|high-water|trunc|election .*orders|orders-0 +become-leader|violation",
         visible=r"^role:orders-0@2 .*leads, .*end 0",
-        source="brokers/follower.py",
+        source="brokers/copying.py",
     ),
     Exhibit(
         "KAFKA-6879", {"fails_waiters_at_expiry": True},

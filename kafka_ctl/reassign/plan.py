@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kafka_ctl.assignment import assign
 from kafka_ctl.cluster import Replica, TopicPartition
@@ -21,6 +21,7 @@ from kafka_ctl.errors import BadInput
 from kafka_ctl.generation import Generation
 from kafka_ctl.scala_order import set_order
 
+T = TypeVar("T")
 ANY = "any"
 """The log directory of a replica that may lie in any."""
 COMPLETED, IN_PROGRESS, FAILED = "completed successfully", "is still in progress", "failed"
@@ -92,7 +93,7 @@ def read_topics(text: str, generation: Generation) -> list[str]:
 
 def write_plan(assignment: Assignment, generation: Generation) -> str:
     """A plan as the tool prints it, ordered by topic and partition."""
-    entries: list[dict[str, Any]] = []
+    entries: list[dict[str, object]] = []
     for (topic, partition), replicas in sorted(assignment.items()):
         entries.append({"topic": topic, "partition": partition, "replicas": list(replicas)})
         if generation.log_dirs.moves_between_log_dirs:
@@ -142,7 +143,7 @@ def listed(assignment: Assignment) -> str:
     return f"ListBuffer({', '.join(f'({tp},{_buffer(replicas)})' for tp, replicas in assignment.items())})"
 
 
-def duplicates(values: Sequence[Any]) -> list[Any]:
+def duplicates(values: Sequence[T]) -> list[T]:
     """The values that stand there more than once."""
     return [v for v in dict.fromkeys(values) if values.count(v) > 1]
 
@@ -150,7 +151,7 @@ def duplicates(values: Sequence[Any]) -> list[Any]:
 # JSON, with the errors of Kafka's parsers
 
 
-def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, Any]]:
+def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, object]]:
     """The objects of a file's list; 0.10 took what is no JSON for an empty list."""
     try:
         found = json.loads(text)
@@ -174,22 +175,24 @@ _INT32 = range(-(2**31), 2**31)
 TYPES = {str: "`String` value", int: "`Int` value", list: "JSON array"}
 
 
-def _field(entry: Mapping[str, Any], key: str, kind: type) -> Any:
+def _field(entry: Mapping[str, object], key: str, kind: type[T]) -> T:
     if key not in entry:
         raise BadInput(f"No such field exists: `{key}`")
     return _each([entry[key]], kind)[0]
 
 
-def _each(values: list[Any], kind: type) -> list[Any]:
+def _each(values: Sequence[object], kind: type[T]) -> list[T]:
+    found: list[T] = []
     for value in values:
         if not isinstance(value, kind) or isinstance(value, bool) or (kind is int and value not in _INT32):
             raise BadInput(f"Expected {TYPES[kind]}, received {_json(value)}")
-    return values
+        found.append(value)
+    return found
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _buffer(values: Iterable[Any]) -> str:
+def _buffer(values: Iterable[object]) -> str:
     return f"ArrayBuffer({', '.join(map(str, values))})"

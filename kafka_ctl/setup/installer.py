@@ -98,7 +98,7 @@ class Installation:
         steps = [] if self.python.exists() else [("environment", make)]
         try:
             for label, command in steps + self._packages(install, "--offline"):
-                self._do(label, command)
+                self.do(label, command)
         except SetupFailed as failed:
             # pip may be configured with a mirror that uv does not know.
             print(f"uv failed ({failed}); trying pip.", flush=True)
@@ -107,21 +107,21 @@ class Installation:
 
     def _with_pip(self) -> None:
         pip = [str(self.python), "-m", "pip"]
-        if not self._succeeds([*pip, "--version"]):
+        if not self.succeeds([*pip, "--version"]):
             pip = self._environment_with_pip()
         install = [*pip, "install", "--progress-bar=off"]
         for label, command in self._packages(install, "--no-index"):
-            self._do(label, command)
+            self.do(label, command)
 
     def _environment_with_pip(self) -> list[str]:
         """Make an environment, and return the pip for it: its own, or the one of the Python we run on."""
         make = [sys.executable, "-m", "venv", str(self.venv)]
         try:
-            self._do("environment", make)
+            self.do("environment", make)
         except SetupFailed as failed:
             # Debian keeps the part that brings pip in a package of its own.
             outer = [sys.executable, "-m", "pip", "--python", str(self.python)]
-            if not (self._succeeds([*make, "--without-pip"]) and self._succeeds([*outer, "--version"])):
+            if not (self.succeeds([*make, "--without-pip"]) and self.succeeds([*outer, "--version"])):
                 raise SetupFailed(NO_VENV) from failed
             return outer
         return [str(self.python), "-m", "pip"]
@@ -138,13 +138,13 @@ class Installation:
             ("kafka_ctl", here),
         ]
 
-    def _succeeds(self, command: list[str]) -> bool:
+    def succeeds(self, command: list[str]) -> bool:
         try:
             return subprocess.run(command, env=self.environ, capture_output=True).returncode == 0
         except OSError:
             return False
 
-    def _do(self, label: str, command: list[str]) -> None:
+    def do(self, label: str, command: list[str]) -> None:
         process = subprocess.Popen(
             command,
             env=self.environ,

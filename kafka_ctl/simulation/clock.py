@@ -14,17 +14,19 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import Context
-from typing import Any, TypeVar
+from typing import TypeVar, TypeVarTuple
 
-from kafka_ctl.errors import BadInput, NotReached, PluginFailed
+from kafka_ctl import ports
+from kafka_ctl.errors import BadInput, ConditionNotMet, PluginFailed
 from kafka_ctl.simulation.loop import Timer, VirtualLoop
 
 T = TypeVar("T")
+Args = TypeVarTuple("Args")
 LIMIT = 3600.0
 """Seconds of virtual time after which `settle` gives up."""
 
 
-class Halted(NotReached):
+class Halted(ConditionNotMet):
     """The moment has come at which a replay was to stop; whatever was under way can go on from there."""
 
 
@@ -34,17 +36,26 @@ class Clock:
     loop: asyncio.AbstractEventLoop
 
     def __init__(self) -> None:
-        self._tasks: dict[asyncio.Task, None] = {}
+        self.tasks: dict[asyncio.Task[object], None] = {}
+        """Those that were spawned and have not ended."""
 
     def now(self) -> float:
         """Seconds since the clock was made."""
         raise NotImplementedError
 
-    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
+    def wall(self) -> int:
+        """Milliseconds, as ZooKeeper's `ctime` has them."""
+        return int(self.now() * 1000)
+
+    def later(
+        self, seconds: float, callback: Callable[[*Args], object], *args: *Args, background: bool = False
+    ) -> ports.Timer:
         """Call `callback(*args)` in so many seconds; the answer can be cancelled with `.cancel()`."""
         raise NotImplementedError
 
-    def at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+    def at(
+        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+    ) -> ports.Timer:
         """Call `callback(*args)` at this time; what was asked for earlier for the same time is called earlier."""
         raise NotImplementedError
 
@@ -57,15 +68,15 @@ class Clock:
         finally:
             timer.cancel()
 
-    def spawn(self, coro: Coroutine[Any, Any, Any], context: Context | None = None) -> asyncio.Task:
+    def spawn(self, coro: Coroutine[object, None, T], context: Context | None = None) -> asyncio.Task[T]:
         """Start a task on this clock; an exception nobody takes is raised to whoever drives the lab."""
         task = self.loop.create_task(coro, context=context)
-        self._tasks[task] = None
+        self.tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
-    def _ended(self, task: asyncio.Task) -> None:
-        self._tasks.pop(task, None)
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self.tasks.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, PluginFailed):  # that one is known since it failed
             self.failed(error)
@@ -84,7 +95,7 @@ class Clock:
     def release(self, process: int) -> None:
         raise NotImplementedError
 
-    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+    def run(self, coro: Coroutine[object, None, T]) -> T:
         """Run one coroutine to its end from plain code and return its result."""
         raise NotImplementedError
 
@@ -94,7 +105,7 @@ class Clock:
 
     async def end_tasks(self) -> None:
         """Cancel every task that was spawned and wait until it has ended."""
-        for task in list(self._tasks):
+        for task in list(self.tasks):
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
@@ -115,7 +126,7 @@ class Clock:
         raise NotImplementedError
 
 
-def _finish(future: asyncio.Future) -> None:
+def _finish(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
 
@@ -132,10 +143,14 @@ class VirtualClock(Clock):
     def now(self) -> float:
         return self.loop.now
 
-    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Timer:
+    def later(
+        self, seconds: float, callback: Callable[[*Args], object], *args: *Args, background: bool = False
+    ) -> Timer:
         return self.loop.call_at(self.loop.now + seconds, callback, *args, background=background)
 
-    def at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Timer:
+    def at(
+        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+    ) -> Timer:
         return self.loop.call_at(when, callback, *args, context=context)
 
     def failed(self, error: BaseException) -> None:
@@ -155,22 +170,22 @@ class VirtualClock(Clock):
         if halt is not None and halt():
             raise Halted
 
-    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+    def run(self, coro: Coroutine[object, None, T]) -> T:
         task = self.loop.create_task(coro)
         try:
             self.drive(task.done, self.loop.now + LIMIT)
         except BaseException:  # it goes on when the lab does, but nobody waits for it any more
-            self._tasks[task] = None
+            self.tasks[task] = None
             task.add_done_callback(self._abandoned)
             raise
         if not task.done():
             task.cancel()
             self.drive(task.done, self.loop.now)  # it ends now, not in the middle of the next command
-            raise NotReached(f"the command has not come to an end within {LIMIT:g} s of virtual time")
+            raise ConditionNotMet(f"the command has not come to an end within {LIMIT:g} s of virtual time")
         return task.result()
 
-    def _abandoned(self, task: asyncio.Task) -> None:
-        self._tasks.pop(task, None)
+    def _abandoned(self, task: asyncio.Task[object]) -> None:
+        self.tasks.pop(task, None)
         if not task.cancelled():
             task.exception()  # nobody wants to know
 
@@ -181,11 +196,11 @@ class VirtualClock(Clock):
         self.loop.now = max(end, self.loop.now)
 
     def settle(self, limit: float = LIMIT, began: float | None = None) -> None:
-        """Run until only background timers are left; NotReached `limit` virtual seconds after `began` (or now)."""
+        """Run until only background timers are left; ConditionNotMet `limit` virtual seconds after `began` (or now)."""
         loop = self.loop
         self.drive(lambda: loop.idle, (loop.now if began is None else began) + limit)
         if not loop.idle:
-            raise NotReached(f"the lab is still busy after {limit:g} s of virtual time")
+            raise ConditionNotMet(f"the lab is still busy after {limit:g} s of virtual time")
 
     def call(self, function: Callable[[], T]) -> T:
         return function()
@@ -200,9 +215,9 @@ class VirtualClock(Clock):
         return error is self.loop.interrupts.stopped
 
     def close(self) -> None:
-        for task in list(self._tasks):
+        for task in list(self.tasks):
             task.cancel()
-        self.drive(lambda: not self.loop._ready)
+        self.drive(lambda: not self.loop.ready)
         self.loop.failures.clear()
 
 
@@ -230,10 +245,17 @@ class RealClock(Clock):
     def now(self) -> float:
         return time.monotonic() - self._start
 
-    def later(self, seconds: float, callback: Callable[..., Any], *args: Any, background: bool = False) -> Any:
+    def wall(self) -> int:
+        return int(time.time() * 1000)
+
+    def later(
+        self, seconds: float, callback: Callable[[*Args], object], *args: *Args, background: bool = False
+    ) -> ports.Timer:
         return self.loop.call_later(seconds, callback, *args)
 
-    def at(self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+    def at(
+        self, when: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+    ) -> ports.Timer:
         if (left := when - self.now()) <= 0:
             return self.loop.call_soon(callback, *args, context=context)
         return self.loop.call_later(left, callback, *args, context=context)
@@ -253,13 +275,13 @@ class RealClock(Clock):
         if self._failures:
             raise self._failures.pop(0)
 
-    def _await(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def _await(self, coro: Coroutine[object, None, T], timeout: float | None = None) -> T:
         if threading.current_thread() is self.thread:
             coro.close()
             raise RuntimeError("an actor of the lab cannot wait for the lab")
         if self.closed:
             coro.close()
-            raise BadInput("this lab is closed; its trace is what is left of it")
+            raise BadInput("this lab is closed; only its trace can still be read")
         future = asyncio.run_coroutine_threadsafe(coro, self.loop)
         try:
             return future.result(timeout)
@@ -267,7 +289,7 @@ class RealClock(Clock):
             future.cancel()
             raise
 
-    def run(self, coro: Coroutine[Any, Any, T], timeout: float | None = None) -> T:
+    def run(self, coro: Coroutine[object, None, T], timeout: float | None = None) -> T:
         """Run one coroutine to its end; interrupted, it is cancelled. BadInput when the clock has been closed."""
         result = self._await(coro, timeout)
         self.raise_failure()
@@ -288,7 +310,7 @@ class RealClock(Clock):
         self.run(asyncio.sleep(seconds))
 
     def wait(self, until: Callable[[], bool], limit: float) -> None:
-        """Look every few milliseconds whether `until()` holds; NotReached after `limit` seconds.
+        """Look every few milliseconds whether `until()` holds; ConditionNotMet after `limit` seconds.
 
         `until` is called in the thread that waits, so it may ask the lab anything.
         """
@@ -296,7 +318,7 @@ class RealClock(Clock):
         while not until():
             self.call(self.raise_failure)
             if self.now() > end:
-                raise NotReached(f"the condition did not hold within {limit:g} s")
+                raise ConditionNotMet(f"the condition did not hold within {limit:g} s")
             time.sleep(0.01)
         self.call(self.raise_failure)
 

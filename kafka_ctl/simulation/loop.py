@@ -10,13 +10,16 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Context
-from typing import Any
+from typing import TypeVar, TypeVarTuple
 
 from kafka_ctl.ports import PROCESS
 from kafka_ctl.simulation.interrupt import Interrupts
+
+T = TypeVar("T")
+Args = TypeVarTuple("Args")
 
 
 class Timer:
@@ -28,8 +31,8 @@ class Timer:
         self,
         clock: VirtualLoop,
         when: float,
-        callback: Callable[..., Any],
-        args: tuple,
+        callback: Callable[..., object],
+        args: tuple[object, ...],
         context: Context | None,
         background: bool,
     ) -> None:
@@ -54,7 +57,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.now = 0.0
         self.foreground = 0
         """Timers pending that are not background ones."""
-        self._ready: deque[tuple[Callable[..., Any], tuple, Context | None]] = deque()
+        self._ready: deque[tuple[Callable[..., object], tuple[object, ...], Context | None]] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
         self._order = 0
         self.callbacks_run = 0
@@ -63,7 +66,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.failures: list[BaseException] = []
         self.choose: Callable[[list[Timer]], Timer | None] | None = None
         """Picks the next of the foreground timers, whenever it is due; the earliest of all comes next for None."""
-        self.held: dict[int | None, list[tuple[Callable[..., Any], tuple, Context]]] = {}
+        self.held: dict[int | None, list[tuple[Callable[..., object], tuple[object, ...], Context]]] = {}
         """By process that stands still: what it would have done meanwhile."""
 
     def time(self) -> float:
@@ -78,34 +81,36 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def is_closed(self) -> bool:
         return False
 
-    def create_future(self) -> asyncio.Future:
+    def create_future(self) -> asyncio.Future[None]:
         return asyncio.Future(loop=self)
 
-    def create_task(self, coro: Any, **options: Any) -> asyncio.Task:
-        return asyncio.Task(coro, loop=self, **options)
+    def create_task(self, coro: Coroutine[object, None, T], *, context: Context | None = None) -> asyncio.Task[T]:
+        return asyncio.Task(coro, loop=self, context=context)
 
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> Any:
+    def call_soon(self, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None) -> None:
         self._ready.append((callback, args, context))
 
     def call_at(
         self,
         when: float,
-        callback: Callable[..., Any],
-        *args: Any,
+        callback: Callable[[*Args], object],
+        *args: *Args,
         context: Context | None = None,
         background: bool = False,
-    ) -> Any:
+    ) -> Timer:
         self._order += 1
         timer = Timer(self, when, callback, args, context, background)
         self.foreground += not background
         heapq.heappush(self._timers, (when, self._order, timer))
         return timer
 
-    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        return self.call_at(self.now + delay, callback, *args, **options)
+    def call_later(
+        self, delay: float, callback: Callable[[*Args], object], *args: *Args, context: Context | None = None
+    ) -> Timer:
+        return self.call_at(self.now + delay, callback, *args, context=context)
 
-    def call_exception_handler(self, context: dict[str, Any]) -> None:
-        if error := context.get("exception"):
+    def call_exception_handler(self, context: Mapping[str, object]) -> None:
+        if isinstance(error := context.get("exception"), BaseException):
             self.failures.append(error)
 
     @property
@@ -116,6 +121,11 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if self._ready:
             return self.now
         return self._timers[0][0] if self._timers else None
+
+    @property
+    def ready(self) -> bool:
+        """Whether callbacks wait that are due now."""
+        return bool(self._ready)
 
     @property
     def idle(self) -> bool:

@@ -2,18 +2,33 @@
 
 A request to a broker whose process is not running is refused; one under way when it dies is lost. Each direction
 of the link between two brokers can be slow, lose a message, or be cut: TCP sends what was lost again, so a message on a
-cut link waits until it heals, but not longer than `timeout` seconds.
+cut link waits until it heals, but not longer than `timeout` seconds. What is not answered in that time is given up with
+its connection, though it may still arrive.
+
+Kafka 2.0.1: clients/NetworkClient.java, handleTimedOutRequests
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
+from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from kafka_ctl.brokers.broker import Broker
-from kafka_ctl.brokers.process import FollowerPeer, LeaderPeer
+from kafka_ctl.brokers.fetches import (
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    FetchState,
+    OffsetsForLeaderEpochRequest,
+    WaitingFetch,
+)
+from kafka_ctl.brokers.leader import LeaderRole
+from kafka_ctl.brokers.process import FollowerPeer
+from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.ports import PROCESS, Clock
 from kafka_ctl.requests import Request, Response
 from kafka_ctl.trace.record import CAUSE
@@ -28,6 +43,8 @@ class Link:
     loses: str | None = None
     """What is lost next: the `request` sent over it, or the `answer` to that."""
     waiting: list[asyncio.Future] = field(default_factory=list)
+    closed: bool = False
+    """Whether the sender has given up the connection; it makes no other while the link is too slow for an answer."""
 
 
 class Network:
@@ -38,6 +55,8 @@ class Network:
         self.brokers: dict[int, Broker] = {}
         self.links: dict[tuple[int, int], Link] = {}
         """By source and target: the links that something is wrong with."""
+        self.cuts: Counter[tuple[int, int]] = Counter()
+        """By source and target: how often the link was cut."""
 
     async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         """Deliver a request and bring the answer, with the `seq` of its record.
@@ -47,9 +66,15 @@ class Network:
         await self.clock.sleep(self.delay)
         if self.links:
             await self._traverse(source, target, "request")
+            if sum(self.links[way].delay for way in self._ways(source, target)) >= self.timeout:
+                return await self._in_time(source, target, request)
+        return await self._exchange(source, target, request)
+
+    async def _exchange(self, source: int, target: int, request: Request) -> tuple[Response, int]:
+        """Deliver what has left, and bring the answer."""
         slow = self.links.get((source, target))
         if slow is not None and slow.delay:
-            answer = await self._deliver_late(slow.delay, source, target, request)
+            answer = await self._carried(self._deliver_late(slow.delay, source, target, request))
         else:
             answer = await self._deliver(source, target, request)
         await self.clock.sleep(self.delay)
@@ -66,14 +91,32 @@ class Network:
             raise ConnectionRefusedError(f"broker {target} refused the connection of broker {source}")
         return await broker.receive(request, CAUSE.get())
 
-    def _deliver_late(self, delay: float, source: int, target: int, request: Request) -> asyncio.Future:
-        """A delayed request is delivered even if its sender has died or timed out."""
+    async def _deliver_late(self, delay: float, source: int, target: int, request: Request) -> tuple[Response, int]:
+        await self.clock.sleep(delay)
+        return await self._deliver(source, target, request)
+
+    async def _in_time(self, source: int, target: int, request: Request) -> tuple[Response, int]:
+        """The answer, if the link gets fast enough for it before the sender gives up the connection."""
+        link = self.link(source, target)
+        if link.closed:
+            await self._healed(link, f"no connection to broker {target} came to broker {source} in time")
+            return await self._exchange(source, target, request)
+        answered = self._carried(self._exchange(source, target, request))
+        late = ConnectionAbortedError(f"no answer came from broker {target} to broker {source} in time")
+        self.clock.later(self.timeout, _finish, answered, late, background=True)
+        try:
+            return await answered
+        except ConnectionAbortedError:
+            link.closed = True
+            raise
+
+    def _carried(self, coro: Coroutine[object, None, tuple[Response, int]]) -> asyncio.Future:
+        """What is on its way arrives even if its sender has died or given up."""
         answered = self.clock.loop.create_future()
 
         async def carry() -> None:
-            await self.clock.sleep(delay)
             try:
-                answer = await self._deliver(source, target, request)
+                answer = await coro
             except ConnectionError as error:
                 _finish(answered, error)
             else:
@@ -92,11 +135,14 @@ class Network:
             raise ConnectionResetError(f"the {what} was lost between broker {source} and broker {target}")
         link = self.links.get((source, target))
         if link is not None and link.cut_since != math.inf:
-            passed = self.clock.loop.create_future()
-            link.waiting.append(passed)
-            self.clock.later(self.timeout, _finish, passed, False, background=True)
-            if not await passed:
-                raise ConnectionAbortedError(f"no {what} came from broker {source} to broker {target} in time")
+            await self._healed(link, f"no {what} came from broker {source} to broker {target} in time")
+
+    async def _healed(self, link: Link, late: str) -> None:
+        passed = self.clock.loop.create_future()
+        link.waiting.append(passed)
+        self.clock.later(self.timeout, _finish, passed, False, background=True)
+        if not await passed:
+            raise ConnectionAbortedError(late)
 
     def link(self, source: int, target: int) -> Link:
         return self.links.setdefault((source, target), Link())
@@ -104,6 +150,7 @@ class Network:
     def cut(self, source: int, target: int) -> None:
         link = self.link(source, target)
         link.cut_since = min(link.cut_since, self.clock.now())
+        self.cuts[source, target] += 1
 
     def heal(self) -> None:
         """Nothing is wrong any more; what waited goes on."""
@@ -112,12 +159,40 @@ class Network:
             for passed in link.waiting:
                 _finish(passed, True)
 
+    def _ways(self, one: int, other: int) -> list[tuple[int, int]]:
+        """The directions between two brokers in which something is wrong."""
+        return [way for way in ((one, other), (other, one)) if way in self.links]
+
     # Fetches
 
-    def leader(self, broker: int) -> LeaderPeer | None:
-        """Who answers fetches on that broker; None where there is no such broker."""
-        there = self.brokers.get(broker)
-        return there.as_leader if there else None
+    def fetch(self, leader: int, request: FetchRequest) -> FetchResponse | None:
+        """Bring a fetch to a leader and the answer back; None where it is not answered."""
+        there = self._reached(request.replica, leader)
+        return there.fetch(request) if there else None
+
+    def end_of_epoch(self, leader: int, request: OffsetsForLeaderEpochRequest) -> EpochEndOffset | None:
+        """The same with the question where an epoch ends."""
+        there = self._reached(request.replica, leader)
+        return there.end_of_epoch(request) if there else None
+
+    def _reached(self, follower: int, leader: int) -> LeaderRole | None:
+        there = self.brokers.get(leader)
+        return there.as_leader if there and self.unreachable_since(leader, follower) == math.inf else None
+
+    def hold(self, leader: int, request: FetchRequest, answered: Callable[[bool], object]) -> WaitingFetch | None:
+        """Let a fetch wait at a leader, and call `answered` with whether it brings something; None without a leader."""
+        there = self.brokers.get(leader)
+        return there.as_leader.hold(request, answered) if there else None
+
+    def fetch_state(self, leader: int, tp: TopicPartition, replica: int, leader_epoch: int) -> FetchState | None:
+        """What a fetch would find at a leader that is reached; None where there is no such broker."""
+        there = self.brokers.get(leader)
+        return there.as_leader.fetch_state(tp, replica, leader_epoch) if there else None
+
+    def connection(self, follower: int, leader: int) -> tuple[int, int]:
+        """How often a leader's process has started, and the connection to it been cut: another pair, another one."""
+        there, cuts = self.brokers.get(leader), self.cuts
+        return there.starts if there else 0, cuts[follower, leader] + cuts[leader, follower] if cuts else 0
 
     def follower(self, broker: int) -> FollowerPeer | None:
         """Who fetches on that broker; None where its process does not run."""
@@ -133,8 +208,7 @@ class Network:
         other = self.brokers[follower]
         if not self.links and other.listening:  # asked so often that it must be quick
             return other.paused_since
-        directions = (follower, leader), (leader, follower)
-        cuts = [self.links[direction].cut_since for direction in directions if direction in self.links]
+        cuts = [self.links[way].cut_since for way in self._ways(follower, leader)]
         return min([other.paused_since, math.inf if other.listening else other.down_since, *cuts])
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from kafka_ctl.brokers.broker import DOWN, STARTING, Broker
-from kafka_ctl.errors import NotReached
+from kafka_ctl.errors import ConditionNotMet
 from kafka_ctl.latencies import Costs
 from kafka_ctl.simulation.clock import RealClock
 from kafka_ctl.simulation.world import World, WorldOptions, named_controller
@@ -70,7 +70,7 @@ class RealTimeWorld(World):
 
         try:
             self.clock.wait(reached, self.limit if limit is None else limit)
-        except NotReached:
+        except ConditionNotMet:
             return False
         return True
 
@@ -97,12 +97,12 @@ class RealTimeWorld(World):
             )
             why = self.clock.call(self.election_blocked_by)
             if why and any(malformed(self.run(self.dump()))):  # else it has been repaired meanwhile
-                raise NotReached(why)
+                raise ConditionNotMet(why)
             if reached and self.run(self._still_quiet()):
                 return
         busy = self.clock.call(self._busy) or "ZooKeeper and the controller disagree about who is alive"
         busy = "; ".join([busy, *malformed(self.run(self.dump()))])
-        raise NotReached(f"the lab is still busy after {seconds:g} s: {busy}")
+        raise ConditionNotMet(f"the lab is still busy after {seconds:g} s: {busy}")
 
     # Quiet?
 
@@ -182,7 +182,7 @@ class MemoryInRealTime(RealTimeWorld):
         self.store.expire(session)
 
     def _is_connected(self, session: Session) -> bool:
-        return isinstance(session, MemorySession) and session.connected and not session.is_waiting
+        return isinstance(session, MemorySession) and session.connected and not session.waiting
 
     async def _caught_up(self) -> None:
         await self.clock.sleep(self.costs.zookeeper_round_trip)

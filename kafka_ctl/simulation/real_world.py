@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext, suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from kafka_ctl.errors import BadInput, ConnectionLoss, Unavailable
 from kafka_ctl.simulation.real_time import RealTimeWorld
@@ -95,12 +95,12 @@ class RealWorld(RealTimeWorld):
 
     # Waiting
 
-    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+    def run(self, coro: Coroutine[object, None, T]) -> T:
         if self.clock.closed:
             coro.close()
         return self.clock.run(self._while_connected(coro))
 
-    async def _while_connected(self, coro: Coroutine[Any, Any, T]) -> T:
+    async def _while_connected(self, coro: Coroutine[object, None, T]) -> T:
         """The result of `coro`; Unavailable when the connection is lost meanwhile, and stays lost."""
         task, check = asyncio.create_task(coro), self._patience()
         try:

@@ -10,22 +10,22 @@ import asyncio
 import math
 import random
 from array import array
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, Unpack
 
 from kafka_ctl.brokers.broker import DOWN, Broker
-from kafka_ctl.brokers.follower import FETCH_BACKOFF
+from kafka_ctl.brokers.copying import FETCH_BACKOFF
 from kafka_ctl.brokers.process import Listeners
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.controller.controller import Controller
-from kafka_ctl.errors import BadInput, IdentityError, NotReached
-from kafka_ctl.generation import Generation
+from kafka_ctl.errors import BadInput, ConditionNotMet, IdentityError
+from kafka_ctl.generation import Config, Generation
 from kafka_ctl.latencies import Costs
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.simulation.clock import LIMIT, Clock, Halted, VirtualClock
 from kafka_ctl.simulation.network import Network
-from kafka_ctl.trace.record import Recorder
+from kafka_ctl.trace.record import Columns, Recorder
 from kafka_ctl.zookeeper.memory.server import MemorySession, MemoryStore
 from kafka_ctl.zookeeper.store import Session, Store
 from kafka_ctl.zookeeper.znodes import ControllerZNode
@@ -49,7 +49,7 @@ class WorldOptions(NamedTuple):
     """What every world is made with; `costs` of None are the usual ones of that world."""
 
     generation: Generation
-    config: Mapping[str, Any]
+    config: Config
     seed: int
     costs: Costs | None
     history: str
@@ -82,14 +82,14 @@ class World:
         self.last_value: dict[TopicPartition, int] = {}
         """The value of the newest record that was given to a leader, by partition: values count up."""
         self.plugins = Plugins()
-        self.awaited: set[int] = set()
+        self.expected_brokers: set[int] = set()
         """Brokers that must be there before any competes to be controller; none but in a described cluster."""
         self._all_there = asyncio.Event()
 
-    async def arrived(self, broker: int) -> None:
+    async def wait_for_registrations(self, broker: int) -> None:
         """Wait until every broker of the described cluster has registered; `broker` now has."""
-        self.awaited.discard(broker)
-        if not self.awaited:
+        self.expected_brokers.discard(broker)
+        if not self.expected_brokers:
             self._all_there.set()
         await self._all_there.wait()
 
@@ -117,9 +117,16 @@ class World:
                 if broker.listening:
                     broker.dynamic_configs.begin()
 
-    def record_fault(self, name: str, broker: int | None, **columns: Any) -> int:
+    def record_fault(
+        self,
+        name: str,
+        broker: int | None,
+        topic: str | None = None,
+        partition: int | None = None,
+        **columns: Unpack[Columns],
+    ) -> int:
         """Record that this fault begins or ends; returns the record's `seq`."""
-        return self.trace.add("fault", "fault", name, broker=broker, **columns)
+        return self.trace.add("fault", "fault", name, topic, partition, broker, **columns)
 
     def boot_delay(self) -> float:
         """How long the next broker takes to start: the seed decides who is first."""
@@ -142,13 +149,13 @@ class World:
     @property
     def is_healthy(self) -> bool:
         """Whether nothing is broken but processes that are down."""
-        still = any(broker.paused_since != math.inf for broker in self.brokers.values())
-        return not still and not self.network.links
+        paused = any(broker.paused_since != math.inf for broker in self.brokers.values())
+        return not paused and not self.network.links
 
     def _somebody_is_late(self) -> bool:
         """Whether an ISR still contains a lagging follower that its leader will remove."""
         now = self.clock.now()
-        return any(broker.listening and broker.as_leader.late_followers(now) for broker in self.brokers.values())
+        return any(broker.listening and broker.as_leader.lags.late_since(now) for broker in self.brokers.values())
 
     def _somebody_will_fetch(self) -> bool:
         """Whether a follower that waits for its next attempt will succeed then."""
@@ -174,7 +181,7 @@ class World:
         """Where the ZooKeeper is, as `host:port/chroot`; None where no other program can reach it."""
         return None
 
-    def run(self, coro: Coroutine[Any, Any, T]) -> T:
+    def run(self, coro: Coroutine[object, None, T]) -> T:
         """Run one coroutine among the actors, to its end."""
         return self.clock.run(coro)
 
@@ -187,7 +194,7 @@ class World:
         raise NotImplementedError
 
     def settle(self, limit: float | None = None) -> None:
-        """Let time pass until nothing is under way; NotReached after `limit` seconds."""
+        """Let time pass until nothing is under way; ConditionNotMet after `limit` seconds."""
         raise NotImplementedError
 
     def run_until(self, holds: Callable[[], bool], limit: float | None) -> bool:
@@ -222,7 +229,7 @@ class MemoryWorld(World):
         super().__init__(options, VirtualClock(), Costs())
         own = random.Random(f"zookeeper {options.seed}")  # draws nothing from the stream that the actors share
         self.store: MemoryStore = MemoryStore(
-            self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, own.random()
+            self.clock, self.trace, self.costs.zookeeper_round_trip, self.costs.zookeeper_tick, own.random
         )
         self.callbacks_at_record = array("Q")
         """By record: how many callbacks had begun when it was made; those of one callback belong together."""
@@ -268,15 +275,15 @@ class MemoryWorld(World):
         began = self.clock.now()
         self.drive(lambda: self.clock.loop.idle, limit)
         if (why := self.election_blocked_by()) and not self.clock.loop.idle:
-            raise NotReached(why)
+            raise ConditionNotMet(why)
         try:
             self.clock.settle(limit, began)
         except Halted:
             raise
-        except NotReached as busy:
+        except ConditionNotMet as busy:
             if self.store.up:
                 raise
-            raise NotReached(f"{busy}: ZooKeeper is down; start_zookeeper or heal lets it answer again") from None
+            raise ConditionNotMet(f"{busy}: ZooKeeper is down; start_zookeeper or heal lets it answer again") from None
 
     def drive(self, until: Callable[[], bool], limit: float) -> None:
         """Run until `until()` holds, for at most so many seconds, and not forever where every election is blocked."""

@@ -5,12 +5,16 @@ Actors write a `Recorder` (`record.py`), which knows none of this.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kafka_ctl.errors import needed_for
 from kafka_ctl.trace.record import CAUSE, KINDS, SET, Record, Recorder
 from kafka_ctl.trace.text import text
+
+if TYPE_CHECKING:
+    from kafka_ctl.views.player import Player
 
 __all__ = ["CAUSE", "KINDS", "SET", "Record", "Recorder", "Trace"]
 
@@ -28,10 +32,10 @@ class Trace(Recorder):
 
         return kafka_log(self.records, name, generation or self.generation)
 
-    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Any:
+    def player(self, view: str | Sequence[str] = "cluster", **options: Any) -> Player:
         """A player of these records, as `Lab.player` makes it of all of a lab's."""
         with needed_for("a player"):
-            from kafka_ctl.views.player import player
+            from kafka_ctl.views.widget.player import player
 
         return player(self, view, generation=self.generation, **options)
 
@@ -42,7 +46,7 @@ class Trace(Recorder):
 
         return to_arrow(self)
 
-    def to_parquet(self, path: Any) -> None:
+    def to_parquet(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to one Parquet file in the trace schema."""
         with needed_for("Parquet"):
             from kafka_ctl.history.schema import to_parquet

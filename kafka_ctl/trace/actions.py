@@ -42,6 +42,7 @@ GROUPS: tuple[Group, ...] = (
                 "PartitionModifications TopicDeletion TopicDeletionStopReplicaResponseReceived PartitionReassignment "
                 "ApiPartitionReassignment ListPartitionReassignments PartitionReassignmentIsrChange "
                 "PreferredReplicaLeaderElection ReplicaLeaderElection AutoPreferredReplicaLeaderElection "
+                "TopicUncleanLeaderElectionEnable "
                 "LogDirEventNotification IsrChangeNotification ControlledShutdown",
                 "topic partition broker source target error detail", "waited"),
             action("ControllerChange", "source target error detail", "waited", news=False),
@@ -86,7 +87,7 @@ GROUPS: tuple[Group, ...] = (
         )),
     Group("response",
         "`actor` and `broker` are the answering broker; `error` is that of the whole request. From a controller with "
-        "`error` `DISCONNECTED`: nobody answered, it tries again",
+        "`error` `DISCONNECTED`: the connection was lost before the response, it is sent again",
         actions("LeaderAndIsr UpdateMetadata StopReplica ControlledShutdown", "broker error detail")),
     *(
         Group(kind,
@@ -104,7 +105,9 @@ GROUPS: tuple[Group, ...] = (
         "from the `producer`: the outcome of its request, with the `error`, or the `offset=` of the first record; none "
         "where nothing was acknowledged. From a broker: its answer",
         actions("Produce", f"{PARTITION} broker error detail", "records acks bytes offset")),
-    Group("broker", "the life of a process; `waiting` for an older session's znode to go; `named`: it takes an id", (
+    Group("broker",
+        "the life of a process; `start` has settings that are not as usual; `waiting` for an older session's znode to "
+        "go; `named`: it takes an id", (
         action("start", "broker error detail", "", "starts", "start"),
         action("named", "broker detail"),
         action("registered", "broker", "", "is registered in ZooKeeper", "are registered in ZooKeeper", news=False),
@@ -161,6 +164,7 @@ GROUPS: tuple[Group, ...] = (
         "a broker that listens (`wire=True`) ended a connection, or refused records, because of what came over it: "
         "Kafka's error in `error`, what was wrong in `detail`", (
             action("closed-connection", "broker error detail", "", "closes a connection", "close connections"),
+            action("refused-records", "broker error detail", "", "refuses records", "refuse records"),
         )),
     Group("broker",
         "a leader writes records, a follower copies them from its leader; records above `offset=` are dropped (`by=` "
@@ -182,7 +186,7 @@ GROUPS: tuple[Group, ...] = (
             action("kill", "broker detail", "grace",
                    "{0} is killed: its process is gone, but ZooKeeper does not know yet."),
             action("start", "broker detail", "empty", "{0} is started again."),
-            action("bounce", "broker", "", "{0} is restarted faster than its session expires."),
+            action("bounce", "broker detail", "seconds", "{0} is restarted faster than its session expires."),
             action("add_broker", "broker detail", "", "A broker joins the cluster ({2})."),
             action("set_broker_id", "broker detail", "", "The configuration of {0} is changed ({2})."),
             action("set_meta", "broker detail", "", "What a disk of {0} says of its owner is changed ({2})."),

@@ -30,7 +30,7 @@ MESSAGES = frozenset(
     "removed_from_shutting_down topics_changed".split()
 )
 """What controllers log when their context changes."""
-DEEDS = frozenset("become-leader become-follower shrink-isr expand-isr stop-replica cached uncached".split())
+DEEDS = frozenset("become-leader become-follower shrink-isr expand-isr stop-replica uncached".split())
 """What brokers do that changes what they have of a partition."""
 UNKNOWN_LEADER = Led(NO_LEADER, (), -1)
 """What a broker has of a partition after a request that names a leader it does not know."""
@@ -64,7 +64,7 @@ class ControllerSeen:
         """It resigned, or its process ended."""
         self.__init__(self.id)  # type: ignore[misc]
 
-    def said(self, record: Record) -> None:
+    def logged(self, record: Record) -> None:
         """One of its own messages."""
         if record.action not in MESSAGES:
             return
@@ -119,15 +119,21 @@ class BrokerBeliefs:
     metadata: dict[Key, Led] = field(default_factory=dict)
     """The metadata cache: every partition that it was sent."""
 
+    def cached(self, record: Record, key: Key) -> bool:
+        """An entry of the metadata cache was written; whether it is another one than before."""
+        now = led(record)
+        if now is None or self.metadata.get(key) == now:
+            return False
+        self.metadata[key] = now
+        return True
+
     def did(self, record: Record, key: Key, broker: int) -> None:
         """What it did with one partition."""
         action = record.action
         if action not in DEEDS:
             return
         now = led(record)
-        if action == "cached" and now is not None:
-            self.metadata[key] = now
-        elif action in ("become-leader", "become-follower") and now is not None:
+        if action in ("become-leader", "become-follower") and now is not None:
             if record.error is None:
                 self.hosted[key] = now
             else:

@@ -8,11 +8,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kafka_ctl.trace.record import Record
 
+Json = dict[str, Any]
+"""An object in JSON, that anybody may have written."""
 FEW = 500
 """So many records are listed one by one."""
 
@@ -59,8 +61,8 @@ def link(source: object, target: object, one_way: bool = False) -> str:
 
 def ends(detail: str | None) -> list[tuple[str, str]]:
     """Which end of a `link` no longer reaches which other: one pair for one way, else two."""
-    one, way, other = (detail or "? <-> ?").split(" ")
-    return [(one, other), (other, one)][: 2 if way == "<->" else 1]
+    one, arrow, other = (detail or "? <-> ?").split(" ")
+    return [(one, other), (other, one)][: 2 if arrow == "<->" else 1]
 
 
 def named(detail: str | None) -> dict[str, str]:
@@ -79,6 +81,21 @@ def violation(detail: str | None) -> tuple[str, str]:
     return invariant, text
 
 
+def delay(seconds: float) -> str:
+    """How much later something arrives: `+0.2s`."""
+    return f"+{seconds:g}s"
+
+
+def delayed(detail: str | None) -> float:
+    """The seconds that `delay` has written; 0 where nothing is written."""
+    return float((detail or "+0s").strip("+s"))
+
+
+def after(detail: str | None, begins: str) -> str:
+    """What follows `begins` in the text of an error; empty where that does not occur."""
+    return (detail or "").partition(begins)[2]
+
+
 def flags(detail: str | None) -> frozenset[str]:
     """The words that are no `name=value`."""
     return frozenset(word for word in (detail or "").split() if "=" not in word)
@@ -89,17 +106,17 @@ def numbers(text: str | None) -> tuple[int, ...]:
     return tuple(int(word) for word in (text or "").split(",") if word.isdecimal())
 
 
-def write_fields(values: dict[str, Any]) -> str | None:
+def write_fields(values: Mapping[str, object]) -> str | None:
     """The fields of a controller's message as JSON; None if there are none."""
     return json.dumps(values) if values else None
 
 
-def fields(record: Record) -> dict[str, Any]:
+def fields(record: Record) -> Json:
     """The fields of a controller's message; empty for a record without any."""
     return json_object(record.detail)
 
 
-def json_object(text: str | None) -> dict[str, Any]:
+def json_object(text: str | None) -> Json:
     """The JSON object in a text, or an empty one: what others wrote into a znode may be anything."""
     try:
         value = json.loads(text or "")
@@ -108,6 +125,6 @@ def json_object(text: str | None) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def ids(value: Any) -> tuple[int, ...]:
+def ids(value: object) -> tuple[int, ...]:
     """The numbers in a list from JSON; empty for anything else."""
     return tuple(v for v in value if isinstance(v, int)) if isinstance(value, (list, tuple)) else ()

@@ -68,7 +68,7 @@ MESSAGES: tuple[Group, ...] = (
                     "An error while it takes over ends a controller's time in office, so that another broker can try.",
                     "it gives up: {error}",
                     (("without the error", "it would be the controller"),),
-                    ("leadership._elect",),
+                    ("leadership.elect_once",),
                 ),
             ),
             message("reading_epoch"),
@@ -230,6 +230,9 @@ MESSAGES: tuple[Group, ...] = (
             message("invoking_replicas", "replicas target"),
             message("error_moving_partitions", "error target"),
             message("error_moving_replicas", "error target"),
+            message("states_not_created", "error"),
+            message("partitions_not_moved", "error target"),
+            message("replicas_not_moved", "error target"),
         ),
     ),
     Group(
@@ -250,11 +253,11 @@ MESSAGES: tuple[Group, ...] = (
             ),
             message(
                 "stale_controlled_shutdown",
-                "text",
+                "broker broker_epoch current",
                 rule=Rule(
                     "A request to leave counts only if it comes from the broker's present life: its epoch "
                     "must not be lower.",
-                    "refused: {text}",
+                    "refused: broker {broker} asks with epoch {broker_epoch}, its present one is {current}",
                     (("with the present epoch", "its leaderships would be moved"),),
                     ("shutdown._begin",),
                 ),
@@ -317,6 +320,7 @@ MESSAGES: tuple[Group, ...] = (
             message("election_starting", "partitions type"),
             message("election_deleting", "partitions type"),
             message("election_unknown", "partition type"),
+            message("unclean_enabled", "topic"),
             message("checking_balance", "", bulk=True),
             message(
                 "imbalance",

@@ -17,8 +17,9 @@ from typing import Any
 from kafka_ctl.cluster import NO_LEADER, parse_int
 from kafka_ctl.trace import details
 from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
+from kafka_ctl.trace.lags import Lags
 from kafka_ctl.trace.record import KINDS, Record
-from kafka_ctl.trace.seen import BrokerSeen, PartitionSeen, Work, ZNode
+from kafka_ctl.trace.seen import BrokerSeen, CurrentEvent, PartitionSeen, ZNode
 
 _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state$")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)$")
@@ -39,7 +40,7 @@ class ClusterModel:
     znodes: dict[str, ZNode] = field(default_factory=dict)
     waiting: dict[str, list[int]] = field(default_factory=dict)
     """Controller -> the events in its queue, by the `seq` of the record that put them there."""
-    working: dict[str, Work] = field(default_factory=dict)
+    working: dict[str, CurrentEvent] = field(default_factory=dict)
     """Controller -> the event that it works on."""
     resigned: dict[str, int] = field(default_factory=dict)
     """Controller -> the `seq` of its last resignation."""
@@ -58,6 +59,7 @@ class ClusterModel:
     cuts: dict[int, list[str]] = field(default_factory=dict)
     """Broker -> whom it no longer reaches: the ids of brokers, or `zookeeper`."""
     zookeeper_down: bool = False
+    lags: Lags = field(default_factory=Lags)
     violations: list[str] = field(default_factory=list)
     seq: int = -1
     time_ms: float = 0.0
@@ -69,8 +71,11 @@ class ClusterModel:
             handler(self, record)
 
     def apply_all(self, records: Iterable[Record]) -> ClusterModel:
+        handlers = _HANDLERS
         for record in records:
-            self.apply(record)
+            self.seq, self.time_ms = record.seq, record.time_ms
+            if (handler := handlers.get(record.kind)) is not None:
+                handler(self, record)
         return self
 
     def broker(self, number: int) -> BrokerSeen:
@@ -119,8 +124,8 @@ class ClusterModel:
             return
         broker = self.broker(number)
         broker.silent = None
-        if record.action == "connect" and (said := _TIMEOUT.search(record.detail or "")):
-            broker.timeout = 1000 * float(said[1])
+        if record.action == "connect" and (found := _TIMEOUT.search(record.detail or "")):
+            broker.timeout = 1000 * float(found[1])
 
     def _read(self, path: str, reader: int | None) -> None:
         """A controller that fills its context takes over what ZooKeeper has just then."""
@@ -153,6 +158,7 @@ class ClusterModel:
                 self.shutting_down.discard(broker.id)
             if not gone:
                 broker.alive, broker.note = True, ""
+                self.lags.halted.pop(broker.id, None)
                 broker.rack = _text(details.json_object(record.detail).get("rack"))
         elif found := _STATE.search(path):
             self._state(found[1], int(found[2]), record, gone)
@@ -173,15 +179,15 @@ class ClusterModel:
             if seen:
                 seen.leader, seen.isr, seen.stored = None, (), False
             return
-        seen, said = self.partition(topic, partition), details.json_object(record.detail)
-        if isinstance(said.get("leader"), int):
-            seen.leader, seen.isr = said["leader"], details.ids(said.get("isr"))
-            seen.leader_epoch, seen.zk_version = said.get("leader_epoch"), record.zk_version
+        seen, fields = self.partition(topic, partition), details.json_object(record.detail)
+        if isinstance(fields.get("leader"), int):
+            seen.leader, seen.isr = fields["leader"], details.ids(fields.get("isr"))
+            seen.leader_epoch, seen.zk_version = fields.get("leader_epoch"), record.zk_version
             seen.stored, seen.writer, seen.written_ms = True, number_of(record.actor), record.time_ms
 
     def _event(self, record: Record) -> None:
         if record.action == "shutdown" and record.actor == "admin" and record.broker is not None:
-            self.broker(record.broker).leaving = True
+            self.broker(record.broker).shutting_down = True
         if not record.actor.startswith("controller"):
             return
         queue = self.waiting.setdefault(record.actor, [])
@@ -192,14 +198,14 @@ class ClusterModel:
             if queued is not None:
                 queue.remove(queued)
             if record.target == "started":
-                self.working[record.actor] = Work(record.action, record.seq, queued)
+                self.working[record.actor] = CurrentEvent(record.action, record.seq, queued)
         elif record.target == "done":
             self.working.pop(record.actor, None)
 
     def _controller(self, record: Record) -> None:
         number = record.broker if record.broker is not None else number_of(record.actor)
         if number is not None and record.action in MESSAGES:
-            self.controllers.setdefault(number, ControllerSeen(number)).said(record)
+            self.controllers.setdefault(number, ControllerSeen(number)).logged(record)
             self.reshaped = self.seq
         if record.action in ("elected", "ready") and number is not None:
             self.controller = number
@@ -254,18 +260,27 @@ class ClusterModel:
         broker = self.broker(number)
         if record.topic is not None and record.partition is not None:
             key = record.topic, record.partition
+            if record.action == "cached":  # there are many of these, and most say nothing new
+                if broker.beliefs.cached(record, key):
+                    self.changed[key] = self.seq
+                return
             broker.beliefs.did(record, key, number)
             self.changed[key] = self.seq
-            if record.action == "cached":
-                return
             if record.action in ("append", "copy", "truncate"):
-                broker.log_ends[key] = _log_end(record)
+                self._wrote(record, key, broker)
+            elif record.action == "become-leader" and not record.error:
+                self.lags.leads(key, number, record.time_ms)
+            elif record.action == "expand-isr" and not record.error:
+                before = details.items(record.detail, "isr_before")
+                joined = [(key, member) for member in record.isr or () if str(member) not in before]
+                self.lags.joined.update(dict.fromkeys(joined, record.time_ms))
             elif record.action == "stop-replica" and not record.error and "delete" in details.flags(record.detail):
                 broker.log_ends.pop(key, None)
         else:
             self.reshaped = self.seq
         if record.action == "start":
             self._ended(broker)
+            self.lags.begins(record)
             broker.alive, broker.note = True, "starting"
         elif record.action == "registered":
             broker.alive, broker.note = True, ""
@@ -283,14 +298,26 @@ class ClusterModel:
         ):
             self.partition(record.topic, record.partition).isr = record.isr
 
+    def _wrote(self, record: Record, key: Key, broker: BrokerSeen) -> None:
+        """Records were written to a broker's log, or dropped from it."""
+        broker.log_ends[key] = end = _log_end(record)
+        if record.action == "append":
+            ends = {id: self.broker(id).log_ends.get(key, 0) for id in self.partition(*key).replicas}
+            self.lags.wrote(key, broker.id, ends | {broker.id: end}, record.time_ms)
+        elif record.action == "copy" and record.leader is not None:
+            there = self.broker(record.leader).log_ends.get(key, 0)
+            self.lags.copied(key, broker.id, end, there, record.time_ms)
+
     def _ended(self, broker: BrokerSeen) -> None:
         """A process ended, and with it what it had in memory, its controller's context included."""
         broker.ends()
+        self.lags.ended(broker.id, self.time_ms)
         self.reshaped = self.seq
         if (context := self.controllers.get(broker.id)) is not None:
             context.forget()
 
     def _fault(self, record: Record) -> None:
+        self.lags.fault(record)
         if record.action in ("heal", "stop_zookeeper", "start_zookeeper"):
             self.zookeeper_down = record.action == "stop_zookeeper"
         if record.action == "heal":
@@ -344,16 +371,16 @@ _HANDLERS: dict[str, Callable[[ClusterModel, Record], None]] = {
 
 def _log_end(record: Record) -> int:
     """Where a log ends after records were written to it or dropped from it."""
-    said = details.named(record.detail)
-    written = len(said.get("records", "").split(",")) if record.action != "truncate" and said.get("records") else 0
-    return (parse_int(said.get("offset", "")) or 0) + written
+    fields = details.named(record.detail)
+    written = len(details.records(fields["records"])) if record.action != "truncate" and fields.get("records") else 0
+    return (parse_int(fields.get("offset", "")) or 0) + written
 
 
-def _mapping(value: Any) -> dict[Any, Any]:
+def _mapping(value: object) -> dict[Any, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _text(value: Any) -> str | None:
+def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 

@@ -130,7 +130,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         "Who creates the ephemeral znode /controller is the controller; it is theirs until their session ends.",
         "{who} has come first",
         (("had another broker come first", "this create would fail with NODEEXISTS"),),
-        ("leadership._elect",),
+        ("leadership.elect_once",),
     ),
     ("zk", "delete controller"): Rule(
         "/controller goes with the session that made it, or when the controller gives up; then all brokers compete.",
@@ -163,7 +163,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         "are in sync.",
         "the state of {partition} is stored: {detail}",
         (("had the znode existed", "the create would fail, and the partition would stay New"),),
-        ("partition_machine.PartitionStateMachine._initialize",),
+        ("partition_machine.PartitionStateMachine.initialize",),
     ),
     ("zk", "set state controller"): Rule(
         STORED,
@@ -355,6 +355,11 @@ REASONS: dict[tuple[str, str], Rule] = {
         "leader.imbalance.per.broker.percentage of its own.",
         "{who} looks for imbalance", "rebalance.auto_rebalance",
     ),
+    ("event", "TopicUncleanLeaderElectionEnable"): _event(
+        "Once a topic is set to allow unclean elections, it elects where the topic has no leader (KAFKA-6835, since "
+        "2.1).",
+        "{who} looks for leaders of {topic}", "electing.unclean_enabled",
+    ),
     ("event", "LogDirEventNotification"): _event(
         "It asks the brokers named there for all their replicas; the answers say which are gone.",
         "{who} looks for failed log directories", "notifications.log_dir_event_notification",
@@ -434,14 +439,14 @@ REASONS: dict[tuple[str, str], Rule] = {
         "A follower fetches from the end of its own log, and appends what the leader has from there on.",
         "{who} has copied ({detail})",
         (("were its log longer than the leader's", "it would have to drop records first"),),
-        ("brokers:follower.FollowerRole._fetch",),
+        ("brokers:copying.Copying._fetch",),
     ),
     ("broker", "truncate"): Rule(
         "A new follower drops what the leader may not have: since 0.11 up to where their leader epochs agree, before "
         "that everything above its own high watermark.",
         "{who} has dropped records ({detail})",
         (("were its log a prefix of the leader's", "nothing would be dropped"),),
-        ("brokers:follower.FollowerRole._truncate",),
+        ("brokers:copying.Copying._truncate",),
     ),
     ("broker", "high-watermark"): Rule(
         "The high watermark is the lowest log end offset of the ISR; followers learn it with the next fetch.",
@@ -474,7 +479,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         "(KAFKA-3410).",
         "{who} halts ({detail})",
         (("with unclean.leader.election.enable", "it would have dropped its own records and gone on"),),
-        ("brokers:follower.FollowerRole._out_of_range",),
+        ("brokers:copying.Copying._out_of_range",),
     ),
 }  # fmt: skip
 """Kind and name -> the rule."""

@@ -10,7 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from operator import attrgetter
-from typing import Any, NamedTuple, Self, overload
+from typing import NamedTuple, Self, TypedDict, Unpack, overload
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import UnknownName
@@ -63,6 +63,23 @@ class Record(NamedTuple):
     cause: int | None = None
     replicas: tuple[int, ...] | None = None
     detail: str | None = None
+
+
+class Columns(TypedDict, total=False):
+    """What else a record may say, for those who pass it on; the columns of `Record`."""
+
+    source: str | None
+    target: str | None
+    leader: int | None
+    isr: tuple[int, ...] | None
+    leader_epoch: int | None
+    zk_version: int | None
+    controller_epoch: int | None
+    path: str | None
+    error: str | None
+    cause: int | None
+    replicas: tuple[int, ...] | None
+    detail: str | None
 
 
 class Recorder(Sequence[Record]):
@@ -118,7 +135,7 @@ class Recorder(Sequence[Record]):
         partition: TopicPartition,
         broker: int | None = None,
         state: LeaderAndIsr | None = None,
-        **columns: Any,
+        **columns: Unpack[Columns],
     ) -> int:
         """Append a record about a partition and, if given, how it is led; returns its `seq`."""
         topic, number = partition
@@ -126,19 +143,8 @@ class Recorder(Sequence[Record]):
             return self.add(actor, kind, action, topic, number, broker, **columns)
         leader, isr, leader_epoch, zk_version, epoch = state
         columns.setdefault("controller_epoch", epoch)
-        return self.add(
-            actor,
-            kind,
-            action,
-            topic,
-            number,
-            broker,
-            leader=leader,
-            isr=isr,
-            leader_epoch=leader_epoch,
-            zk_version=zk_version,
-            **columns,
-        )
+        columns.update({"leader": leader, "isr": isr, "leader_epoch": leader_epoch, "zk_version": zk_version})
+        return self.add(actor, kind, action, topic, number, broker, **columns)
 
     def __len__(self) -> int:
         return len(self.records)
@@ -158,7 +164,7 @@ class Recorder(Sequence[Record]):
     def __repr__(self) -> str:
         return f"{type(self).__name__} of {len(self)} records"
 
-    def slice(self, start: int = 0, stop: int | None = None, **columns: Any) -> Self:
+    def slice(self, start: int = 0, stop: int | None = None, **columns: object) -> Self:
         """The records from `seq` start up to (not including) stop whose columns have these values.
 
         A value may be a set of values: `trace.slice(kind={"partition", "replica"}, topic="orders")`.

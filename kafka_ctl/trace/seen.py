@@ -16,7 +16,7 @@ class ZNode(NamedTuple):
     owner: str
 
 
-class Work(NamedTuple):
+class CurrentEvent(NamedTuple):
     """The event that a controller works on, and the records that say that it began, and that it was queued."""
 
     event: str
@@ -35,7 +35,7 @@ class BrokerSeen:
     registered: bool = False
     rack: str | None = None
     note: str = ""
-    leaving: bool = False
+    shutting_down: bool = False
     """Whether it has been asked to shut down in good order."""
     beliefs: BrokerBeliefs = field(default_factory=BrokerBeliefs)
     timeout: float | None = None
@@ -50,7 +50,7 @@ class BrokerSeen:
 
     def ends(self) -> None:
         """Its process ends, and with it what the process had in memory."""
-        self.alive, self.note, self.leaving, self.beliefs = False, "", False, BrokerBeliefs()
+        self.alive, self.note, self.shutting_down, self.beliefs = False, "", False, BrokerBeliefs()
 
 
 @dataclass

@@ -9,9 +9,8 @@ Sets are sorted, assignments and ISRs keep Kafka's order, zeros and empty column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
 
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.table import short
@@ -96,12 +95,12 @@ def _merged(batch: Iterable[Record]) -> Iterable[Group]:
     for r in batch:
         match r.kind, r.action:
             case "request", "UpdateMetadata":
-                said: object = r.detail
+                key: object = r.detail
             case "request", "StopReplica":
-                said = r.broker, r.detail
+                key = r.broker, r.detail
             case _:
-                said = r._replace(seq=0, broker=None)
-        groups.setdefault(said, []).append(r)
+                key = r._replace(seq=0, broker=None)
+        groups.setdefault(key, []).append(r)
     return groups.values()
 
 
@@ -117,8 +116,8 @@ def _zk_matters(r: Record) -> bool:
 
 def _message_matters(r: Record) -> bool:
     fields = fields_of(r)
-    said = any(word not in ([], {}) for word in fields.values()) and fields.get("partitions") != []
-    return said and fields.get("ratio") != 0
+    key = any(word not in ([], {}) for word in fields.values()) and fields.get("partitions") != []
+    return key and fields.get("ratio") != 0
 
 
 _HOLDS_SOMETHING: dict[str, Callable[[Record], bool]] = {
@@ -278,11 +277,11 @@ def _data(detail: str | None) -> str:
     return _flat(data) if data else " ".join((detail or "").split())
 
 
-def _flat(data: dict[str, Any]) -> str:
+def _flat(data: Mapping[str, object]) -> str:
     return " ".join(f"{name}={_value(value)}" for name, value in data.items())
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     match value:
         case {"topic": topic, "partition": number, **rest}:
             return f"{topic}-{number}" + (f":{_value(rest['replicas'])}" if "replicas" in rest else "")

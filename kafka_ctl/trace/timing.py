@@ -49,7 +49,7 @@ def timing(trace: Recorder, moment: str, start: int = 0) -> Timing:
         (r.actor for r in after if r.actor.startswith("controller-") and r.kind in ("election", "event")), None
     )
     if actor is None:
-        raise BadInput(f"no controller does anything after {moment!r}")
+        raise BadInput(f"no controller elects a leader or handles an event after {moment!r}")
     broker = actor.replace("controller", "broker")
     elected = {(r.topic, r.partition) for r in after if r.kind == "election" and r.leader is not None}
     leaders: dict[str, float] = {}

@@ -41,8 +41,8 @@ def _playing(film: Film, seconds: float, theme: str, names: str) -> str:
         f"{movie.captions()}{movie.progress(height)}"
     )
     alt = escape(printable(f"{film.title}, {len(film)} steps. {film.frames[-1].alt}"))
-    still = "@media (prefers-reduced-motion:reduce){*{animation:none!important}}"
-    sheet = "".join(movie.rules) + still
+    reduced_motion = "@media (prefers-reduced-motion:reduce){*{animation:none!important}}"
+    sheet = "".join(movie.rules) + reduced_motion
     head = svg_head(scene.width, height, f' role="img" aria-label="{alt}"')
     return f"{head}<style>{sheet}</style>{body}</svg>\n"
 
@@ -137,7 +137,7 @@ class _Movie:
         for frame in self.film.frames:
             for token in frame.picture.tokens:
                 way = [*(point_at(token.line, token.rest * i / 6) for i in range(6)), token.place]
-                moved = self._way(frame.index, way)
+                moved = "" if "parked" in token.styles else self._way(frame.index, way)
                 wire, _, pill = token_svg(token, self.theme).partition("/>")
                 drawn.append(f'<g class="{self.only(frame)}">{wire}/><g class="{moved}">{pill}</g></g>')
         return "".join(drawn)

@@ -7,7 +7,6 @@ depends on the action alone is the sentence of its row in `trace/actions.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER
 from kafka_ctl.table import short
@@ -47,23 +46,23 @@ def _event(records: Sequence[Record]) -> str:
 def _controller(records: Sequence[Record]) -> str:
     first = records[0]
     number = first.broker if first.broker is not None else number_of(first.actor)
-    said, epoch = details.fields(first), first.controller_epoch
+    fields, epoch = details.fields(first), first.controller_epoch
     sentence = find(first.kind, first.action).sentence
     if not sentence:
         return f"{who(first.actor)} logs: {brief(first.action)}."
     values = {
         "number": number,
-        "elected": said.get("elected"),
+        "elected": fields.get("elected"),
         "with_epoch": f" with epoch {epoch}" if epoch else "",
-        "difference": _difference(said) if "{difference}" in sentence else "",
+        "difference": _difference(fields) if "{difference}" in sentence else "",
     }
     return sentence.format_map(values)
 
 
-def _difference(said: dict[str, Any]) -> str:
+def _difference(fields: dict[str, object]) -> str:
     names = {"new": "new", "bounced": "restarted meanwhile", "dead": "gone"}
-    seen = [f"{word}: {listed(found, 8)}" for name, word in names.items() if (found := details.ids(said.get(name)))]
-    return "; ".join([*(seen or ["no difference"]), f"live: {listed(details.ids(said.get('live')), 12)}"])
+    seen = [f"{word}: {listed(found, 8)}" for name, word in names.items() if (found := details.ids(fields.get(name)))]
+    return "; ".join([*(seen or ["no difference"]), f"live: {listed(details.ids(fields.get('live')), 12)}"])
 
 
 def _move(record: Record) -> str:
@@ -128,10 +127,24 @@ def _request(records: Sequence[Record]) -> str:
 
 def _response(records: Sequence[Record]) -> str:
     first = records[0]
-    said = f"error {brief(first.error)}" if first.error else "done"
+    if first.error == "DISCONNECTED":
+        return _disconnected(records)
+    outcome = f"error {brief(first.error)}" if first.error else "done"
     if first.actor == "producer":
-        return f"The records for {subjects(records)} are {f'not acknowledged: {said}' if first.error else 'written'}."
-    return f"{brokers(r.broker for r in records).capitalize()} answers {brief(first.action)}: {said}."
+        return (
+            f"The records for {subjects(records)} are {f'not acknowledged: {outcome}' if first.error else 'written'}."
+        )
+    answer = "answers" if len({r.broker for r in records}) == 1 else "answer"
+    return f"{brokers(r.broker for r in records).capitalize()} {answer} {brief(first.action)}: {outcome}."
+
+
+def _disconnected(records: Sequence[Record]) -> str:
+    """Kafka 2.0.1: clients/NetworkClientUtils.java, sendAndReceive."""
+    first, many = records[0], len({r.broker for r in records}) > 1
+    lost = f"connection{'s' * many} to {brokers(r.broker for r in records)} {'were' if many else 'was'} lost"
+    why = f" ({brief(first.detail)})" if first.detail and not many else ""
+    again = f"before the response{'s' * many} to {brief(first.action)}{why}; the request is sent again"
+    return f"{who(first.actor)}'s {lost} {again}."
 
 
 def _broker(records: Sequence[Record]) -> str:
@@ -170,9 +183,9 @@ def _fault(records: Sequence[Record]) -> str:
     first = records[0]
     broker = brokers(r.broker for r in records) if first.broker is not None else "the cluster"
     text = find(first.kind, first.action).sentence or f"{{0}}: {brief(first.action)}."
-    said = text.replace("{0}", broker).replace("{1}", subjects(records) or "everything")
-    said = said.replace("{2}", brief(first.detail or ""))
-    return said[0].upper() + said[1:]
+    sentence = text.replace("{0}", broker).replace("{1}", subjects(records) or "everything")
+    sentence = sentence.replace("{2}", brief(first.detail or ""))
+    return sentence[0].upper() + sentence[1:]
 
 
 def _violation(records: Sequence[Record]) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
@@ -22,11 +23,14 @@ from kafka_ctl.views.legend import add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, box, parse, point_at, shorten
 from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
-from kafka_ctl.views.tokens import tokens, znode_of
+from kafka_ctl.views.tokens import tokens, with_waits, znode_of
+from kafka_ctl.views.waits import LateReplicas, Waits, lag_text
 
 Key = tuple[str, int]
 BETWEEN, CLOSE = 58.0, 26.0
 """Pixels between two lines of brokers: room for what travels among them, or as little as an overview needs."""
+SPARED = 8.0, 21.0, 27.0
+"""Pixels below ZooKeeper: where a session's line stops for its words, their baseline, where it goes on."""
 AWAY: Point = (-100.0, -100.0)
 BELOW = ROLE * 72
 """Pixels: the line below a replica."""
@@ -34,6 +38,17 @@ BELOW = ROLE * 72
 
 MARKED, UNMARKED = PartState("badge", (), "differs"), PartState("badge gone", (), "differs")
 UNSENT = PartState("sent gone", ("",))
+NO_STAR, NO_PREFERRED = PartState("star gone", (), "star"), PartState("preferred gone", (), "star")
+
+
+class Chip(NamedTuple):
+    """A replica: the ids of its part, of its mark and of the line below it; where its stars stand."""
+
+    id: str
+    mark: str
+    line: str
+    star: Point
+    preferred: Point
 
 
 class ClusterView:
@@ -42,33 +57,40 @@ class ClusterView:
     title = "The cluster"
 
     def __init__(
-        self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step], counted_above: int = 60
+        self,
+        supergraph: ClusterModel,
+        records: Sequence[Record],
+        steps: Sequence[Step],
+        counted_above: int = 60,
+        generation: str = "2.0",
     ) -> None:
-        self.union = union
-        self.layout = Layout(union, counted=len(union.partitions) > counted_above)
+        self.supergraph = supergraph
+        self.layout = Layout(supergraph, counted=len(supergraph.partitions) > counted_above)
         self.drawn = self._scene()
         self.differences = Differences()
+        self.waits, self.late = Waits(records), LateReplicas(generation)
         self._chips = {key: self._chip_parts(key) for key in self.layout.partitions}
+        self._movers = {key: (f"star:{key[0]}-{key[1]}", f"preferred:{key[0]}-{key[1]}") for key in self._chips}
         self._drawn: set[Key] = set()
         """Partitions that were drawn; those of `_touched` were marked as what the step is about."""
         self._touched: set[Key] = set()
+        self._lagged: dict[Key, dict[int, float]] = {}
+        """Since when followers were behind in the last picture."""
         self._of: ClusterModel | None = None
 
-    def _chip_parts(self, key: Key) -> dict[int, tuple[Part, str, str]]:
-        """By broker, a partition's replica and the ids of its mark and of the line below it."""
-        names = {broker: replica_id(key, broker) for broker in self.union.members(key)}
-        return {
-            broker: (
-                self.drawn.parts[name],
-                name.replace("replica:", "differs:", 1),
-                name.replace("replica:", "role:", 1),
-            )
-            for broker, name in names.items()
-            if name in self.drawn.parts
-        }
+    def _chip_parts(self, key: Key) -> dict[int, Chip]:
+        """By broker, what a partition's replica is drawn with."""
+        found: dict[int, Chip] = {}
+        for broker in self.supergraph.members(key):
+            name = replica_id(key, broker)
+            if (part := self.drawn.parts.get(name)) is not None:
+                (left, middle), width = (part.box.x, part.box.middle[1]), part.box.width
+                mark, line = (name.replace("replica:", other, 1) for other in ("differs:", "role:"))
+                found[broker] = Chip(name, mark, line, (left + 11, middle), (left + width - 9, middle))
+        return found
 
     @staticmethod
-    def wants(record: Record) -> bool:
+    def is_relevant(record: Record) -> bool:
         return newsworthy(record)
 
     def scene(self) -> Scene:
@@ -103,42 +125,65 @@ class ClusterView:
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         records = step.records if step else ()
         looks: dict[str, PartState] = {}
+        now = step.time_ms if step else model.time_ms
         self.differences.update(model)
-        self._brokers(model, records, step.time_ms if step else 0.0, looks)
+        lags = self.late.at(model, model is not self._of or bool(self.differences.compared))
+        self._brokers(model, records, now, lags, looks)
         self._zookeeper(model, records, looks)
         detail: dict[tuple[int, str], str] = {}
         if self.layout.counted:
             detail = self._counts(model, looks)
         else:
-            self._partitions(model, records, looks)
+            self._partitions(model, records, now, lags, looks)
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
-        return Picture(looks, tokens(self.drawn, records, deposed), summary(model), self.differences.text(), detail)
+        travels = tokens(self.drawn, records, deposed)
+        travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
+        return Picture(looks, travels, summary(model), self.differences.text(), detail)
 
-    def _partitions(self, model: ClusterModel, records: Sequence[Record], looks: dict[str, PartState]) -> None:
+    def _partitions(
+        self,
+        model: ClusterModel,
+        records: Sequence[Record],
+        now: float,
+        lags: dict[Key, dict[int, float]],
+        looks: dict[str, PartState],
+    ) -> None:
         """Every partition that may have changed since the last picture of this model."""
         if model is not self._of:
             self._of, self._drawn = model, set()
         touched = {(r.topic, r.partition) for r in records if r.topic is not None and r.partition is not None}
-        again = self.differences.compared | touched | self._touched
+        again = self.differences.compared | touched | self._touched | lags.keys() | self._lagged.keys()
         for key in self.layout.partitions:
             if key in again or key not in self._drawn:
                 self._drawn.add(key)
-                self._partition(model, key, key in touched, looks)
-        self._touched = touched
+                late = {b: lag_text(since, now, model.lags.limit) for b, since in lags.get(key, {}).items()}
+                self._partition(model, key, key in touched, late, looks)
+        self._touched, self._lagged = touched, lags
 
     def _brokers(
-        self, model: ClusterModel, records: Sequence[Record], time_ms: float, looks: dict[str, PartState]
+        self,
+        model: ClusterModel,
+        records: Sequence[Record],
+        time_ms: float,
+        lags: dict[Key, dict[int, float]],
+        looks: dict[str, PartState],
     ) -> None:
         busy = ("controller", "event", "broker")
         hot = {r.broker for r in records if r.kind in ("fault", "broker")}
         hot |= {number_of(r.actor) for r in records if r.kind in busy}
-        counts = self.differences.counts()
+        counts, longest = self.differences.counts(), dict[int, float]()
+        for late in () if self.layout.has_roles else lags.values():
+            for number, since in late.items():
+                longest[number] = min(since, longest.get(number, since))
         for number in self.layout.brokers:
             seen = model.brokers.get(number)
-            style, said = broker_state(model, number)
+            style, text = broker_state(model, number)
             looks[f"broker:{number}"] = PartState(f"up {style}" + (" hot" if number in hot else ""))
             rack = f", rack {shorten(seen.rack, 8)}" if seen and seen.rack else ""
-            texts = (f"Broker {number}", said + rack, _work(model, f"controller-{number}"))
+            work = _work(model, f"controller-{number}")
+            if not work and number in longest:
+                work = lag_text(longest[number], time_ms, model.lags.limit)
+            texts = (f"Broker {number}", text + rack, work)
             looks[f"head:{number}"] = PartState("bare lost" if style == "down" else "bare", texts)
             looks[f"differ:{number}"] = _differing(counts[0][number], counts[1][number])
             line, silent = "wire session gone", session_state(model, number, time_ms)
@@ -154,12 +199,12 @@ class ClusterView:
         touched = [r for r in records if r.kind in ("zk", "watch") and r.path]
         hot = {znode_of(r.path) for r in touched}
         last = next((r for r in reversed(touched) if r.kind == "zk" and znode_of(r.path) == "state"), None)
-        states = sum(path.endswith("/state") for path in model.znodes)
+        states = 0 if last else len([path for path in model.znodes if path.endswith("/state")])
         here = sorted(b.id for b in model.brokers.values() if b.registered)
         there = model.znodes.get("/controller")
         named = controller_of(there.data) if there else None
         acts = "" if named == model.controller else ", not acting"
-        said = {
+        texts = {
             "/controller": f"broker {named}{acts}" if named is not None else "(nobody)",
             "/controller_epoch": str(model.controller_epoch or "(none yet)"),
             "/brokers/ids": shorten(str(here), 24),
@@ -168,39 +213,37 @@ class ClusterView:
         looks["zookeeper"] = PartState("frame doubtful" if model.zookeeper_down else "frame")
         for path, name in ZNODES.items():
             styles = "zoo" + (" ephemeral" if path == "/controller" else "") + (" hot" if path in hot else "")
-            looks[f"znode:{path}"] = PartState(styles, (name, said[path]))
+            looks[f"znode:{path}"] = PartState(styles, (name, texts[path]))
 
-    def _partition(self, model: ClusterModel, key: Key, touched: bool, looks: dict[str, PartState]) -> None:
+    def _partition(
+        self, model: ClusterModel, key: Key, touched: bool, late: dict[int, str], looks: dict[str, PartState]
+    ) -> None:
         seen, name, chips = model.partitions.get(key), (self.layout.names[key],), self._chips[key]
         leader_at = preferred_at = None
-        shade, differs = "", self.differences.partitions.get(key)
+        shade, differs, has_roles = "", self.differences.partitions.get(key), self.layout.has_roles
         there = model.members(key) if seen else ()
         for broker in there:
-            if broker not in chips or seen is None:
+            if (chip := chips.get(broker)) is None or seen is None:
                 continue
-            part, mark, line = chips[broker]
             style, leads = replica_state(model, key, broker), broker == seen.leader
-            sign = "none" if leads else GLYPHS[style]
             other = "" if differs is None else differs.of(broker)
             styles = f"plate {style}" + (" differs" if other else " hot" if touched else "")
-            looks[part.id] = PartState(styles, name, sign)
-            looks[mark] = MARKED if other else UNMARKED
-            if self.layout.has_roles:
-                looks[line] = _role(model, key, broker, other)
+            looks[chip.id] = PartState(styles, name, "none" if leads else GLYPHS[style])
+            looks[chip.mark] = MARKED if other else UNMARKED
+            if has_roles:
+                looks[chip.line] = _role(model, key, broker, other, late.get(broker, ""))
             if leads:
-                leader_at = (part.box.x + 11, part.box.middle[1])
+                leader_at = chip.star
             if seen.replicas[:1] == (broker,):
-                preferred_at = (part.box.x + part.box.width - 9, part.box.middle[1])
-                shade = " on_leader" if style == "leader" else ""
+                preferred_at, shade = chip.preferred, " on_leader" if style == "leader" else ""
         for broker in chips.keys() - there:
-            part, mark, line = chips[broker]
-            looks[part.id], looks[mark] = PartState("plate gone", name, "none"), UNMARKED
-            if self.layout.has_roles:
-                looks[line] = UNSENT
-        movers = (("star", leader_at, ""), ("preferred", preferred_at, shade))
-        for kind, at, more in movers:
-            styles = kind + more if at else f"{kind} gone"
-            looks[f"{kind}:{key[0]}-{key[1]}"] = PartState(styles, glyph="star", at=at)
+            chip = chips[broker]
+            looks[chip.id], looks[chip.mark] = PartState("plate gone", name, "none"), UNMARKED
+            if has_roles:
+                looks[chip.line] = UNSENT
+        star, preferred = self._movers[key]
+        looks[star] = PartState("star", (), "star", leader_at) if leader_at else NO_STAR
+        looks[preferred] = PartState("preferred" + shade, (), "star", preferred_at) if preferred_at else NO_PREFERRED
 
     def _counts(self, model: ClusterModel, looks: dict[str, PartState]) -> dict[tuple[int, str], str]:
         """Count the replicas of each broker; how each of them stands is the answer."""
@@ -224,11 +267,13 @@ class ClusterView:
         return detail
 
 
-def _role(model: ClusterModel, key: Key, broker: int, other: str) -> PartState:
-    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise."""
+def _role(model: ClusterModel, key: Key, broker: int, other: str, late: str) -> PartState:
+    """The line below a replica: what its broker was sent; `other` is what somebody has otherwise, `late` its lag."""
     host = model.brokers.get(broker)
     if other:
         return PartState("otherwise", (other,))
+    if late:
+        return PartState("late", (late,))
     if host is None or not host.listens or key not in host.beliefs.hosted:
         return UNSENT
     end = f", end {host.log_ends[key]}" if key in host.log_ends else ""
@@ -239,9 +284,9 @@ def _differing(context: int, metadata: int) -> PartState:
     """The line at the head of a broker: in how many partitions its controller's context and its metadata differ."""
     if not context and not metadata:
         return PartState("badge gone", ("",))
-    said = f"context {context}, metadata {metadata}" if context and metadata else ""
-    said = said or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
-    return PartState("badge", (said,), "differs")
+    text = f"context {context}, metadata {metadata}" if context and metadata else ""
+    text = text or (f"context differs: {context}" if context else f"metadata differs: {metadata}")
+    return PartState("badge", (text,), "differs")
 
 
 def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:
@@ -260,7 +305,7 @@ def _dressed(part: Part, has_roles: bool) -> tuple[Part, ...]:
             two._replace(size=11.5, y=place.y + 33),
             three._replace(size=11.5, y=place.y + 46),
         )
-        words = four._replace(size=11.5, y=place.y + 59)
+        words = four._replace(size=11.5, x=place.x + 18, y=place.y + 59, anchor="start")
         sign = (place.x + 9, place.y + 55, 0.9)
         title = "How many partitions are otherwise in ZooKeeper"
         line = Part(f"differ:{rest}", place, (), (words,), "badge gone", sign, "differs", title, f"broker:{rest}")
@@ -299,9 +344,10 @@ def _straighten(scene: Scene, name: str, above: str, below: str) -> None:
     start = max(frame.x + 8, min(x, frame.x + frame.width - 8))
     line = f"M{start:.1f},{top:.1f}L{x:.1f},{broker.y:.1f}"
     where = Box(min(start, x), top, abs(x - start), broker.y - top)
-    middle = point_at(line, 0.5)
-    texts = (Text(*middle, "session", 11.5),)
-    shape = Shape("body", "path", (("d", line),))
+    begin, words, end = (point_at(line, min(1.0, below / where.height)) for below in SPARED)
+    texts = (Text(*words, "session", 11.5),)
+    d = f"M{start:.1f},{top:.1f}L{begin[0]:.1f},{begin[1]:.1f}M{end[0]:.1f},{end[1]:.1f}L{x:.1f},{broker.y:.1f}"
+    shape = Shape("body", "path", (("d", d),))
     scene.change(
         name, box=where, shapes=(shape,), line=line, texts=texts, title=f"session of {below.replace(':', ' ')}"
     )

@@ -44,13 +44,13 @@ def replica_id(key: Key, broker: int) -> str:
 class Layout:
     """Sizes and places follow from the union model alone, so that nothing jumps between frames."""
 
-    def __init__(self, union: ClusterModel, counted: bool) -> None:
+    def __init__(self, supergraph: ClusterModel, counted: bool) -> None:
         self.counted = counted
-        self.brokers = sorted(union.brokers)
-        self.partitions = sorted(union.partitions)
+        self.brokers = sorted(supergraph.brokers)
+        self.partitions = sorted(supergraph.partitions)
         self.names = {key: shorten(f"{key[0]}-{key[1]}", 16) for key in self.partitions}
         self.held: dict[int, list[Key]] = {broker: [] for broker in self.brokers}
-        for topic, partition, broker in sorted(union.replicas):
+        for topic, partition, broker in sorted(supergraph.replicas):
             self.held[broker].append((topic, partition))
         most = max((len(held) for held in self.held.values()), default=0)
         if not counted and len(self.partitions) <= ALIGNED:

@@ -45,13 +45,13 @@ class PartitionDifference(NamedTuple):
     def in_context(self, broker: int) -> str:
         """What the first of the contexts that differ says of one replica; empty where that is the same."""
         for has in self.contexts.values():
-            mine, theirs = standing(self.stored, broker), standing(has, broker)
+            mine, theirs = state_of(self.stored, broker), state_of(has, broker)
             if mine != theirs:
                 return theirs
         return ""
 
 
-def standing(state: Led | None, broker: int) -> str:
+def state_of(state: Led | None, broker: int) -> str:
     """How a replica stands to its partition: `leader`, `in sync`, `out of sync`; `unknown` where nobody knows."""
     if state is None:
         return "unknown"
@@ -67,7 +67,8 @@ class Differences:
         """About brokers and controllers, not partitions."""
         self.compared: set[Key] = set()
         """The partitions that were compared the last time."""
-        self._said: dict[tuple[object, ...], str] = {}
+        self._texts: dict[tuple[object, ...], str] = {}
+        self._by_partition: dict[Key, str] = {}
         self._model: ClusterModel | None = None
         self._seq = self._whole = -2
         self._again: set[Key] = set()
@@ -90,9 +91,10 @@ class Differences:
         self._again = {key for key in changed if model.time_ms - model.partitions[key].written_ms <= ANSWERED}
         around = _Around(model)
         for key in changed:
-            self.partitions.pop(key, None)
             if (found := _partition(around, key)) is not None:
-                self.partitions[key] = found
+                self.partitions[key], self._by_partition[key] = found, self._text(found)
+            elif key in self.partitions:
+                del self.partitions[key], self._by_partition[key]
         self._seq, self.compared = model.seq, changed
         return self
 
@@ -105,7 +107,7 @@ class Differences:
         """All of it in words; of partitions that differ in the same way so many ways, the rest counted."""
         ways: dict[str, list[str]] = {}
         for key in sorted(self.partitions):
-            ways.setdefault(self._text(self.partitions[key]), []).append(f"{key[0]}-{key[1]}")
+            ways.setdefault(self._by_partition[key], []).append(f"{key[0]}-{key[1]}")
         shown = [f"{_names(names)}: {way}." for way, names in list(ways.items())[:most]]
         rest = sum(len(names) for names in list(ways.values())[most:])
         more = [f"And {rest} more partition{'s' * (rest != 1)}."] if rest else []
@@ -114,9 +116,9 @@ class Differences:
     def _text(self, found: PartitionDifference) -> str:
         """The words for a partition; many have the same."""
         content = found.stored, *(tuple(part.items()) for part in found[1:])
-        if content not in self._said:
-            self._said[content] = said(found)
-        return self._said[content]
+        if content not in self._texts:
+            self._texts[content] = difference_text(found)
+        return self._texts[content]
 
 
 class _Around:
@@ -125,7 +127,11 @@ class _Around:
     def __init__(self, model: ClusterModel) -> None:
         self.model = model
         self.contexts = [found for found in model.acting() if found.live is not None and not found.reads]
-        self.brokers = [(number, broker) for number, broker in sorted(model.brokers.items()) if broker.listens]
+        self.brokers = [
+            (number, broker.beliefs.hosted, broker.beliefs.metadata)
+            for number, broker in sorted(model.brokers.items())
+            if broker.listens
+        ]
         self.registered = {number for number, broker in model.brokers.items() if broker.registered}
         self.deleted = model.topics_to_be_deleted
 
@@ -147,13 +153,14 @@ def _partition(around: _Around, key: Key) -> PartitionDifference | None:
         has = context.leadership.get(key)
         if has != stored and context.id != fresh and not _same(has, stored):
             contexts[context.id] = has
-    for number, broker in around.brokers:
-        hosted = broker.beliefs.hosted.get(key)
-        if (hosted != stored or number not in seen.replicas) and (
-            text := _role(number, hosted, stored, number in seen.replicas, number == fresh)
-        ):
+    replicas = seen.replicas
+    for number, hosts, caches in around.brokers:
+        hosted, cached = hosts.get(key), caches.get(key)
+        if number not in replicas:
+            if hosted is not None:
+                roles[number] = f"still {role(number, hosted)}"
+        elif hosted != stored and (text := _role(number, hosted, stored, number == fresh)):
             roles[number] = text
-        cached = broker.beliefs.metadata.get(key)
         if cached != stored and not _same(cached, stored):
             metadata[number] = cached
     odd = _odd(around, seen)
@@ -162,7 +169,10 @@ def _partition(around: _Around, key: Key) -> PartitionDifference | None:
 
 def _odd(around: _Around, seen: PartitionSeen) -> dict[int, str]:
     """A leader that is not registered or not in sync, and members of the ISR that are not assigned."""
-    found = {broker: "in ISR, not assigned" for broker in seen.isr if seen.replicas and broker not in seen.replicas}
+    found: dict[int, str] = {}
+    for broker in seen.isr if seen.replicas else ():
+        if broker not in seen.replicas:
+            found[broker] = "in ISR, not assigned"
     if seen.leader is not None and seen.leader != NO_LEADER:
         if seen.leader not in around.registered:
             found[seen.leader] = "leader not registered"
@@ -176,10 +186,8 @@ def _same(has: Led | None, stored: Led) -> bool:
     return has is not None and (has[0], has[2], set(has[1])) == (stored[0], stored[2], set(stored[1]))
 
 
-def _role(broker: int, has: Led | None, stored: Led, assigned: bool, fresh: bool) -> str:
-    """What a broker does otherwise than ZooKeeper says; empty where it does the same."""
-    if not assigned:
-        return f"still {role(broker, has)}" if has is not None else ""
+def _role(broker: int, has: Led | None, stored: Led, fresh: bool) -> str:
+    """What an assigned broker does otherwise than ZooKeeper says; empty where it does the same."""
     if stored.leader == NO_LEADER:
         return role(broker, has) if has is not None and has.leader == broker else ""
     if has is None or (has.leader, has.leader_epoch) != (stored.leader, stored.leader_epoch):
@@ -198,7 +206,7 @@ def role(broker: int, has: Led | None) -> str:
     return f"{'leads' if has.leader == broker else f'follows {has.leader}'}, epoch {has.leader_epoch}"
 
 
-def said(found: PartitionDifference) -> str:
+def difference_text(found: PartitionDifference) -> str:
     """One partition's differences: `ZooKeeper: leader 3, epoch 1; controller: the same; broker 3: not notified`.
 
     Only the aspects are named in which somebody differs.
@@ -276,5 +284,5 @@ def _live(model: ClusterModel) -> Iterator[str]:
             if broker.registered != (number in context.live):
                 words = ("registered", "not registered")[:: 1 if broker.registered else -1]
                 yield f"Broker {number}: ZooKeeper: {words[0]}; controller {context.id}: {words[1]}."
-            elif number in context.shutting_down and broker.registered and broker.listens and not broker.leaving:
+            elif number in context.shutting_down and broker.registered and broker.listens and not broker.shutting_down:
                 yield f"Broker {number}: up; controller {context.id}: shuts down."

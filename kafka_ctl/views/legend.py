@@ -34,6 +34,7 @@ MARKS = (
     Entry("otherwise note", "differs", "otherwise than ZooKeeper", "sign"),
     Entry("zoo ephemeral", "none", "ephemeral znode"),
     Entry("plate doubtful", "none", "silent or cut off"),
+    Entry("parcel waiting", "none", "waits for its answer"),
     Entry("plate hot", "none", "in this step"),
     Entry("wire session", "none", "session", "line"),
     Entry("wire session expiring", "none", "session without heartbeats", "line"),

@@ -10,10 +10,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
-from kafka_ctl.table import TransitionTable, short
+from kafka_ctl.table import Tables, TransitionTable, short
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
@@ -89,13 +90,17 @@ def _colours(state: str) -> dict[str, str]:
 
 
 class MachineView:
-    """What both machines' views share; a subclass names the kind of record and where the states are."""
+    """What both machines' views share; a subclass names the kind of record, its tables, and where the states are."""
 
     kind = ""
     title = ""
+    tables: ClassVar[Tables]
+    """The legal transitions in each generation."""
 
-    def __init__(self, table: TransitionTable) -> None:
-        self.table = table
+    def __init__(
+        self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
+    ) -> None:
+        self.table = self.tables[generation]
         self._scene: Scene | None = None
 
     @staticmethod
@@ -104,7 +109,7 @@ class MachineView:
         raise NotImplementedError
 
     @classmethod
-    def wants(cls, record: Record) -> bool:
+    def is_relevant(cls, record: Record) -> bool:
         if record.kind == "controller":
             return record.action == "elected"
         return record.kind in (cls.kind, "fault", "violation") or (record.kind == "zk" and record.action == "expired")
@@ -201,11 +206,7 @@ class PartitionView(MachineView):
 
     kind = "partition"
     title = "Partitions"
-
-    def __init__(
-        self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
-    ) -> None:
-        super().__init__(PARTITION[generation])
+    tables = PARTITION
 
     @staticmethod
     def states(model: ClusterModel) -> dict[str, str]:
@@ -217,11 +218,7 @@ class ReplicaView(MachineView):
 
     kind = "replica"
     title = "Replicas"
-
-    def __init__(
-        self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step], generation: str = "2.0"
-    ) -> None:
-        super().__init__(REPLICA[generation])
+    tables = REPLICA
 
     @staticmethod
     def states(model: ClusterModel) -> dict[str, str]:

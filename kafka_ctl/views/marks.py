@@ -29,7 +29,7 @@ def find_marks(film: Film, records: Sequence[Record], marks: Mapping[str, Where]
     found = {}
     for name, where in marks.items():
         if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise BadInput(f"a mark cannot be called {short(name)}; its name is of a to z, 0 to 9 and -: 'race-lost'")
+            raise BadInput(f"a mark's name cannot be {short(name)}; it has only a to z, 0 to 9, -: 'race-lost'")
         frame = next((frame for frame in film.frames if _fits(frame, where, by_seq)), None)
         if frame is None:
             raise BadInput(f"the mark {name!r} fits no step: {_wanted(where)} is in none of the {len(film)} steps")

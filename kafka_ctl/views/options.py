@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kafka_ctl.errors import BadInput, UnknownName, short
 
 THEMES = ("auto", "light", "dark")
-GIVEN = 4
-"""What every view is made with: itself, the union of all models, the records, the steps."""
+GIVEN = 3
+"""What every view is made with: the union of all models, the records, the steps."""
 
 
-def views_of(view: Any) -> tuple[str, ...]:
+def views_of(view: object) -> tuple[str, ...]:
     """The names of one view or of several; BadInput where there is none."""
     views = (view,) if isinstance(view, str) else tuple(view) if isinstance(view, Iterable) else ()
     if not views and isinstance(view, Iterable):
@@ -24,30 +22,30 @@ def views_of(view: Any) -> tuple[str, ...]:
     return views
 
 
-def check_film(kind: Any, start: Any, limit: Any, wants: Any, options: Mapping[str, Any]) -> None:
+def check_film(kind: type, start: object, limit: object, is_relevant: object, options: Mapping[str, object]) -> None:
     """The options of `film`; those that are left are the view's own."""
-    _whole("limit", limit, 1, "a number of frames")
+    _integer("limit", limit, 1, "a number of frames")
     if start is not None:
-        _whole("start", start, 0, "the number of a record")
-    if wants is not None and not callable(wants):
-        raise BadInput(f"wants cannot be {short(wants)}; it is a function of a record")
-    own = list(inspect.signature(kind.__init__).parameters)[GIVEN:]
+        _integer("start", start, 0, "the number of a record")
+    if is_relevant is not None and not callable(is_relevant):
+        raise BadInput(f"is_relevant cannot be {short(is_relevant)}; it is a function of a record")
+    own = list(inspect.signature(kind).parameters)[GIVEN:]
     for name, value in options.items():
         if name not in own:
-            raise UnknownName("option", name, ["start", "limit", "wants", *own])
+            raise UnknownName("option", name, ["start", "limit", "is_relevant", *own])
         if name != "generation":
-            _whole(name, value, 0, "a number of partitions")
+            _integer(name, value, 0, "a number of partitions")
 
 
-def check_player(options: Mapping[str, Any]) -> None:
+def check_player(options: Mapping[str, object]) -> None:
     """The options of a player beside those of its films."""
     for name, value in options.items():
         match name:
             case "index":
-                _whole(name, value, 0, "the number of a frame")
+                _integer(name, value, 0, "the number of a frame")
             case "speed":
                 fine = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value <= 1000
-                if not fine or not math.isfinite(value):
+                if not fine:
                     raise BadInput(f"speed cannot be {short(value)}; it is a number above 0, 1000 at most")
             case "theme":
                 check_theme(value)
@@ -55,18 +53,18 @@ def check_player(options: Mapping[str, Any]) -> None:
                 raise BadInput(f"{name} cannot be {short(value)}; it is True or False")
 
 
-def check_theme(theme: Any) -> None:
+def check_theme(theme: object) -> None:
     if not isinstance(theme, str) or theme not in THEMES:
         raise UnknownName("theme", theme, THEMES)
 
 
-def check_own(call: str, options: Mapping[str, Any]) -> None:
+def check_own(call: str, options: Mapping[str, object]) -> None:
     """What a lab itself passes to a film is no option of its calls."""
     for name in ("generation", "lines"):
         if name in options:
             raise BadInput(f"{call}: {name} is that of the lab; it cannot be given")
 
 
-def _whole(name: str, value: Any, least: int, what: str) -> None:
+def _integer(name: str, value: object, least: int, what: str) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 10**12:
         raise BadInput(f"{name} cannot be {short(value)}; it is {what}, {least} or more")

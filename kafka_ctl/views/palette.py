@@ -179,6 +179,7 @@ STYLES: dict[str, Slots] = {
         "glyph": {"fill": "$bad"},
     },
     "sent": {"body": {"fill": "none", "stroke": "none"}, "label": {"fill": "$dim"}},
+    "late": {"body": {"fill": "$lag", "stroke": "none"}, "label": {"fill": "$ink"}},
     "otherwise": {
         "body": {"fill": "$off", "stroke": "none"},
         "label": {"fill": "$off_ink", "font-weight": "700"},
@@ -214,6 +215,11 @@ STYLES: dict[str, Slots] = {
         "label": {"fill": "$zoo_line"},
         "wire": {"stroke": "$zoo_line"},
     },
+    "waiting": {
+        "body": {"fill": "$lag", "stroke": "$lag_line"},
+        "wire": {"stroke": "$lag_line"},
+    },
+    "parked": {},
     "refused": {
         "body": {"fill": "$off", "stroke": "$off_line"},
         "label": {"fill": "$off_ink"},

@@ -38,22 +38,22 @@ class SpaceTimeView:
 
     title = "Space and time"
 
-    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
+    def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         self.records, self.steps = records, steps
         asked = any(lane_of(r.actor) == ADMIN for step in steps for r in step.records)
-        self.lanes = [*([ADMIN] if asked else ()), "zookeeper", *(f"broker-{b}" for b in sorted(union.brokers))]
+        self.lanes = [*([ADMIN] if asked else ()), "zookeeper", *(f"broker-{b}" for b in sorted(supergraph.brokers))]
         widths = [STORE if lane == "zookeeper" else LANE for lane in self.lanes]
         ends = list(accumulate(widths, initial=LEFT))
         self.place = {lane: (x0 + x1) / 2 for lane, (x0, x1) in zip(self.lanes, pairwise(ends), strict=True)}
-        self.words = ends[-1] + 8
-        self.width = max(WIDTH, self.words + WORDS)
+        self.text_x = ends[-1] + 8
+        self.width = max(WIDTH, self.text_x + WORDS)
         self.row_of: dict[tuple[int, ...], int] = {step.seqs: row for row, step in enumerate(steps)}
         self.pauses = [0.0, *(after.time_ms - before.time_ms for before, after in pairwise(steps))]
         self.tops = list(accumulate((gap(ms) + ROW for ms in self.pauses), initial=HEAD))
         """Where the gap before each row begins, and at last where all end; `tops[row + 1] - ROW` is a row's own top."""
 
     @staticmethod
-    def wants(record: Record) -> bool:
+    def is_relevant(record: Record) -> bool:
         return newsworthy(record)
 
     def scene(self) -> Scene:
@@ -95,10 +95,12 @@ class SpaceTimeView:
         if self.pauses[row] < PAUSE:
             return
         top, high = self.tops[row], gap(self.pauses[row])
-        y, said = top + high / 2, f"{duration(self.pauses[row])} pass"
-        line = Shape("body", "path", (("d", f"M{LEFT:g},{y:g}H{self.words - 4:g}"),))
-        text = Text(self.words, y + 4, said, 11.5, "start")
-        yield Part(f"pause:{row}", Box(LEFT, top, self.width - LEFT, high), (line,), (text,), "wire broken", title=said)
+        y, label = top + high / 2, f"{duration(self.pauses[row])} pass"
+        line = Shape("body", "path", (("d", f"M{LEFT:g},{y:g}H{self.text_x - 4:g}"),))
+        text = Text(self.text_x, y + 4, label, 11.5, "start")
+        yield Part(
+            f"pause:{row}", Box(LEFT, top, self.width - LEFT, high), (line,), (text,), "wire broken", title=label
+        )
 
     def _lives(self) -> Iterator[Part]:
         """The life lines: plain in life, bold for the controller, dashed while only the session of a broker lives."""
@@ -137,17 +139,17 @@ class SpaceTimeView:
             way = self._arrow if target in self.place and target != source else self._dot
             yield way(f"row:{row}:{number}", row, style, source, target, "; ".join(dict.fromkeys(labels)))
         if seen:
-            said = {labels[0]: f" (+{n})" if (n := len(dict.fromkeys(labels)) - 1) else "" for labels in seen.values()}
-            yield self._said(row, next(iter(seen))[0], [label + more for label, more in said.items()])
+            first = {labels[0]: f" (+{n})" if (n := len(dict.fromkeys(labels)) - 1) else "" for labels in seen.values()}
+            yield self._label_part(row, next(iter(seen))[0], [label + more for label, more in first.items()])
 
-    def _said(self, row: int, style: str, labels: Sequence[str]) -> Part:
+    def _label_part(self, row: int, style: str, labels: Sequence[str]) -> Part:
         """What happens in this row, in at most two lines at the right."""
-        y, room = self._y(row), int((self.width - self.words - 4) / 6.2)
+        y, room = self._y(row), int((self.width - self.text_x - 4) / 6.2)
         whole = "; ".join(labels)
         lines = halves(whole, room)
         first = y + 4 if len(lines) == 1 else y - 2.5
-        texts = tuple(Text(self.words, first + 13 * n, line, 11.5, "start") for n, line in enumerate(lines))
-        where = Box(self.words, y - ROW / 2, self.width - self.words, ROW)
+        texts = tuple(Text(self.text_x, first + 13 * n, line, 11.5, "start") for n, line in enumerate(lines))
+        where = Box(self.text_x, y - ROW / 2, self.width - self.text_x, ROW)
         return Part(f"said:{row}", where, (), texts, f"{style} mark", title=whole, of=f"step:{row + 1}")
 
     def _arrow(self, name: str, row: int, style: str, source: str, target: str, title: str) -> Part:
@@ -212,7 +214,8 @@ def message(record: Record) -> Message:
         case "request":
             return Message("ask", lane, f"broker-{record.broker}", record.action)
         case "response":
-            return Message("ask refused", lane, lane, f"{record.action}: {record.error}")
+            error = "disconnected" if record.error == "DISCONNECTED" else record.error
+            return Message("ask refused", lane, lane, f"{record.action}: {error}")
         case "zk":
             return _operation(record, lane)
         case "watch":

@@ -111,7 +111,7 @@ def part_svg(part: Part, look: PartState | None, theme: str) -> str:
 
 def texts_svg(part: Part, look: PartState | None, attributes: str = "") -> list[str]:
     texts = look.texts if look and look.texts else tuple(t.text for t in part.texts)
-    return [text_svg(text, said, attributes) for text, said in zip(part.texts, texts, strict=False) if said]
+    return [text_svg(text, content, attributes) for text, content in zip(part.texts, texts, strict=False) if content]
 
 
 def token_svg(token: Token, theme: str) -> str:

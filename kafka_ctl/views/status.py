@@ -75,7 +75,7 @@ def summary(model: ClusterModel) -> str:
     down = [b.id for b in model.brokers.values() if not b.alive]
     idle = idle_controller(model)
     ruler = "No controller." if idle is None else f"No controller: {idle}."
-    if model.controller is not None:
+    if model.controller is not None and not _has_ended(model, model.controller):
         epoch = controller_epoch(model)
         ruler = f"Controller: broker {model.controller}, " + (
             f"epoch {epoch}." if epoch is not None else "which has not raised the epoch yet."
@@ -96,9 +96,15 @@ def idle_controller(model: ClusterModel) -> str | None:
     """What is to be said where `/controller` names a broker that does not act; None where all is well."""
     stored = model.znodes.get("/controller")
     named = controller_of(stored.data) if stored else None
-    if named is None or (named == model.controller and model.broker(named).alive):
+    if named is None or (named == model.controller and model.broker(named).alive and not _has_ended(model, named)):
         return None
     return f"/controller names broker {named}, which does not act"
+
+
+def _has_ended(model: ClusterModel, number: int) -> bool:
+    """Whether a broker's controller was elected by a process that has ended since, though its znode may stand."""
+    context = model.context_of(number)
+    return context is not None and not context.acts
 
 
 def _ids(numbers: list[int]) -> str:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from kafka_ctl.trace.actions import find
 from kafka_ctl.trace.record import SET, Record
 
-Wants = Callable[[Record], bool]
+Relevance = Callable[[Record], bool]
 Run = list[tuple[int, Record]]
 
 NEAR = 5.0
@@ -125,7 +125,9 @@ def _family(path: str | None) -> str:
     return path if path in ("/controller", "/controller_epoch") or path.startswith(own) else "other"
 
 
-def steps(records: Sequence[Record], wants: Wants = newsworthy, limit: int = 400, start: int = 0) -> list[Step]:
+def steps(
+    records: Sequence[Record], is_relevant: Relevance = newsworthy, limit: int = 400, start: int = 0
+) -> list[Step]:
     """The steps of these records from place `start` on, at most `limit` of them.
 
     When there are more, neighbouring steps are joined until they fit, the least weighty and closest first.
@@ -134,7 +136,7 @@ def steps(records: Sequence[Record], wants: Wants = newsworthy, limit: int = 400
     open_runs: dict[tuple[object, ...], Run] = {}
     for place in range(start, len(records)):
         record = records[place]
-        if not wants(record):
+        if not is_relevant(record):
             continue
         key = sameness(record)
         if runs and (record.kind != "broker" or runs[-1][-1][1].kind != "broker"):

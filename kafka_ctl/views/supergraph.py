@@ -9,12 +9,20 @@ from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import BrokerSeen, ZNode
 
+BRINGS = frozenset({"zk", "partition", "broker", "fault"})
+"""The kinds of records that must be folded to know what appears; of others, what they name is enough."""
+OBEYED = frozenset({"become-leader", "become-follower"})
+"""What a broker does with a partition, of which there are many; what they name is enough, too."""
 
-class Union:
-    """Every broker, partition, replica and znode of the records so far, also those that are gone; it only grows."""
 
-    def __init__(self) -> None:
-        self.now = ClusterModel()
+class Supergraph:
+    """Every broker, partition, replica and znode of the records so far, also those that are gone; it only grows.
+
+    `now` is the model of these records; `sizes_only` keeps of it what counts for the layout, which is faster.
+    """
+
+    def __init__(self, sizes_only: bool = False) -> None:
+        self.now, self.sizes_only = ClusterModel(), sizes_only
         self.znodes: dict[str, ZNode] = {}
         self.brokers: dict[int, None] = {}
         self.members: dict[tuple[str, int], dict[int, None]] = {}
@@ -24,10 +32,11 @@ class Union:
         """How many things a picture of brokers must have room for, and how many znodes: equal sizes, equal things."""
         return len(self.brokers) + sum(1 + len(held) for held in self.members.values()), len(self.znodes)
 
-    def add(self, records: Iterable[Record]) -> Union:
+    def add(self, records: Iterable[Record]) -> Supergraph:
         """Make room for what appears in these records, the next ones of the same trace."""
         for record in records:
-            self.now.apply(record)
+            if record.action != "cached" and not (self.sizes_only and _names_all(record)):
+                self.now.apply(record)  # of metadata there is much, and nothing is drawn because of it
             self._see(record)
         self.brokers.update(dict.fromkeys(self.now.brokers))
         for key, seen in self.now.partitions.items():
@@ -66,9 +75,14 @@ class Union:
         )
 
 
-def union(records: Iterable[Record]) -> ClusterModel:
-    """The model of everything in these records: see `Union.model`."""
-    return Union().add(records).model()
+def _names_all(record: Record) -> bool:
+    """Whether everything that appears by a record is named in it."""
+    return record.kind not in BRINGS or (record.action in OBEYED and record.broker is not None)
+
+
+def supergraph(records: Iterable[Record]) -> ClusterModel:
+    """The model of everything in these records: see `Supergraph.model`."""
+    return Supergraph(sizes_only=True).add(records).model()
 
 
 def join(one: ClusterModel, other: ClusterModel) -> ClusterModel:

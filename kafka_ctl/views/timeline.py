@@ -1,25 +1,36 @@
 """Who led each partition when, and when nobody did: one bar a partition, time running to the right.
 
-Drawn once from all records; a line marks the present, a veil covers what is still to come. Time is to scale,
-so a session timeout looks as long as it is.
+Drawn once from all records; a line marks the present, a veil covers what is still to come. The time axis is that of
+space and time: between two changes there is the more room the more time passes, by its logarithm, so that what takes
+milliseconds is seen beside what takes hours. Below the axis stands how long the long intervals are.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import PartState, Picture
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
+from kafka_ctl.views.spacetime import PAUSE, gap
 from kafka_ctl.views.steps import Step, newsworthy
+from kafka_ctl.views.wording import duration
 
 LEFT, WIDTH, ROW, HEAD, MOST = 112.0, 424.0, 24.0, 14.0, 30
 """Pixels of the names, the bars, a row and the space above; the most partitions that are drawn."""
 
 MARGIN = 0.03
 """What is drawn after the last record, as a share of the whole: who leads in the end can be seen."""
+
+NARROW = 3.0
+"""Of an interval of any length, before all of them are scaled to the width: pixels added to `gap`."""
+APART = 62.0
+"""Pixels between two labelled ticks, at least."""
+SCALE = "Logarithmic between two changes: each power of ten of the time from 10 ms on has the same length"
 
 GONE = -2
 """Instead of a leader: the topic has been deleted, and nobody is missed."""
@@ -40,7 +51,7 @@ class TimelineView:
 
     title = "Who led when"
 
-    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
+    def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
         begin = records[0].time_ms
         if steps and len(records) > 1:
             begin = min(begin, steps[0].time_ms)
@@ -51,19 +62,29 @@ class TimelineView:
         self.lost = {key: sum(s.end - s.begin for s in found if s.leader is None) for key, found in led.items()}
         shown = sorted(led, key=lambda key: (-self.lost[key], key))[:MOST]
         self.led = {key: led[key] for key in sorted(shown)}
+        changes = {t for found in (ruled, *self.led.values()) for span in found for t in (span.begin, span.end)}
+        self.times = sorted({self.begin, self.last, self.end, *changes})
+        """Where something changes: the axis is even between two of these."""
+        sizes = [NARROW + gap(after - before) for before, after in pairwise(self.times)]
+        whole = sum(sizes[:-1]) / (1 - MARGIN)
+        ends = [*accumulate(sizes[:-1], initial=0.0), whole]
+        self.places = [LEFT + WIDTH * end / whole for end in ends]
 
     @staticmethod
-    def wants(record: Record) -> bool:
+    def is_relevant(record: Record) -> bool:
         return newsworthy(record) and record.kind in ("zk", "partition", "controller", "fault", "violation", "election")
 
     def x(self, time_ms: float) -> float:
-        return LEFT + WIDTH * (time_ms - self.begin) / (self.end - self.begin)
+        """Where a moment between `begin` and `end` is drawn."""
+        at = max(0, min(bisect_right(self.times, time_ms), len(self.times) - 1) - 1)
+        (t0, t1), (x0, x1) = self.times[at : at + 2], self.places[at : at + 2]
+        return x0 + (x1 - x0) * (time_ms - t0) / (t1 - t0)
 
     def scene(self) -> Scene:
         """All rows, the scale below them, and what marks the present."""
         rows = len(self.led) + 1
         bottom = HEAD + ROW * rows
-        scene = Scene(LEFT + WIDTH + 24, bottom + 34)
+        scene = Scene(LEFT + WIDTH + 24, bottom + 50)
         scene.add(*self._row("controller", "controller", self.ruled, 0))
         for row, (key, found) in enumerate(self.led.items(), 1):
             scene.add(*self._row(f"partition:{key[0]}-{key[1]}", shorten(f"{key[0]}-{key[1]}", 16), found, row))
@@ -97,14 +118,25 @@ class TimelineView:
             )
 
     def _scale(self, top: float) -> Iterator[Part]:
-        total = (self.end - self.begin) / 1000
-        step = next(s for s in _nice() if total / s <= 10)
-        tick, first = 0, -(-self.begin / 1000 // step) * step
-        while (seconds := first + tick * step) * 1000 <= self.end:
-            x = self.x(seconds * 1000)
+        """The axis: ticks where something changes, as many as have room, and how long the long intervals are."""
+        line = Shape("body", "path", (("d", f"M{LEFT:g},{top:g}H{LEFT + WIDTH:g}"),))
+        texts = Text(LEFT - 10, top + 18, "time", 11.5, "end"), Text(LEFT - 10, top + 34, "length", 11.5, "end")
+        yield Part("axis", Box(LEFT, top, WIDTH, 0), (line,), texts, "wire", title=SCALE)
+        last = -APART
+        for tick, (time, x) in enumerate(zip(self.times[:-1], self.places, strict=False)):
+            if x - last < APART:
+                continue
+            last = x
             line = Shape("body", "path", (("d", f"M{x:.1f},{top:g}v5"),))
-            yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (Text(x, top + 18, f"{seconds:g} s", 11.5),), "wire")
-            tick += 1
+            label = Text(x, top + 18, f"{time / 1000:.4g} s", 11.5, "middle" if x > LEFT else "start")
+            yield Part(f"tick:{tick}", Box(x, top, 0, 5), (line,), (label,), "wire")
+        for number, ((t0, x0), (t1, x1)) in enumerate(pairwise(zip(self.times[:-1], self.places, strict=False))):
+            length = duration(t1 - t0)
+            if t1 - t0 >= PAUSE and x1 - x0 >= 6.4 * len(length) + 6:
+                line = Shape("body", "path", (("d", f"M{x0 + 2:.1f},{top + 23:g}H{x1 - 2:.1f}"),))
+                label = Text((x0 + x1) / 2, top + 34, length, 11.5)
+                where = Box(x0, top + 22, x1 - x0, 14)
+                yield Part(f"passes:{number}", where, (line,), (label,), "wire broken", title=f"{length} pass")
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
         time = step.time_ms if step else self.begin
@@ -112,14 +144,6 @@ class TimelineView:
         looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState("veil", at=(x, 0.0))}
         lost = [f"{t}-{p}" for t, p in model.leaderless()]
         return Picture(looks, (), f"Without a leader now: {', '.join(lost[:6]) or 'none'}.")
-
-
-def _nice() -> Iterator[float]:
-    """1, 2, 5 times every power of ten, from a tenth of a millisecond on."""
-    size = 0.0001
-    while True:
-        yield from (size, 2 * size, 5 * size)
-        size *= 10
 
 
 def spans(records: Sequence[Record], end: float) -> tuple[list[Span], dict[Key, list[Span]]]:

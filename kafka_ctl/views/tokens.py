@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import Token
 from kafka_ctl.views.scene import Scene, shorten
+from kafka_ctl.views.waits import Wait
 
 GAP = 92
 """How high the bend of an arc between brokers is aimed; the arc itself rises half of it."""
@@ -32,6 +33,38 @@ def tokens(scene: Scene, records: Sequence[Record], deposed: Container[int] = ()
     return tuple(found.values())
 
 
+def with_waits(
+    scene: Scene, found: Sequence[Token], waits: Iterable[Wait], seq: int, now: float, records: Sequence[Record]
+) -> tuple[Token, ...]:
+    """These tokens, and those of requests that wait: they stay where they arrive, and say how long they have waited."""
+    new, shown = {record.seq for record in records}, {token.line: token for token in found}
+    heights: dict[int, int] = {}
+    for wait in waits:
+        sender = number_of(wait.sender)
+        source, target = f"broker:{sender}", f"broker:{wait.broker}"
+        line = _above(scene, target, arrives=True) if sender is None else arc(scene, source, target)
+        if not line:
+            continue
+        styles = "parcel waiting" if wait.first in new else "parcel waiting parked"
+        token = Token(line, wait.text(now, seq), styles)
+        above = heights[wait.broker] = heights.get(wait.broker, -1) + 1
+        if above:
+            x, y = token.place
+            token = token._replace(beside=(x, y - 20 * above))
+        other = shown.get(line)
+        shown[line if other is None or other.label.startswith(wait.name) else f"{line} {wait.first}"] = token
+    return tuple(shown.values())
+
+
+def _above(scene: Scene, part: str, arrives: bool) -> str:
+    """A short way from above to a part, or up from it: for requests and answers whose other end is not drawn."""
+    if part not in scene.parts:
+        return ""
+    x, y = scene.parts[part].box.middle[0], scene.parts[part].box.y
+    start, end = (y - 52, y) if arrives else (y, y - 52)
+    return f"M{x:.1f},{start:.1f}L{x:.1f},{end:.1f}"
+
+
 def _token(scene: Scene, record: Record, actor: int | None) -> tuple[str, str, str]:
     if record.kind == "request" and record.broker is not None and actor is not None:
         partitions = details.named(record.detail).get("partitions")
@@ -41,7 +74,10 @@ def _token(scene: Scene, record: Record, actor: int | None) -> tuple[str, str, s
         label = f"{record.topic}-{record.partition}: nobody"
         return arc(scene, f"broker:{actor}", f"broker:{actor}"), label, "parcel refused"
     if record.kind == "response" and record.broker is not None:
-        line = straight(scene, f"broker:{record.broker}", "zookeeper")
+        if record.error == "DISCONNECTED" and actor is not None:  # noted by who asked
+            return arc(scene, f"broker:{record.broker}", f"broker:{actor}"), "disconnected", "parcel refused"
+        # Who asked, a client or a controller, is not in the record.
+        line = _above(scene, f"broker:{record.broker}", arrives=False)
         return line, f"{record.action}: {record.error}", "parcel refused"
     if record.kind == "zk" and record.path and actor is not None:
         line = straight(scene, f"broker:{actor}", f"znode:{znode_of(record.path)}")

@@ -20,7 +20,7 @@ from kafka_ctl.views.frames import Film, Frame, PartState, Picture, interpolate_
 from kafka_ctl.views.wheel_scene import WheelDrawing, WheelState
 
 if TYPE_CHECKING:
-    from kafka_ctl.views.player import Player
+    from kafka_ctl.views.widget.player import Player
 
 Entry = Move | Change
 JOINS = {"demote": ("expire",), "run": ("expire",), "expire": ("expire",), "complete": ("cancel",),
@@ -87,7 +87,7 @@ def player(wheel: TimingWheel, *, limit: int = 400, **options: Any) -> Player:
     """A player of that film; options are `index`, `speed`, `loop`, `theme` and `playing`, as for a lab's player."""
     with needed_for("a player"):
         from kafka_ctl.views.options import check_player
-        from kafka_ctl.views.player import Player
+        from kafka_ctl.views.widget.player import Player
 
     check_player(options)
     return Player([film(wheel, limit=limit)], **options)
@@ -151,22 +151,22 @@ def _of_task(kind: str, move: Move, task: Task) -> str:
 
 def _of_bucket(polled: Move, entries: Sequence[Entry]) -> str:
     moves = [entry for entry in entries if isinstance(entry, Move) and entry.task is not None]
-    said = [f"{polled.time} ms: {place_of(polled.where)} expires."]
+    sentences = [f"{polled.time} ms: {place_of(polled.where)} expires."]
     expired = [_called(entry.operation) for entry in entries if isinstance(entry, Change) and entry.what == "expire"]
     run = [move.task.name or str(move.task.expiration) for move in moves if move.what == "run" and move.task]
     if expired:
-        said.append(f"The time of {_listed(expired)} is up.")
+        sentences.append(f"The time of {_listed(expired)} is up.")
     elif run:
-        said.append(f"{_listed(run)} {'run' if len(run) > 1 else 'runs'}.")
+        sentences.append(f"{_listed(run)} {'run' if len(run) > 1 else 'runs'}.")
     for move in [move for move in moves if move.what == "demote"][:3]:
         assert move.task is not None
-        said.append(f"{move.task.name or move.task.expiration} moves down into {place_of(move.where)}.")
+        sentences.append(f"{move.task.name or move.task.expiration} moves down into {place_of(move.where)}.")
     more = sum(move.what == "demote" for move in moves) - 3
     if more > 0:
-        said.append(f"{more} more move down.")
+        sentences.append(f"{more} more move down.")
     if not moves:
-        said.append("No task is left in it.")
-    return " ".join(said)
+        sentences.append("No task is left in it.")
+    return " ".join(sentences)
 
 
 def _of_operation(entries: Sequence[Entry]) -> str:
@@ -183,8 +183,10 @@ def _of_completion(entries: Sequence[Entry]) -> str:
     keys = [str(change.key) for change in changes if change.what == "drop"]
     if done is None:
         return f"Completed operations are taken off the list of {_listed(sorted(set(keys)))}."
-    said = f"{_called(done)} is completed by an event: the timer forgets it at once"
-    return f"{said}; it leaves the list of {_listed(keys)} only." if keys else f"{said}, the watch lists do not."
+    completed = f"{_called(done)} is completed by an event: the timer forgets it at once"
+    return (
+        f"{completed}; it leaves the list of {_listed(keys)} only." if keys else f"{completed}, the watch lists do not."
+    )
 
 
 def _called(operation: DelayedOperation | None) -> str:
@@ -196,8 +198,8 @@ def counted(entries: Sequence[Entry]) -> str:
     names = {"add": "added", "demote": "moved down", "run": "run", "cancel": "cancelled"}
     tasks = [f"{count} {done}" for what, done in names.items() if (count := sum(e.what == what for e in entries))]
     polled = sum(entry.what == "poll" for entry in entries)
-    said = f"Until {entries[-1].time} ms: {_many(polled, 'bucket expires', 'buckets expire')}"
-    return f"{said}; tasks {', '.join(tasks)}." if tasks else f"{said}."
+    summary = f"Until {entries[-1].time} ms: {_many(polled, 'bucket expires', 'buckets expire')}"
+    return f"{summary}; tasks {', '.join(tasks)}." if tasks else f"{summary}."
 
 
 def _many(count: int, one: str, more: str) -> str:

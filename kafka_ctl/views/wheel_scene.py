@@ -336,10 +336,10 @@ class WheelDrawing:
 
     def text(self, now: WheelState) -> str:
         """The picture for who cannot see it."""
-        said = f"{_count(len(now.where), 'task')} in {_count(now.levels, 'level')}; delay queue: "
+        text = f"{_count(len(now.where), 'task')} in {_count(now.levels, 'level')}; delay queue: "
         queued = [f"{where.expires:,} (level {where.level})" for where in sorted(now.queue, key=_soonest)]
-        said += (", ".join(queued[:4]) or "empty") + (f" and {len(queued) - 4} more" if len(queued) > 4 else "") + "."
-        return f"{said} Watched {now.watched:,}, delayed {len(now.where):,}." if self.keys else said
+        text += (", ".join(queued[:4]) or "empty") + (f" and {len(queued) - 4} more" if len(queued) > 4 else "") + "."
+        return f"{text} Watched {now.watched:,}, delayed {len(now.where):,}." if self.keys else text
 
 
 def _count(number: int, what: str) -> str:

@@ -20,6 +20,8 @@ CHANGES = {
     "NodeChildrenChanged": "has other children",
 }
 """ZooKeeper's names of what a watch reports, in words."""
+SESSION = ("connect", "disconnected", "reconnected", "expired", "closed")
+"""What becomes of a session and its connection."""
 
 
 def zk(records: Sequence[Record]) -> str:
@@ -30,7 +32,7 @@ def zk(records: Sequence[Record]) -> str:
         if path == "/controller" and first.action == "create":
             return f"{actor} tries to create /controller too, but it exists: the race is lost."
         return f"ZooKeeper refuses {actor}'s {first.action} of {_paths(records)}: {first.error}."
-    if first.action in ("expired", "closed", "connect"):
+    if first.action in SESSION:
         return _session(first)
     if first.action == "delete":
         return _deleted(records, actor, path)
@@ -62,6 +64,10 @@ def _session(record: Record) -> str:
     owner = who(found[1]) if (found := _OWNER.search(record.detail or "")) else who(record.actor)
     if record.action == "connect":
         return f"{who(record.actor)} opens a session with ZooKeeper."
+    if record.action == "disconnected":
+        return f"{who(record.actor)} has no connection to ZooKeeper any more."
+    if record.action == "reconnected":
+        return f"{who(record.actor)} has connected to ZooKeeper again."
     if record.action == "closed":
         return f"{owner}'s ZooKeeper session is closed, so its ephemeral znodes go."
     return f"{owner}'s ZooKeeper session expires, so its ephemeral znodes go."
@@ -81,9 +87,9 @@ def _states(records: Sequence[Record], actor: str) -> str:
     subject = listed(f"{n[-4]}-{n[-2]}" if len(n) > 4 else n[-1] for n in names)
     if len(records) > 1:
         return f"{actor} writes the new state of {subject} to ZooKeeper."
-    said, version = details.json_object(records[0].detail), records[0].zk_version
-    leader = "nobody leads" if said.get("leader") == NO_LEADER else f"leader {said.get('leader')}"
-    isr, leader_epoch = format_ids(details.ids(said.get("isr"))), said.get("leader_epoch")
+    fields, version = details.json_object(records[0].detail), records[0].zk_version
+    leader = "nobody leads" if fields.get("leader") == NO_LEADER else f"leader {fields.get('leader')}"
+    isr, leader_epoch = format_ids(details.ids(fields.get("isr"))), fields.get("leader_epoch")
     rest = f"ISR {isr}, leader epoch {leader_epoch}, znode version {version}"
     return f"{actor} writes the state of {subject}: {leader}, {rest}."
 

@@ -33,10 +33,12 @@ class ZooKeeperView:
 
     title = "ZooKeeper"
 
-    def __init__(self, union: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
-        self.union = union
+    def __init__(self, supergraph: ClusterModel, records: Sequence[Record], steps: Sequence[Step]) -> None:
+        self.supergraph = supergraph
         self.many = {
-            topic for topic in {t for t, _ in union.partitions} if sum(t == topic for t, _ in union.partitions) > STATES
+            topic
+            for topic in {t for t, _ in supergraph.partitions}
+            if sum(t == topic for t, _ in supergraph.partitions) > STATES
         }
         self.owners = {
             (self.node(r.path), number_of(r.actor)): None
@@ -44,12 +46,12 @@ class ZooKeeperView:
             if r.kind == "zk" and r.action == "create" and r.target == "ephemeral" and r.path
         }
         self.nodes = self._nodes()
-        self.brokers = sorted(union.brokers)
+        self.brokers = sorted(supergraph.brokers)
         self._scene: Scene | None = None
         self._boxes: dict[str, Box] = {}
 
     @staticmethod
-    def wants(record: Record) -> bool:
+    def is_relevant(record: Record) -> bool:
         if record.kind == "zk":
             return record.action not in ("get", "exists", "children") and record.error in (None, "BADVERSION")
         return record.kind in ("watch", "fault", "violation")
@@ -66,7 +68,7 @@ class ZooKeeperView:
 
     def _nodes(self) -> dict[str, str]:
         """The drawn nodes and their parents, parents first."""
-        shown = [p for p, z in self.union.znodes.items() if (z.data or z.owner) and not p.startswith(QUIET)]
+        shown = [p for p, z in self.supergraph.znodes.items() if (z.data or z.owner) and not p.startswith(QUIET)]
         nodes: dict[str, str] = {"/": ""}
         for path in sorted({self.node(path) for path in shown}, key=_order):
             chain = [path]
@@ -158,7 +160,7 @@ class ZooKeeperView:
             text = silent or ("alive" if alive else "down")
             looks[f"session:{broker}"] = PartState("plate up" if alive else "plate down", (f"Broker {broker}", text))
         touched = [
-            f" {shorten(name, 60)}: {_said(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
+            f" {shorten(name, 60)}: {_node_text(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
         ]
         text = f"{len(model.znodes)} znodes.{''.join(touched[:4])}"
         return Picture(looks, tuple(self._tokens(records)), text)
@@ -243,18 +245,18 @@ def short_name(path: str) -> str:
 
 def meaning(path: str, znode: ZNode) -> str:
     """The data of a znode in few words, with its version."""
-    said, version = details.json_object(znode.data), f"v{znode.version}"
+    fields, version = details.json_object(znode.data), f"v{znode.version}"
     if path == "/controller":
         return f"broker {controller_of(znode.data)}, ephemeral"
-    if path.endswith("/state") and "leader" in said:
-        isr = ",".join(map(str, details.ids(said.get("isr"))))
-        return f"leader {said['leader']}, ISR {isr}, {version}"
+    if path.endswith("/state") and "leader" in fields:
+        isr = ",".join(map(str, details.ids(fields.get("isr"))))
+        return f"leader {fields['leader']}, ISR {isr}, {version}"
     if path.startswith("/brokers/ids/"):
-        return f"{said.get('host', '?')}:{said.get('port', '?')}, ephemeral"
-    if path.startswith("/brokers/topics/") and isinstance(said.get("partitions"), dict):
-        return f"{len(said['partitions'])} partitions, {version}"
+        return f"{fields.get('host', '?')}:{fields.get('port', '?')}, ephemeral"
+    if path.startswith("/brokers/topics/") and isinstance(fields.get("partitions"), dict):
+        return f"{len(fields['partitions'])} partitions, {version}"
     return f"{znode.data}, {version}" if znode.data else ""
 
 
-def _said(there: bool, text: str) -> str:
+def _node_text(there: bool, text: str) -> str:
     return text or ("there" if there else "gone")

@@ -59,7 +59,7 @@ class Part(NamedTuple):
 
 
 class Remark(str):
-    """Instead of a value: what is to be said of bytes that have none."""
+    """Instead of a value: the remark on bytes that have none."""
 
     __slots__ = ()
 
@@ -71,7 +71,7 @@ class Annotated(tuple[Part, ...]):
 
     def __str__(self) -> str:
         rows = [("offset", "bytes", "field", "type", "value")]
-        rows += [(str(part.offset), part.hex, part.field, part.type, _shown(part.value)) for part in self]
+        rows += [(str(part.offset), part.hex, part.field, part.type, _value_text(part.value)) for part in self]
         widths = [max(len(row[column]) for row in rows) for column in range(4)]
         lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]) for row in rows]
         return "\n".join([self.title, *(line.rstrip() for line in lines)])
@@ -80,14 +80,14 @@ class Annotated(tuple[Part, ...]):
         head = "".join(f"<th style='text-align:left'>{name}</th>" for name in ("offset", "bytes", *Part._fields[2:]))
         cells = (
             f"<td>{part.offset}</td><td><code>{part.hex}</code></td><td>{html.escape(part.field)}</td>"
-            f"<td>{part.type}</td><td style='text-align:left'>{html.escape(_shown(part.value))}</td>"
+            f"<td>{part.type}</td><td style='text-align:left'>{html.escape(_value_text(part.value))}</td>"
             for part in self
         )
         rows = "".join(f"<tr style='text-align:left'>{row}</tr>" for row in cells)
         return f"<table><caption>{html.escape(self.title)}</caption><tr>{head}</tr>{rows}</table>"
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, Remark):
         return value
     text = repr(value) if isinstance(value, (str, bytes)) else "" if value is ... else str(value)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from kafka_ctl.errors import needed_for
-from kafka_ctl.wire import control_requests, data, fetching, group_requests, metadata, topics
+from kafka_ctl.simulation.world import World
+from kafka_ctl.wire import control_requests, data, fetching, group_requests, metadata, offsets, topics
 from kafka_ctl.wire.groups import Groups
 from kafka_ctl.wire.listeners import HOST, WireListeners
 from kafka_ctl.wire.network import WireNetwork
@@ -16,7 +15,8 @@ from kafka_ctl.wire.versions import VERSIONS
 HANDLERS: dict[str, Handler] = {
     "Produce": data.produce,
     "Fetch": fetching.fetch,
-    "ListOffsets": fetching.list_offsets,
+    "ListOffsets": offsets.list_offsets,
+    "OffsetForLeaderEpoch": offsets.offset_for_leader_epoch,
     "InitProducerId": data.init_producer_id,
     "WriteTxnMarkers": data.write_txn_markers,
     "Metadata": metadata.metadata,
@@ -44,7 +44,7 @@ HANDLERS: dict[str, Handler] = {
 assert HANDLERS.keys() == VERSIONS.keys()
 
 
-def attach(world: Any, admin: Administrator) -> None:
+def attach(world: World, admin: Administrator) -> None:
     """Let the brokers that this world will have listen on 127.0.0.1, and send each other Kafka's bytes."""
     with needed_for("wire=True"):
         import crc32c
@@ -55,7 +55,8 @@ def attach(world: Any, admin: Administrator) -> None:
     world.listeners = WireListeners(shared, HANDLERS)
 
 
-def bootstrap_servers(world: Any) -> str:
+def bootstrap_servers(world: World) -> str:
     """Where clients can begin: every broker that there is, those that are down as well."""
+    assert isinstance(world.listeners, WireListeners)
     ports = world.listeners.shared.ports
     return ",".join(f"{HOST}:{ports[id]}" for id in sorted(world.brokers) if id in ports)

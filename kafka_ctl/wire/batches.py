@@ -31,6 +31,8 @@ FIRST, MAGIC_AT, CRC_FROM, LAST_DELTA = struct.Struct(">qii"), 16, 21, 23
 NO_TIMESTAMP = -1
 COMPRESSION = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 """The lowest three bits of the attributes."""
+READABLE = ("none", "gzip")
+"""What Python's library unpacks."""
 CONTROL, TRANSACTIONAL, LOG_APPEND_TIME = 0x20, 0x10, 0x08
 LARGEST = 64 << 20
 """Bytes that a batch is unpacked to at most."""
@@ -94,7 +96,7 @@ def read_batch(data: bytes) -> Batch:
     """What the header of a batch says; Malformed where length, magic or checksum are wrong."""
     if len(data) < HEADER.size:
         raise Malformed(f"a batch of {len(data)} bytes; its header alone has {HEADER.size}")
-    (base, length, epoch, magic, crc, attributes, last, first_time, max_time, producer, producer_epoch, sequence, count
+    (base, length, epoch, magic, crc, attributes, _, first_time, max_time, producer, producer_epoch, sequence, count
      ) = HEADER.unpack_from(data)  # fmt: skip
     if magic != MAGIC:
         raise Malformed(f"a batch of magic {magic}, not {MAGIC}")
@@ -102,8 +104,6 @@ def read_batch(data: bytes) -> Batch:
         raise Malformed(f"a batch that says it has {length + 12} bytes has {len(data)}")
     if checksum(data[CRC_FROM:]) != crc:
         raise Malformed(f"the checksum of a batch is {checksum(data[CRC_FROM:]):#010x}, not {crc:#010x}")
-    if count < 0 or last != count - 1:
-        raise Malformed(f"a batch of {count} records whose last is number {last}")
     return Batch(data, base, count, epoch, attributes, first_time, max_time, producer, producer_epoch, sequence)
 
 
@@ -116,7 +116,7 @@ def unpack(codec: str, data: bytes) -> bytes:
     """Uncompressed bytes; BadInput for a compression that Python's library does not have."""
     if codec == "none":
         return data
-    if codec != "gzip":
+    if codec not in READABLE:
         raise BadInput(f"records compressed with {codec} are passed on, not read; gzip and none are read")
     unpacker = zlib.decompressobj(31)
     try:
@@ -131,12 +131,14 @@ def unpack(codec: str, data: bytes) -> bytes:
 def read_records(batch: Batch) -> list[Record]:
     """The records of a batch."""
     data = unpack(batch.codec, batch.data[HEADER.size :])
-    if batch.records > len(data):
+    if not 0 <= batch.records <= len(data):
         raise Malformed(f"{batch.records} records in {len(data)} bytes")
     found, at = [], 0
     for _ in range(batch.records):
         record, at = read_record(data, at, batch.base_offset, batch.first_timestamp)
         found.append(record)
+    if at < len(data):
+        raise Malformed(f"{len(data) - at} bytes behind the {batch.records} records of a batch")
     return found
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Mapping
-from typing import Any
+from io import BufferedIOBase
 
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
@@ -21,7 +21,7 @@ PATIENCE = 10.0
 
 
 def request(
-    api: str, version: int, body: Mapping[str, Any], correlation_id: int = 1, client_id: str | None = "me"
+    api: str, version: int, body: Mapping[str, object], correlation_id: int = 1, client_id: str | None = "me"
 ) -> bytes:
     """A request as bytes, its length in front; BadInput for a value that its field cannot have."""
     header = {"correlation_id": correlation_id, "client_id": client_id}
@@ -46,7 +46,7 @@ def exchange(address: str, message: bytes, seconds: float = PATIENCE) -> bytes:
         raise Unavailable(f"no answer from {host}:{port}: {problem}") from None
 
 
-def read_frame(incoming: Any) -> bytes:
+def read_frame(incoming: BufferedIOBase) -> bytes:
     """The next length and so many bytes of a file; EOFError where it ends before."""
     head = incoming.read(4)
     data = incoming.read(int.from_bytes(head, "big")) if len(head) == 4 else b""
@@ -60,6 +60,6 @@ def answer(api: str, version: int, message: bytes) -> Message:
     return decode_message(message_type(api_key(api), version, RESPONSE), message[4:])[1]
 
 
-def ask(address: str, api: str, version: int, body: Mapping[str, Any]) -> Message:
+def ask(address: str, api: str, version: int, body: Mapping[str, object]) -> Message:
     """A request by its fields, sent to `host:port`; the fields of the response."""
     return answer(api, version, exchange(address, request(api, version, body)))

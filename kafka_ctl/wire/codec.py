@@ -26,6 +26,8 @@ from kafka_ctl.wire.primitives import (
 )
 from kafka_ctl.wire.schema import REQUEST, Field, MessageType, Schema, header_type
 
+MOST_ELEMENTS = 1_000_000
+"""Elements of one array: as dictionaries they take a hundred times the memory that they take as bytes."""
 Message = dict[str, Any]
 """A message by the names of its fields; structures inside it are dictionaries, arrays are lists."""
 
@@ -36,7 +38,7 @@ def decode(schema: Schema, data: bytes, at: int = 0) -> tuple[Message, int]:
     return message, behind
 
 
-def encode(schema: Schema, message: Mapping[str, Any]) -> bytes:
+def encode(schema: Schema, message: Mapping[str, object]) -> bytes:
     """The bytes of a structure; BadInput for a value that its field cannot have."""
     return _writer(schema)(message)
 
@@ -47,7 +49,7 @@ def decode_message(kind: MessageType, data: bytes) -> tuple[Message, Message]:
     return header, decode(kind.body, data, at)[0]
 
 
-def encode_message(kind: MessageType, header: Mapping[str, Any], body: Mapping[str, Any]) -> bytes:
+def encode_message(kind: MessageType, header: Mapping[str, object], body: Mapping[str, object]) -> bytes:
     """A whole request or response with its length in front; a request's header names its API and version by itself."""
     named = {"request_api_key": kind.api_key, "request_api_version": kind.version} if kind.direction == REQUEST else {}
     head = encode(header_type(kind.direction, kind.header_version), named | dict(header))
@@ -67,13 +69,13 @@ def _one(field: Field, flexible: bool) -> tuple[Reader, Writer]:
     return (partial(_read_optional, read), partial(_write_optional, write)) if field.nullable else (read, write)
 
 
-def _read_optional(read: Reader, data: bytes, at: int) -> tuple[Any, int]:
+def _read_optional(read: Reader, data: bytes, at: int) -> tuple[object, int]:
     """A structure that may be null begins with a byte that says so (KIP-893)."""
     marker, behind = take(data, at, 1, "a structure")
     return (None, behind) if marker == b"\xff" else read(data, behind)
 
 
-def _write_optional(write: Writer, value: Any) -> bytes:
+def _write_optional(write: Writer, value: object) -> bytes:
     return b"\xff" if value is None else b"\x01" + write(value)
 
 
@@ -81,7 +83,7 @@ def _array(field: Field, flexible: bool) -> tuple[Reader, Writer]:
     read_one, write_one = _one(field._replace(is_array=False, nullable=False), flexible)
     read_size = read_length("array", flexible)
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
+    def read(data: bytes, at: int) -> tuple[object, int]:
         length, behind = read_size(data, at)
         if length == -1 and field.nullable:
             return None, behind
@@ -103,7 +105,9 @@ def _array(field: Field, flexible: bool) -> tuple[Reader, Writer]:
 
 
 def check_array(length: int, data: bytes, at: int) -> None:
-    """Malformed if there cannot be so many elements: each has at least a byte."""
+    """Malformed if there cannot be so many elements, as each has at least a byte, or if no lab has so many."""
+    if length > MOST_ELEMENTS:
+        raise Malformed(f"an array of {length} elements at offset {at}; {MOST_ELEMENTS} are read at most")
     if not 0 <= length <= len(data) - at:
         raise Malformed(f"an array of {length} elements at offset {at}, where {max(0, len(data) - at)} bytes are left")
 
@@ -134,16 +138,16 @@ def _reader(schema: Schema) -> Callable[[bytes, int], tuple[Message, int]]:
     return read
 
 
-def _is_given(value: Any, default: Any) -> bool:
+def _is_given(value: object, default: object) -> bool:
     return (tuple(value) if isinstance(value, list) else value) != default
 
 
 @cache
-def _writer(schema: Schema) -> Callable[[Mapping[str, Any]], bytes]:
+def _writer(schema: Schema) -> Callable[[Mapping[str, object]], bytes]:
     parts = [(field.name, field.default, field_codec(field, schema.flexible)[1]) for field in schema.fields]
     tagged = [(tag, field, field_codec(field, True)[1]) for tag, field in sorted(schema.tagged)]
 
-    def write(message: Mapping[str, Any]) -> bytes:
+    def write(message: Mapping[str, object]) -> bytes:
         out = [write_one(message.get(name, default)) for name, default, write_one in parts]
         if schema.flexible:
             given = [

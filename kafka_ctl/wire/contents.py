@@ -17,16 +17,15 @@ from kafka_ctl.wire.batches import (
     CONTROL,
     MAGIC,
     NO_TIMESTAMP,
+    READABLE,
     TRANSACTIONAL,
     Batch,
     Record,
     read_batch,
     read_records,
-    split,
     write_batch,
 )
-from kafka_ctl.wire.message_sets import magic_of, read_messages, write_messages
-from kafka_ctl.wire.primitives import Malformed
+from kafka_ctl.wire.message_sets import write_messages
 from kafka_ctl.wire.transactions import Transactions, transactions
 
 REMEMBERED = 5
@@ -118,11 +117,16 @@ class Contents:
         return transactions(log, {kept.first: kept.batch for kept in self._of_transactions.get(tp, ())})
 
     def read(self, tp: TopicPartition, log: Log, offset: int, end: int, most: int) -> list[tuple[int, bytes]]:
-        """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one."""
+        """The batches from the one that has `offset` on, up to `end`: their offsets and bytes, `most` bytes or one.
+
+        BadInput where a log has a part of a batch only, and that is compressed in a way that cannot be read here.
+        """
         found: list[tuple[int, bytes]] = []
         size = 0
         while offset < end and (size < most or not found):
             base, behind, data = self._batch_at(tp, log, offset, end)
+            if behind > end:
+                break
             if found and size + len(data) > most:
                 break
             found.append((base, data))
@@ -131,61 +135,49 @@ class Contents:
         return found
 
     def _batch_at(self, tp: TopicPartition, log: Log, offset: int, end: int) -> tuple[int, int, bytes]:
-        """The batch that a log has at an offset: its first offset, the offset behind it, its bytes."""
+        """The batch that a log has at an offset: its first offset, the offset behind it, its bytes.
+
+        A batch ends behind `end` where not all of it is below, as it has to stay whole.
+        """
         entries = log.entries
         epoch, value, _ = entries[offset]
         kept = self.of(tp, value)
         if kept is not None:
             base = offset - (value - kept.first)
             behind = base + kept.batch.records
-            if base >= 0 and behind <= end and entries[behind - 1].value == kept.values[-1]:
+            if base >= 0 and behind <= log.end and entries[behind - 1].value == kept.values[-1]:
                 return base, behind, kept.batch.at(base, epoch)
         behind = offset
         while behind < min(end, offset + RUN) and entries[behind].leader_epoch == epoch:
             if behind > offset and self.of(tp, entries[behind].value) is not kept:
                 break
             behind += 1
-        return offset, behind, write_batch(
-            [self._record(tp, entries[at].value, at) for at in range(offset, behind)], epoch
-        )  # fmt: skip
+        return offset, behind, write_batch(self._records(kept, log, offset, behind), epoch)
 
-    def _record(self, tp: TopicPartition, value: int, offset: int) -> Record:
-        """One record at this offset: as its producer made it, or a number of the lab's own."""
-        kept = self.of(tp, value)
+    def _records(self, kept: Kept | None, log: Log, offset: int, behind: int) -> list[Record]:
+        """Records from an offset on: as their producer made them, or numbers of the lab's own."""
+        values = [entry.value for entry in log.entries[offset:behind]]
         if kept is None:
-            return Record(offset, NO_TIMESTAMP, None, str(value).encode())
-        return read_records(kept.batch)[value - kept.first]._replace(offset=offset)
+            return [Record(at, NO_TIMESTAMP, None, str(value).encode()) for at, value in enumerate(values, offset)]
+        made = read_records(kept.batch)
+        return [made[value - kept.first]._replace(offset=at) for at, value in enumerate(values, offset)]
 
     def offset_at(self, tp: TopicPartition, log: Log, end: int, timestamp: int) -> tuple[int, int] | None:
         """The first record that is as young as this: its timestamp and offset."""
         offset = 0
         while offset < end:
             base, behind, data = self._batch_at(tp, log, offset, end)
+            if behind > end:
+                break
             batch = read_batch(data)
             if batch.max_timestamp >= timestamp:
-                if batch.codec not in ("none", "gzip"):
+                if batch.codec not in READABLE:
                     return batch.max_timestamp, base
-                return next((r.timestamp, r.offset) for r in read_records(batch) if r.timestamp >= timestamp)
+                for record in read_records(batch):
+                    if record.timestamp >= timestamp:
+                        return record.timestamp, record.offset
             offset = behind
         return None
-
-
-def received(data: bytes) -> Batch:
-    """What a produce request holds for one partition, as one batch; Malformed where it is none.
-
-    Messages of magic 0 and 1 become a batch; BadInput where they are compressed in a way that cannot be read here.
-    """
-    if not data:
-        raise Malformed("no records")
-    if magic_of(data) < MAGIC:
-        records = [record._replace(offset=number) for number, record in enumerate(read_messages(data))]
-        if not records:
-            raise Malformed("no whole message")
-        return read_batch(write_batch(records))
-    found = [raw for _, raw in split(data)]
-    if len(found) != 1 or len(found[0]) != len(data):
-        raise Malformed(f"{len(found)} batches in {len(data)} bytes, where one is expected")
-    return read_batch(data)
 
 
 def lowered(batches: Sequence[tuple[int, bytes]], magic: int) -> bytes:

@@ -9,7 +9,6 @@ ControlledShutdownRequest.java; 2.4.1: LeaderAndIsrRequest.json ...
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.errors import BadInput
@@ -159,7 +158,7 @@ def _read_state(topic: str, sent: Message) -> tuple[TopicPartition, PartitionSta
 
 def write_response(response: Response) -> Message:
     """The answer to any of them."""
-    named: Any = response.errors.items()
+    named = response.errors.items()
     return {
         "error_code": number_of(response.error),
         "partition_errors": [

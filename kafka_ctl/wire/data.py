@@ -6,20 +6,20 @@ Kafka 2.0.1: server/KafkaApis.scala, handleProduceRequest, handleInitProducerIdR
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import BadInput
+from kafka_ctl.generation import Generation
 from kafka_ctl.requests import PRODUCE_TIMEOUT, ProduceRequest, Response
 from kafka_ctl.trace import details
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.batches import CONTROL
 from kafka_ctl.wire.codec import Message
-from kafka_ctl.wire.contents import Kept, received
+from kafka_ctl.wire.contents import Kept
 from kafka_ctl.wire.error_codes import number_of
-from kafka_ctl.wire.primitives import Malformed
-from kafka_ctl.wire.service import Service
+from kafka_ctl.wire.service import RefusedFrame, Service
 from kafka_ctl.wire.transactions import marker
+from kafka_ctl.wire.validation import RefusedRecords, check_batches, received
 
 PRODUCER = "producer"
 """The actor that a client's records are recorded under."""
@@ -27,18 +27,25 @@ ALL = -1
 """What `acks=all` is."""
 REFUSALS = ("NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS")
 """The errors after which a batch may be in no log."""
+MARKS = -1
+"""The version of no request: what a coordinator writes."""
 NOT_LEADER, UNKNOWN = "NOT_LEADER_FOR_PARTITION", "UNKNOWN_TOPIC_OR_PARTITION"
 
 
 async def produce(service: Service, version: int, request: Message) -> Message | None:
     """Append the records of each partition, and answer when as many have them as `acks` says."""
     acks, seconds = request["acks"], max(0, request["timeout"]) / 1000
+    generation = service.broker.generation
     given = [(TopicPartition(topic["name"], part["index"]), part["records"] or b"")
              for topic in request["topic_data"] for part in topic["partition_data"]]  # fmt: skip
-    outcomes = await asyncio.gather(*(_append(service, tp, data, acks, seconds) for tp, data in given))
-    if acks == 0:
-        return None
+    if not generation.requests.answers_invalid_batches:
+        for _, data in given:
+            _check_or_close(generation, version, data)
+    outcomes = await asyncio.gather(*(_append(service, tp, data, acks, seconds, version) for tp, data in given))
     answers = {tp: outcome for (tp, _), outcome in zip(given, outcomes, strict=True)}
+    if acks == 0:
+        _close_after_errors(answers)
+        return None
     responses = [
         {
             "name": topic["name"],
@@ -59,28 +66,40 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     return {"responses": responses}
 
 
+def _check_or_close(generation: Generation, version: int, data: bytes) -> None:
+    try:
+        check_batches(generation, version, data)
+    except RefusedRecords as refused:
+        raise RefusedFrame("INVALID_REQUEST", str(refused)) from None
+
+
+def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
+    """Who wants no answer learns of an error by the end of the connection, and asks for the metadata anew."""
+    errors = {tp: answer.error for tp, answer in answers.items() if answer.error is not None}
+    if errors:
+        summary = ", ".join(f"{tp} -> {error}" for tp, error in errors.items())
+        raise RefusedFrame(next(iter(errors.values())), f"error during produce request with ack=0: {summary}")
+
+
 async def _append(
-    service: Service, tp: TopicPartition, data: bytes, acks: int, seconds: float, marks: bool = False
+    service: Service, tp: TopicPartition, data: bytes, acks: int, seconds: float, version: int = MARKS
 ) -> Response:
     """Append one partition's records; the outcome is recorded as a producer of the lab records it.
 
-    `marks`: they may end a transaction, which no producer does itself.
+    Without the version of a producer's request they are `MARKS`, which end a transaction.
     """
     problem = _problem(service, tp, acks)
     if problem is not None:
         return Response(problem)
     contents, broker = service.shared.contents, service.broker
     try:
-        batch = received(data)
-    except Malformed as error:
-        service.refused("CORRUPT_MESSAGE", f"{tp}: {error}")
-        return Response("CORRUPT_MESSAGE")
-    except BadInput as error:
-        service.refused("UNSUPPORTED_COMPRESSION_TYPE", f"{tp}: {error}")
-        return Response("UNSUPPORTED_COMPRESSION_TYPE")
-    if batch.attributes & CONTROL and not marks:
-        service.refused("CORRUPT_MESSAGE", f"{tp}: Clients are not allowed to write control records")
-        return Response("CORRUPT_MESSAGE")
+        check_batches(broker.generation, version, data)
+        batch = received(broker.generation, data, from_client=version != MARKS)
+    except RefusedRecords as refused:
+        service.refused(refused.error, f"{tp}: {refused}", "refused-records")
+        return Response(refused.error)
+    if batch is None:
+        return Response(None)
     again = contents.sent_before(tp, batch) if batch.sequence >= 0 else None
     if again is None and batch.sequence >= 0 and contents.out_of_order(tp, batch):
         return Response("OUT_OF_ORDER_SEQUENCE_NUMBER")
@@ -140,7 +159,7 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
         topics = []
         for topic in given["topics"]:
             named = [TopicPartition(topic["name"], number) for number in topic["partition_indexes"]]
-            done = await asyncio.gather(*(_append(service, tp, data, ALL, PRODUCE_TIMEOUT, marks=True) for tp in named))
+            done = await asyncio.gather(*(_append(service, tp, data, ALL, PRODUCE_TIMEOUT) for tp in named))
             parts = [{"partition_index": tp.partition, "error_code": number_of(answer.error)}
                      for tp, answer in zip(named, done, strict=True)]  # fmt: skip
             topics.append({"name": topic["name"], "partitions": parts})

@@ -108,12 +108,12 @@ class FullContext(Context):
 class IncrementalContext(Context):
     """The answer has what is new, unless another request of the session has come meanwhile.
 
-    The leader epoch that a reader knows is lost. Kafka 2.4.1: server/FetchSession.scala, CachedPartition.reqData
+    The leader epoch that a reader knows is lost, until KAFKA-9338 (2.5.0).
+    Kafka 2.4.1: server/FetchSession.scala, CachedPartition.reqData
     """
 
     def __init__(self, session: FetchSession) -> None:
-        asked = {tp: cached.asked for tp, cached in session.partitions.items()}
-        super().__init__({tp: one._replace(leader_epoch=-1) for tp, one in asked.items()})
+        super().__init__({tp: cached.asked._replace(leader_epoch=-1) for tp, cached in session.partitions.items()})
         self.session, self.epoch = session, session.epoch
 
     def answer(self, found: Found) -> tuple[str | None, int, Found]:

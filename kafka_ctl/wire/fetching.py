@@ -1,9 +1,9 @@
-"""Fetch and ListOffsets over the wire: how far whom the leader lets read, and how long a fetch waits for bytes.
+"""Fetch over the wire: how far whom the leader lets read, and how long a fetch waits for bytes.
 
 A follower reads to the end of the log, a consumer to the high watermark, one that reads committed records only to the
 last stable offset. What cannot be answered at once waits in the leader's purgatory.
 
-Kafka 2.0.1: server/KafkaApis.scala, handleFetchRequest, handleListOffsetRequest; server/ReplicaManager.scala,
+Kafka 2.0.1: server/KafkaApis.scala, handleFetchRequest; server/ReplicaManager.scala,
 fetchMessages, readFromLocalLog
 """
 
@@ -19,13 +19,11 @@ from kafka_ctl.wire.contents import lowered
 from kafka_ctl.wire.control import grouped
 from kafka_ctl.wire.error_codes import number_of
 from kafka_ctl.wire.fetch_sessions import FINAL, NO_SESSION, Asked, Found, Wanted
-from kafka_ctl.wire.service import Service
+from kafka_ctl.wire.service import Holding, Service
 from kafka_ctl.wire.transactions import Transactions
 
 FIRST_MAGIC_1, FIRST_MAGIC_2 = 2, 4
 """The versions of Fetch from which on a reader knows these."""
-LATEST, EARLIEST = -1, -2
-"""The timestamps that stand for the end and the beginning of a log."""
 MOST = 8 << 20
 """Bytes of one answer to a fetch, whatever the client would take."""
 READ_COMMITTED = 1
@@ -43,6 +41,7 @@ class Reading:
         self.read_committed = request.get("isolation_level", 0) == READ_COMMITTED
         self.min_bytes: int = request["min_bytes"]
         self.most = min(request.get("max_bytes", MOST), MOST)
+        self.holding: Holding = request["holding"]
 
     @property
     def is_follower(self) -> bool:
@@ -64,7 +63,7 @@ class Reading:
 
     def log_offsets(self, tp: TopicPartition, leader_epoch: int) -> LogOffsets | str:
         """How far the log reaches, each place with the bytes from where this fetch begins."""
-        log, error = self._log(tp, leader_epoch)
+        log, error = readable(self.service, tp, leader_epoch)
         if error is not None:
             return error
         stable = self._transactions(tp, log).last_stable(log.high_watermark)
@@ -74,7 +73,10 @@ class Reading:
         start, enough = self.asked[tp].offset, max(1, self.min_bytes)
         if end <= start:
             return LogOffset(end)
-        return LogOffset(end, 0, sum(len(data) for _, data in self.contents.read(tp, log, start, end, enough)))
+        try:
+            return LogOffset(end, 0, sum(len(data) for _, data in self.contents.read(tp, log, start, end, enough)))
+        except BadInput:  # `read` answers with the error
+            return LogOffset(end, 0, enough)
 
     def is_throttled(self, tp: TopicPartition, replica: int) -> bool:
         """Whether a follower may not be sent more of it now (KIP-73)."""
@@ -86,10 +88,12 @@ class Reading:
 
     def read(self, fetch: DelayedFetch | None = None) -> Found:
         """What there is for every partition by now; each learns how far a follower's log reaches."""
-        found, size = Found(), 0
+        found, size, share = Found(), 0, self.holding.unsent.share
+        most = min(self.most, share)
         for tp, asked in self.asked.items():
-            part = found[tp] = self._read(tp, asked, min(asked.most, self.most - size), size == 0)
+            part = found[tp] = self._read(tp, asked, min(asked.most, most - size), size == 0 and share > 0)
             size += len(part["records"])
+        self.holding.hold(size)
         if self.is_follower:
             for tp, part in found.items():
                 self._note(tp, part)
@@ -110,14 +114,6 @@ class Reading:
 
     # Reading
 
-    def _log(self, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
-        """The log of a partition that we lead in this epoch (-1: in any), and why there is none."""
-        log, error = readable(self.service, tp)
-        if error is None and leader_epoch >= 0 and self.service.broker.generation.records.checks_fetched_epoch:
-            ours = self.service.broker.hosted[tp].state.leader_epoch
-            error = FENCED if leader_epoch < ours else UNKNOWN_EPOCH if leader_epoch > ours else None
-        return log, error
-
     def _transactions(self, tp: TopicPartition, log: Log) -> Transactions:
         return self.contents.transactions(tp, log)
 
@@ -129,18 +125,18 @@ class Reading:
 
     def _read(self, tp: TopicPartition, asked: Asked, most: int, first: bool) -> Message:
         """What one partition has; at least one batch where nothing else was found (KIP-74)."""
-        log, error = self._log(tp, asked.leader_epoch)
+        log, error = readable(self.service, tp, asked.leader_epoch)
         if error is None and not 0 <= asked.offset <= log.end:
             error = "OFFSET_OUT_OF_RANGE"
         if error is not None:
             return nothing(tp, error)
         known = self._transactions(tp, log)
         batches: list[tuple[int, bytes]] = []
-        if (most > 0 or first) and not self.is_throttled(tp, self.replica):
-            batches = self.contents.read(tp, log, asked.offset, self._end(log, known), most)
-            if not first and batches and len(batches[0][1]) > most:
-                batches = []
         try:
+            if (most > 0 or first) and not self.is_throttled(tp, self.replica):
+                batches = self.contents.read(tp, log, asked.offset, self._end(log, known), most)
+                if not first and batches and len(batches[0][1]) > most:
+                    batches = []
             magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
             data = lowered(batches, magic)
         except BadInput:
@@ -177,11 +173,19 @@ def nothing(tp: TopicPartition, error: str) -> Message:
     }
 
 
-def readable(service: Service, tp: TopicPartition) -> tuple[Log, str | None]:
-    """The log of a partition that we lead, and why there is none."""
-    if service.broker.leads(tp):
-        return service.broker.disk.logs.get(tp, Log()), None
-    return Log(), NOT_LEADER if tp in service.broker.metadata else UNKNOWN
+def readable(service: Service, tp: TopicPartition, leader_epoch: int = -1) -> tuple[Log, str | None]:
+    """The log of a partition that we lead in this epoch (-1: in any), and why there is none.
+
+    Kafka 2.4.1: cluster/Partition.scala, checkCurrentLeaderEpoch, getLocalLog
+    """
+    broker = service.broker
+    if not broker.leads(tp):
+        return Log(), NOT_LEADER if tp in broker.metadata else UNKNOWN
+    log, error = broker.disk.logs.get(tp, Log()), None
+    if leader_epoch >= 0 and broker.generation.records.checks_fetched_epoch:
+        ours = broker.hosted[tp].state.leader_epoch
+        error = FENCED if leader_epoch < ours else UNKNOWN_EPOCH if leader_epoch > ours else None
+    return log, error
 
 
 async def fetch(service: Service, version: int, request: Message) -> Message:
@@ -227,37 +231,3 @@ async def _found(service: Service, version: int, request: Message, asked: Wanted
         finally:
             operation.cancel()  # the connection may have ended
     return found | unknown
-
-
-async def list_offsets(service: Service, version: int, request: Message) -> Message:
-    """The first offset, the one behind the last that may be read, or the first of a time."""
-    committed = request.get("isolation_level", 0) == READ_COMMITTED
-    topics = [
-        {
-            "name": topic["name"],
-            "partitions": [_listed(service, topic["name"], part, committed) for part in topic["partitions"]],
-        }
-        for topic in request["topics"]
-    ]
-    return {"topics": topics}
-
-
-def _listed(service: Service, topic: str, asked: Message, committed: bool) -> Message:
-    tp, timestamp = TopicPartition(topic, asked["partition_index"]), asked["timestamp"]
-    log, error = readable(service, tp)
-    offset, time = -1, -1
-    if error is None:
-        contents, end = service.shared.contents, log.high_watermark
-        end = contents.transactions(tp, log).last_stable(end) if committed else end
-        if timestamp in (LATEST, EARLIEST):
-            offset = end if timestamp == LATEST else 0
-        elif (found := contents.offset_at(tp, log, end, timestamp)) is not None:
-            time, offset = found
-    return {
-        "partition_index": tp.partition,
-        "error_code": number_of(error),
-        "timestamp": time,
-        "offset": offset,
-        "old_style_offsets": [offset] if offset >= 0 else [],
-        "leader_epoch": -1,
-    }

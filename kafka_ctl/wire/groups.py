@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.wire.codec import Message
 
 EMPTY, JOINING, SYNCING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
 FIRST_DELAY = 0.1
@@ -85,7 +85,7 @@ class Groups:
 
     # Joining
 
-    async def join(self, request: Mapping[str, Any], client: str, names_first: bool) -> tuple[Group, str]:
+    async def join(self, request: Message, client: str, names_first: bool) -> tuple[Group, str]:
         """Join, and return when all have; the group, and the member's id. With `names_first`, who has no id is given
         one and is to join with that (MEMBER_ID_REQUIRED)."""
         group = self.group(request["group_id"])
@@ -106,7 +106,9 @@ class Groups:
             raise GroupError("UNKNOWN_MEMBER_ID")
         group.pending.discard(id)
         group.protocol_type = request["protocol_type"]
-        rebalance = request.get("rebalance_timeout", request["session_timeout"]) / 1000
+        rebalance = (
+            request["rebalance_timeout"] if "rebalance_timeout" in request else request["session_timeout"]
+        ) / 1000
         member = group.members.setdefault(id, Member(id, session, rebalance, protocols))
         member.session, member.rebalance, member.protocols = session, rebalance, protocols
         await self._joined(group, member)
@@ -231,7 +233,9 @@ class Groups:
         group = self.groups.get(name)
         return {} if group is None else group.offsets
 
-    def commit(self, name: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, Any]) -> None:
+    def commit(
+        self, name: str, member_id: str, generation: int, offsets: Mapping[TopicPartition, tuple[int, str | None]]
+    ) -> None:
         """Remember offsets; a consumer without a group's membership has generation -1."""
         group = self.group(name)
         if generation >= 0 or group.state != EMPTY:

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from typing import TYPE_CHECKING
 
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.process import BrokerProcess
 from kafka_ctl.errors import Unavailable
 from kafka_ctl.trace.record import CAUSE
-from kafka_ctl.wire.service import Handler, RefusedFrame, Service, Shared
-
-if TYPE_CHECKING:
-    from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.wire.service import Handler, Holding, RefusedFrame, Service, Shared
 
 HOST = "127.0.0.1"
 LARGEST = 100 << 20
@@ -76,13 +74,17 @@ class Server:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer one connection's requests, one after another, until it ends."""
         CAUSE.set(None)
+        holding = Holding(self.service.unsent)
         try:
             while (frame := await self._frame(reader)) is not None:
-                answer = await self.service.answer(frame)
+                answer = await self.service.answer(frame, holding)
                 if answer is not None:
+                    holding.hold(len(answer))
                     writer.write(answer)
+                    del answer  # the transport has a copy
                     async with asyncio.timeout(PATIENCE):
                         await writer.drain()
+                holding.hold(0)
         except RefusedFrame as refused:
             self.service.refused(refused.error, str(refused))
         except asyncio.IncompleteReadError as cut:
@@ -95,6 +97,7 @@ class Server:
             self.service.refused("UNKNOWN_SERVER_ERROR", repr(error))
             self.service.shared.world.clock.failed(error)
         finally:
+            holding.hold(0)
             writer.transport.abort() if self.service.broker.listening is False else writer.close()
 
     async def _frame(self, reader: asyncio.StreamReader) -> bytes | None:
@@ -128,11 +131,11 @@ class WireListeners:
 
     def __init__(self, shared: Shared, handlers: dict[str, Handler]) -> None:
         self.shared, self.handlers = shared, handlers
-        self._ports: dict[Broker, int] = {}
-        self._bound: dict[Broker, socket.socket] = {}
-        self._servers: dict[Broker, Server] = {}
+        self._ports: dict[BrokerProcess, int] = {}
+        self._bound: dict[BrokerProcess, socket.socket] = {}
+        self._servers: dict[BrokerProcess, Server] = {}
 
-    def port(self, broker: Broker) -> int:
+    def port(self, broker: BrokerProcess) -> int:
         """The port of a broker: a free one that is taken when it is first asked for."""
         if broker not in self._ports:
             bound = self._bound[broker] = _bind(0)
@@ -140,14 +143,15 @@ class WireListeners:
         self.shared.ports[broker.id] = self._ports[broker]
         return self._ports[broker]
 
-    async def open(self, broker: Broker) -> None:
+    async def open(self, broker: BrokerProcess) -> None:
         """Listen at the broker's port."""
+        assert isinstance(broker, Broker)
         port = self.port(broker)
         bound = self._bound.pop(broker, None) or _bind(port)
         server = self._servers[broker] = Server(Service(broker, self.shared, self.handlers))
         await server.open(bound)
 
-    def close(self, broker: Broker) -> None:
+    def close(self, broker: BrokerProcess) -> None:
         """Stop listening, if it does."""
         server = self._servers.pop(broker, None)
         if server is not None:

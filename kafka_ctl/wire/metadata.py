@@ -7,10 +7,10 @@ handleFindCoordinatorRequest; server/MetadataCache.scala, getTopicMetadata
 
 from __future__ import annotations
 
-from typing import Any
+import re
 
 from kafka_ctl.cluster import TopicPartition
-from kafka_ctl.errors import ApiException, BadInput
+from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError
 from kafka_ctl.requests import PartitionState
 from kafka_ctl.wire.codec import Message
 from kafka_ctl.wire.error_codes import number_of
@@ -23,11 +23,16 @@ TOPIC, BROKER = 2, 4
 DYNAMIC_TOPIC, STATIC, DEFAULT = 1, 4, 5
 """Where a setting comes from (`DescribeConfigsResponse.ConfigSource`)."""
 UNKNOWN_OPERATIONS = -(2**31)
+NAMED, SOFTWARE = 3, re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+"""The version of ApiVersions from which on a client's software has a name and a version, and what these look like."""
 INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
 async def api_versions(service: Service, version: int, request: Message) -> Message:
-    """Which requests are understood, in which versions (KIP-35)."""
+    """Which requests are understood, in which versions (KIP-35); since KIP-511 clients say who they are."""
+    named = (request.get("client_software_name", "-"), request.get("client_software_version", "-"))
+    if version >= NAMED and not all(map(SOFTWARE.fullmatch, named)):
+        return {"error_code": number_of("INVALID_REQUEST"), "api_keys": []}
     return {"error_code": 0, "api_keys": service.api_keys()}
 
 
@@ -113,6 +118,8 @@ async def _auto_create(service: Service, topic: str) -> str:
         return "LEADER_NOT_AVAILABLE" if refused.code == "TOPIC_ALREADY_EXISTS" else refused.code
     except BadInput:
         return "INVALID_TOPIC_EXCEPTION"
+    except KafkaCtlError:
+        return "UNKNOWN_SERVER_ERROR"
     return "LEADER_NOT_AVAILABLE"
 
 
@@ -166,7 +173,7 @@ async def _settings(service: Service, kind: int, name: str) -> tuple[list[Messag
     return [], "INVALID_REQUEST", f"Unsupported resource type: {kind}"
 
 
-def _setting(key: str, value: Any, is_default: bool, source: int, read_only: bool = False) -> Message:
+def _setting(key: str, value: object, is_default: bool, source: int, read_only: bool = False) -> Message:
     text = str(value).lower() if isinstance(value, bool) else str(value)
     return {
         "name": key,

@@ -6,9 +6,9 @@ as what it has learned holds. The experiment is that of the seeds' chapter on `b
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import threading
-from typing import Any
 
 from kafka_ctl.wire.client import ask, read_frame
 from kafka_ctl.wire.codec import Message, decode_message, encode_message
@@ -33,7 +33,7 @@ class MetadataServer:
             ),
         }
         self.asked: list[str] = []
-        self._server = _Server((HOST, 0), _Connection)
+        self._server = _Server((HOST, 0))
         self._server.owner = self
         self.address = f"{HOST}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -77,9 +77,9 @@ class _Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = daemon_threads = True
     owner: MetadataServer
 
-    def __init__(self, *arguments: Any) -> None:
-        self.open: set[Any] = set()
-        super().__init__(*arguments)
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.open: set[socket.socket] = set()
+        super().__init__(address, _Connection)
 
 
 class _Connection(socketserver.StreamRequestHandler):

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
 
 from kafka_ctl.requests import LeaderAndIsrRequest, Request, Response, UpdateMetadataRequest
 from kafka_ctl.simulation.network import Network
+from kafka_ctl.simulation.world import World
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.wire.codec import decode_message
 from kafka_ctl.wire.control import Endpoint, Sent, read_response, request_bytes
@@ -70,12 +70,12 @@ class Connection:
 class WireNetwork(Network):
     """Connects the brokers of one lab by TCP."""
 
-    def __init__(self, world: Any, shared: Shared) -> None:
+    def __init__(self, world: World, shared: Shared) -> None:
         super().__init__(world.clock, world.costs.request, world.network.timeout)
         self.world, self.shared = world, shared
         self.brokers = world.brokers
         self._numbers = count(FIRST_NUMBER)
-        self._connections: dict[tuple[int, int], Connection] = {}
+        self.connections: dict[tuple[int, int], Connection] = {}
 
     async def _deliver(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         broker = self.brokers.get(target)
@@ -90,7 +90,7 @@ class WireNetwork(Network):
         frame = request_bytes(request, version, endpoints, number, str(source))
         self.shared.causes[number], self.shared.answered[number] = CAUSE.get(), -1
         try:
-            connection = self._connections.setdefault((source, target), Connection())
+            connection = self.connections.setdefault((source, target), Connection())
             raw = await connection.exchange(host, port, frame)
             response = read_response(decode_message(message_type(key, version, RESPONSE), raw)[1])
             return response, self._recorded(number, target, request.name, response)
@@ -119,5 +119,5 @@ class WireNetwork(Network):
 
     def close(self) -> None:
         """Close every connection."""
-        for connection in self._connections.values():
+        for connection in self.connections.values():
             connection.close()

@@ -30,12 +30,12 @@ def _number(letter: str) -> tuple[Reader, Writer]:
     packed = struct.Struct(f">{letter}")
     unpack_from, size = packed.unpack_from, packed.size
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
+    def read(data: bytes, at: int) -> tuple[object, int]:
         if at + size > len(data):
             raise Malformed(f"{size} bytes expected at offset {at}, where {len(data) - at} are left")
         return unpack_from(data, at)[0], at + size
 
-    def write(value: Any) -> bytes:
+    def write(value: object) -> bytes:
         try:
             return packed.pack(value)
         except struct.error as error:
@@ -69,7 +69,10 @@ def write_uvarint(value: int) -> bytes:
 
 def read_varint(data: bytes, at: int, most: int = 5) -> tuple[int, int]:
     """A signed varint: 0, -1, 1, -2 are 0, 1, 2, 3."""
-    raw, at = read_uvarint(data, at, most)
+    if at < len(data) and data[at] < 0x80:  # nearly all that records have
+        raw, at = data[at], at + 1
+    else:
+        raw, at = read_uvarint(data, at, most)
     return (raw >> 1) ^ -(raw & 1), at
 
 
@@ -110,7 +113,7 @@ def write_length(length: int, kind: str, flexible: bool) -> bytes:
 def _sized(kind: str, flexible: bool, nullable: bool) -> tuple[Reader, Writer]:
     read_size, is_text = read_length(kind, flexible), kind in ("string", "legacy_string")
 
-    def read(data: bytes, at: int) -> tuple[Any, int]:
+    def read(data: bytes, at: int) -> tuple[object, int]:
         length, behind = read_size(data, at)
         if length == -1 and nullable:
             return None, behind

@@ -7,6 +7,7 @@ Kafka 2.4.1: clients/src/main/resources/common/message/*.json
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from dataclasses import Field as DataclassField
 from datetime import timedelta
@@ -29,7 +30,7 @@ class Field(NamedTuple):
     is_array: bool
     nullable: bool
     tag: int | None
-    default: Any
+    default: object
 
     @property
     def type(self) -> str:
@@ -128,14 +129,14 @@ def _schema(entity: Any) -> Schema:
     return Schema(entity.__name__, plain, tagged, entity.__flexible__)
 
 
-def _field(field: DataclassField[Any]) -> Field:
+def _field(field: DataclassField[object]) -> Field:
     kind, nullable = _without_none(field.type)
     is_array = get_origin(kind) is tuple
     if is_array:
         kind, inner = _without_none(get_args(kind)[0])
         nullable = nullable or inner
     if is_dataclass(kind):
-        of: str | Schema = _schema(cast(Any, kind))
+        of: str | Schema = _schema(cast(Hashable, kind))
     else:
         named = field.metadata["kafka_type"]
         of = PLAIN_TYPES.get(named, named)
@@ -144,7 +145,7 @@ def _field(field: DataclassField[Any]) -> Field:
     return Field(field.name.rstrip("_"), of, is_array, nullable, field.metadata.get("tag"), default)
 
 
-def _default(field: DataclassField[Any], of: str | Schema, is_array: bool, nullable: bool) -> Any:
+def _default(field: DataclassField[object], of: str | Schema, is_array: bool, nullable: bool) -> object:
     """What Kafka's schema gives, else what stands for nothing in that type."""
     if field.default is not MISSING and isinstance(field.default, (bool, str, bytes)):
         return field.default
@@ -163,7 +164,7 @@ def _default(field: DataclassField[Any], of: str | Schema, is_array: bool, nulla
     return {"string": "", "legacy_string": "", "bytes": b"", "records": b"", "bool": False, "uuid": None}.get(of, 0)
 
 
-def _without_none(kind: Any) -> tuple[Any, bool]:
+def _without_none(kind: object) -> tuple[Any, bool]:
     """A type without None, and whether None was allowed."""
     given = get_args(kind)
     if NoneType not in given:

@@ -1,14 +1,14 @@
 """What a broker answers to one request that came over the wire.
 
 A request that cannot be understood ends its connection, as in Kafka; `RefusedFrame` says why, and the trace repeats it.
-One exception: who asks for the versions in a version that we do not know gets the versions, in version 0.
+One exception: who asks for the versions in a version that we do not know gets that error, in version 0.
 Kafka 2.0.1: common/requests/RequestContext.java, parseRequest; network/SocketServer.scala, processCompletedReceives
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.trace.record import CAUSE
@@ -22,9 +22,12 @@ from kafka_ctl.wire.versions import announced
 
 if TYPE_CHECKING:
     from kafka_ctl.brokers.broker import Broker
+    from kafka_ctl.simulation.world import World
     from kafka_ctl.wire.groups import Groups
 
 API_VERSIONS = 18
+MOST_UNSENT = 64 << 20
+"""Bytes of answers on their way from one broker; with more, fetches are answered without records."""
 MOST_REFUSALS = 1000
 """So many refusals of one process are recorded; more are only counted."""
 
@@ -37,37 +40,66 @@ class RefusedFrame(Exception):
         super().__init__(text)
 
 
+class Unsent:
+    """Bytes of answers of one broker that nobody has taken yet, so that slow clients do not fill its memory."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    @property
+    def share(self) -> int:
+        """What the next answer may have of it; nothing where all is taken."""
+        return max(0, MOST_UNSENT - self.size) // 4
+
+
+class Holding:
+    """One connection's part of that: what it was answered last."""
+
+    def __init__(self, unsent: Unsent) -> None:
+        self.unsent, self.size = unsent, 0
+
+    def hold(self, size: int) -> None:
+        """So many bytes are to be sent, and no others."""
+        self.unsent.size += size - self.size
+        self.size = size
+
+
 class Administrator(Protocol):
     """What brokers do to topics when they are asked to."""
 
     async def create_topic(
         self,
         topic: str,
-        partitions: Any,
-        replication_factor: Any,
-        assignment: Any,
-        config: Any,
-        racks: Any,
+        partitions: int | None,
+        replication_factor: int | None,
+        assignment: Mapping[int, Sequence[int]] | None,
+        config: Mapping[str, object] | None,
+        racks: Mapping[int, str | None],
         validate_only: bool = False,
     ) -> None:
         """Create a topic, by numbers or by an assignment."""
 
     async def add_partitions(
-        self, topic: str, total: int, racks: Any, assignment: Any = None, validate_only: bool = False
+        self,
+        topic: str,
+        total: int,
+        racks: Mapping[int, str | None],
+        assignment: Mapping[int, Sequence[int]] | None = None,
+        validate_only: bool = False,
     ) -> None:
         """Give a topic more partitions."""
 
     async def delete_topic(self, topic: str) -> None:
         """Mark a topic for deletion."""
 
-    def record_request(self, command: str, **fields: Any) -> None:
+    def record_request(self, command: str, **fields: object) -> None:
         """Record a command as the cause of what follows."""
 
 
 class Shared:
     """What the brokers of one lab share for their clients: records, groups, an administrator, and their ports."""
 
-    def __init__(self, world: Any, admin: Administrator, groups: Groups) -> None:
+    def __init__(self, world: World, admin: Administrator, groups: Groups) -> None:
         self.world, self.admin, self.groups = world, admin, groups
         self.contents = Contents(world.last_value)
         self.ports: dict[int, int] = {}
@@ -87,11 +119,12 @@ class Service:
         self.broker, self.shared, self.handlers = broker, shared, handlers
         self.versions = announced(broker.generation)
         self.refusals = 0
+        self.unsent = Unsent()
         self.fetch_sessions = FetchSessions(lambda: int(broker.clock.now() * 1000), broker.id)
         self.sent_high_watermarks: dict[tuple[TopicPartition, int], int] = {}
         """By partition and follower: the high watermark that was sent last."""
 
-    async def answer(self, frame: bytes) -> bytes | None:
+    async def answer(self, frame: bytes, holding: Holding) -> bytes | None:
         """The whole response to a request, None where none is wanted; RefusedFrame for what is no request."""
         if len(frame) < 8:
             raise RefusedFrame("INVALID_REQUEST", f"a request of {len(frame)} bytes")
@@ -111,15 +144,18 @@ class Service:
             raise RefusedFrame("INVALID_REQUEST", f"{name} version {version}: {error}") from None
         number = header["correlation_id"]
         CAUSE.set(self.shared.causes.pop(number, None))
-        request |= {"correlation_id": number, "client_id": header.get("client_id")}
+        request |= {"correlation_id": number, "client_id": header.get("client_id"), "holding": holding}
         response = await self.handlers[name](self, version, request)
         if response is None:
             return None
         return encode_message(message_type(key, version, RESPONSE), {"correlation_id": number}, response)
 
     def _versions_unsupported(self, frame: bytes) -> bytes:
+        """Kafka 2.4.1: common/requests/ApiVersionsRequest.java, getErrorResponse (KIP-511); before, without versions"""
         number = int.from_bytes(frame[4:8], "big", signed=True)
-        body = {"error_code": number_of("UNSUPPORTED_VERSION"), "api_keys": self.api_keys()}
+        known = [one for one in self.api_keys() if one["api_key"] == API_VERSIONS]
+        named = known if self.broker.generation.requests.names_supported_versions else []
+        body = {"error_code": number_of("UNSUPPORTED_VERSION"), "api_keys": named}
         return encode_message(message_type(API_VERSIONS, 0, RESPONSE), {"correlation_id": number}, body)
 
     def api_keys(self) -> list[Message]:
@@ -127,12 +163,12 @@ class Service:
         spans = {api_key(name): span for name, span in self.versions.items()}
         return [{"api_key": key, "min_version": spans[key][0], "max_version": spans[key][1]} for key in sorted(spans)]
 
-    def refused(self, error: str, text: str) -> None:
-        """Record that a connection was closed because of what came over it."""
+    def refused(self, error: str, text: str, action: str = "closed-connection") -> None:
+        """Record that a connection was closed because of what came over it, or that records were refused."""
         self.refusals += 1
         if self.refusals <= MOST_REFUSALS:
             CAUSE.set(None)
-            self.broker.record("closed-connection", error=error, detail=text)
+            self.broker.record(action, error=error, detail=text)
 
 
 Handler = Callable[[Service, int, Message], Awaitable[Message | None]]

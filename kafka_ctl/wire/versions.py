@@ -30,6 +30,7 @@ VERSIONS: dict[str, tuple[tuple[int, int] | None, ...]] = {
     "CreateTopics":               ((0, 1), (0, 3), (0, 5)),
     "DeleteTopics":               ((0, 0), (0, 2), (0, 4)),
     "InitProducerId":             (None,   (0, 1), (0, 2)),
+    "OffsetForLeaderEpoch":       (None,   (0, 1), (0, 3)),
     "WriteTxnMarkers":            (None,   (0, 0), (0, 0)),
     "DescribeConfigs":            (None,   (0, 2), (0, 2)),
     "CreatePartitions":           (None,   (0, 1), (0, 1)),

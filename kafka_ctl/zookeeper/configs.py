@@ -22,7 +22,7 @@ async def change_config(zk: KafkaZkClient, kind: str, name: str, changes: Mappin
     """Set these settings, or remove those that are None, and notify every broker."""
     merged = await read_config(zk, kind, name) | dict(changes)
     kept = {key: value for key, value in merged.items() if value is not None}
-    await zk.set_or_create(ConfigEntityZNode.path(kind, name), ConfigEntityZNode.encode(kept))
+    await zk.set_or_create_config(kind, name, ConfigEntityZNode.encode(kept))
     prefix = ConfigChangeNotificationSequenceZNode.PREFIX
     data = ConfigChangeNotificationSequenceZNode.encode(f"{kind}/{name}")
     (await zk.write(Create(prefix, data, sequence=True))).checked()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import reprlib
-from typing import Any, TypeGuard
+from typing import TypeGuard
 
 from kafka_ctl.cluster import TopicPartition, parse_int
 from kafka_ctl.errors import BadInput
@@ -52,10 +52,10 @@ class SequentialZNode:
 
 def number(path: str, text: str | bytes) -> int:
     """A plain integer, as in `/controller_epoch` or the name of a broker's znode."""
-    said = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
-    if parse_int(said.removeprefix("-")) is not None and int(said) in _INT32:
-        return int(said)
-    raise BadInput(f"{path}: {_short(said)}; an integer is expected")
+    decoded = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
+    if parse_int(decoded.removeprefix("-")) is not None and int(decoded) in _INT32:
+        return int(decoded)
+    raise BadInput(f"{path}: {_short(decoded)}; an integer is expected")
 
 
 class NotJson(BadInput):
@@ -65,7 +65,7 @@ class NotJson(BadInput):
 class Fields:
     """The fields of one JSON object; `path` says where it was found."""
 
-    def __init__(self, path: str, raw: dict[str, Any]) -> None:
+    def __init__(self, path: str, raw: dict[str, object]) -> None:
         self.path, self._raw = path, raw
 
     @classmethod
@@ -85,7 +85,7 @@ class Fields:
         present = ", ".join(map(_short, list(self._raw)[:20])) or "none"
         return BadInput(f"{self.path}: field {name!r} is missing; present: {present}")
 
-    def get(self, name: str) -> Any:
+    def get(self, name: str) -> object:
         """The unchecked value of a field, None when there is none."""
         return self._raw.get(name)
 
@@ -149,7 +149,7 @@ def _are_integers(values: object) -> TypeGuard[list[int]]:
     return type(values) is list and all(type(v) is int and v in _INT32 for v in values)
 
 
-def _parse(path: str, data: bytes) -> dict[str, Any]:
+def _parse(path: str, data: bytes) -> dict[str, object]:
     if len(data) > MAX_BYTES:
         raise BadInput(f"{path}: {len(data)} bytes; ZooKeeper stores at most {MAX_BYTES}")
     try:

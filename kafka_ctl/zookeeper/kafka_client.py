@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from kafka_ctl.errors import BadInput, ControllerMoved, NoNode, ZooKeeperError
+from kafka_ctl.errors import BadInput, ControllerMoved, NodeExists, NoNode, ZooKeeperError
 from kafka_ctl.zookeeper import znodes
 from kafka_ctl.zookeeper.client import ZooKeeperClient
 from kafka_ctl.zookeeper.json_fields import NotJson
@@ -169,6 +169,17 @@ class KafkaZkClient:
         if (answer := await self.write(Set(path, data))).error == "NONODE":
             answer = await self.write(Create(path, data))
         answer.checked()
+
+    async def set_or_create_config(self, kind: str, name: str, data: bytes) -> None:
+        """Write the settings of a topic or broker, also where somebody else makes the znode meanwhile.
+
+        Kafka 2.0.1: zk/KafkaZkClient.scala, setOrCreateEntityConfigs
+        """
+        path = znodes.ConfigEntityZNode.path(kind, name)
+        try:
+            await self.set_or_create(path, data)
+        except NodeExists:
+            (await self.write(Set(path, data))).checked()
 
     async def delete_children(self, path: str, names: Iterable[str]) -> None:
         await self.write_all([Delete(f"{path}/{name}") for name in names])

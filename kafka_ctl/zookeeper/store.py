@@ -17,7 +17,10 @@ ANY_VERSION = -1
 
 
 class Stat(NamedTuple):
-    """The bookkeeping of a znode: zxids of creation and last change, versions, ephemeral owner (0: none)."""
+    """The bookkeeping of a znode: zxids of creation and last change, versions, ephemeral owner (0: none).
+
+    `ctime` is when it was made, in milliseconds of the server's clock.
+    """
 
     czxid: int
     mzxid: int
@@ -25,6 +28,7 @@ class Stat(NamedTuple):
     cversion: int
     ephemeral_owner: int
     num_children: int
+    ctime: int
 
 
 class Get(NamedTuple):

@@ -17,13 +17,13 @@ from golden import STORIES, Stage, blocks
 from kafka_ctl import Lab
 from kafka_ctl.trace import Trace
 from kafka_ctl.views.export import page
-from kafka_ctl.views.frames import VIEWS, film, wants_of
+from kafka_ctl.views.frames import VIEWS, film, relevant_to
 
 pytestmark = browser.needs_chromium
 
 WIDTHS = (560, 811, 1280)
 """Pixels of the player: two labs side by side, JupyterLab at 1280 with its file browser, a wide window."""
-TOLD = ("controller_failure", "network_two_sites", "reassignment", "topic_deletion", "unclean_election")
+REPORTED = ("controller_failure", "network_two_sites", "reassignment", "topic_deletion", "unclean_election")
 """The golden stories that are looked at, at the smallest width."""
 MODEL = "render({ model, el: ", "window.model = model; render({ model, el: "
 """Lets a test set the step of a page."""
@@ -60,6 +60,20 @@ WRONG = """([view, whole]) => {
 }"""
 
 
+COVERED = """() => {
+  const box = (part) => part.getBoundingClientRect(), found = [];
+  for (const word of document.querySelectorAll(".kc [data-id^='session:'] .label"))
+    for (const count of document.querySelectorAll(".kc [data-id^='count:'] .body")) {
+      const [one, other] = [box(word), box(count)];
+      const beside = one.right < other.left || other.right < one.left;
+      const apart = beside || one.bottom < other.top || other.bottom < one.top;
+      if (word.textContent && !apart) found.push(`${word.textContent} on ${count.parentElement.dataset.id}`);
+    }
+  return found;
+}"""
+"""The words of sessions that lie on what is counted."""
+
+
 @lru_cache
 def failing(brokers: int) -> Trace:
     """A topic is made; the controller dies, and comes back; replicas move; a broker shuts down."""
@@ -78,7 +92,7 @@ def failing(brokers: int) -> Trace:
 
 
 @lru_cache
-def told(name: str) -> Trace:
+def reported(name: str) -> Trace:
     """The trace of a golden story."""
     stage = Stage()
     for block in blocks(next(path for path in STORIES if path.stem == name).read_text(encoding="utf-8")):
@@ -110,7 +124,7 @@ def wrong(
 
 def shown(page_: Any, trace: Trace, path: Path) -> None:
     """All views in one page, without motion."""
-    films = [film(trace, view, wants=wants_of(list(VIEWS))) for view in VIEWS]
+    films = [film(trace, view, is_relevant=relevant_to(list(VIEWS))) for view in VIEWS]
     path.write_text(page(films).replace(*MODEL), encoding="utf-8")
     page_.emulate_media(reduced_motion="reduce")
     page_.goto(path.as_uri())
@@ -124,10 +138,10 @@ def test_every_view_is_whole(brokers: int, tmp_path: Path) -> None:
         assert wrong(opened, whole=True, every=9) == []
 
 
-@pytest.mark.parametrize("name", TOLD)
+@pytest.mark.parametrize("name", REPORTED)
 def test_every_view_of_a_story_is_whole(name: str, tmp_path: Path) -> None:
     with browser.page(viewport={"width": 1320, "height": 800}) as opened:
-        shown(opened, told(name), tmp_path / "film.html")
+        shown(opened, reported(name), tmp_path / "film.html")
         assert wrong(opened, whole=True, every=12, widths=WIDTHS[:1]) == []
 
 
@@ -164,6 +178,11 @@ def test_a_large_cluster_is_an_overview_that_opens(tmp_path: Path) -> None:
         opened.goto(path.as_uri())
         opened.wait_for_selector(".kc[data-step='0']")
         assert wrong(opened, whole=True, every=30, views=["cluster"]) == []
+        for width in WIDTHS:
+            opened.evaluate("width => { document.querySelector('main').style.width = width + 'px'; }", width)
+            assert opened.evaluate("() => document.querySelector('.kc').offsetWidth") == width
+            opened.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            assert opened.evaluate(COVERED) == []
         opened.click(".kc [data-id='head:3']")
         names = "() => [...document.querySelectorAll('.kc .detail .chip')].map((chip) => chip.textContent)"
         assert set(opened.evaluate(names)) == held

@@ -15,7 +15,7 @@ import pytest
 from kafka_ctl import Generation, Lab
 from kafka_ctl.paths import ROOT
 from kafka_ctl.views.frames import VIEWS
-from kafka_ctl.views.script import script as live_script
+from kafka_ctl.views.widget.live import script as live_script
 
 pytestmark = browser.needs_chromium
 
@@ -85,8 +85,8 @@ def does(page: Any, thing: str, action: str, **given: str) -> None:
         field.select_option(value) if field.evaluate("e => e.tagName") == "SELECT" else field.fill(value)
     if page.is_visible(".kc .form"):
         page.click(".kc .form .go")
-    page.wait_for_function(f"() => {count} > {before} || document.querySelector('.kc .said.refused')")
-    assert page.locator(".kc .said.refused").count() == 0, page.inner_text(".kc .said")
+    page.wait_for_function(f"() => {count} > {before} || document.querySelector('.kc .reply.refused')")
+    assert page.locator(".kc .reply.refused").count() == 0, page.inner_text(".kc .reply")
 
 
 def says(page: Any, selector: str, text: str) -> None:
@@ -129,7 +129,7 @@ def test_what_is_refused_is_said(opened: Any) -> None:
     opened.fill(".kc .form input[name='replicas']", "two")
     picture(opened, "form")
     opened.press(".kc .form input[name='replicas']", "Enter")
-    opened.wait_for_selector(".kc .said.refused")
+    opened.wait_for_selector(".kc .reply.refused")
     assert "reassign" not in opened.inner_text(".kc .script pre")
     picture(opened, "refused")
 
@@ -198,9 +198,9 @@ def test_two_futures_side_by_side_and_undo(opened: Any) -> None:
     opened.click(".kc-fork .shut")
     opened.wait_for_selector(".kc-fork", state="detached")
     opened.click(".kc [data-key='undo']")
-    says(opened, ".kc .said", "undone: lab.settle()")
+    says(opened, ".kc .reply", "undone: lab.settle()")
     opened.click(".kc [data-key='undo']")
-    says(opened, ".kc .said", "undone: lab.start(1)")
+    says(opened, ".kc .reply", "undone: lab.start(1)")
     says(opened, ".kc [data-id='head:1']", "down")
 
 
@@ -254,7 +254,7 @@ def test_every_fault_is_a_click_away(opened: Any) -> None:
     does(opened, "tool", "execute_reassignment", throttle="1000")
     does(opened, "", "settle")
     does(opened, "tool", "verify_reassignment")
-    says(opened, ".kc .said", "Status of partition reassignment")
+    says(opened, ".kc .reply", "Status of partition reassignment")
     does(opened, "partition:orders-0", "execute_reassignment", broker="2", directory="/d1")
     does(opened, one, "kill")
     does(opened, one, "set_meta", directory="/d1", broker_id="")
@@ -291,7 +291,7 @@ def test_until_a_rule_breaks(opened: Any) -> None:
     says(opened, ".kc .rules", "Every invariant has held so far")
     does(opened, "", "run_until_violation")
     opened.wait_for_selector(".kc .rules.broken")
-    says(opened, ".kc .said", "old-requests-are-refused")
+    says(opened, ".kc .reply", "old-requests-are-refused")
     opened.click(".kc .rules .line >> nth=0")
     says(opened, ".kc .caption", "Broken rule")
     opened.click(".kc .caption [data-do='why']")

@@ -20,7 +20,7 @@ CELL = f"""
 import sys
 sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / "tests")!r}]
 from filmed import failover
-from kafka_ctl.views.player import player
+from kafka_ctl.views.widget.player import player
 shown = player(failover(), marks={MARKS!r})
 shown
 """

@@ -52,10 +52,10 @@ def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
             player = cell(page, number).locator(".kc")
             player.wait_for()
             at(player, 0)
-            first, told = picture(player), player.locator(".caption").inner_text()
+            first, reported = picture(player), player.locator(".caption").inner_text()
             player.locator("[data-do='next']").click()
             at(player, 1)
-            assert player.locator(".caption").inner_text() != told
+            assert player.locator(".caption").inner_text() != reported
             player.locator("[data-do='next']").click()
             at(player, 2)
             assert picture(player) != first
@@ -63,5 +63,5 @@ def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
             player.locator("[data-do='back']").click()
             player.locator("[data-do='back']").click()
             at(player, 0)
-            assert player.locator(".caption").inner_text() == told
+            assert player.locator(".caption").inner_text() == reported
         assert players and wrong == []

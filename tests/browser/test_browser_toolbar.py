@@ -52,7 +52,7 @@ def test_nothing_is_pushed(opened: Any) -> None:
     picture(opened, f"form-{opened.viewport_size['width']}")
     opened.fill(".kc .form input[name='replicas']", "two")
     opened.press(".kc .form input[name='replicas']", "Enter")
-    opened.wait_for_selector(".kc .said.refused")
+    opened.wait_for_selector(".kc .reply.refused")
     assert opened.evaluate(TOP) == top
 
 
@@ -70,19 +70,19 @@ def test_a_menu_is_in_sight(opened: Any) -> None:
 def test_time_that_stands_still_is_offered(opened: Any) -> None:
     """A topic that has been asked for is there when somebody lets time pass; the picture says so."""
     halt(opened)
-    assert opened.locator(".kc .said .waits").count() == 0
+    assert opened.locator(".kc .reply .waits").count() == 0
     opened.select_option(".kc .actions select", "")
     opened.click(".kc .actions [data-act='create_topic']")
     opened.fill(".kc .form [name='topic']", "late")
     opened.click(".kc .form .go")
-    says(opened, ".kc .said .waits", "time stands still")
+    says(opened, ".kc .reply .waits", "time stands still")
     assert opened.locator(".kc [data-id='replica:late-0@1'] .s-leader").count() == 0
-    opened.click(".kc .said .on")
+    opened.click(".kc .reply .on")
     says(
         opened,
         ".kc .script pre",
         'lab.settle()\nlab.create_topic("late", partitions=4, replication_factor=3)\nlab.settle()',
     )
-    opened.wait_for_function("() => !document.querySelector('.kc .said .waits')")
+    opened.wait_for_function("() => !document.querySelector('.kc .reply .waits')")
     halt(opened)
     opened.wait_for_selector(".kc [data-id^='replica:late-0@'].s-leader")

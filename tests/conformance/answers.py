@@ -23,12 +23,12 @@ Replica = tuple[str, str, str]
 
 def by_broker(lines: Iterable[str]) -> list[str]:
     """A broker's masked log, with the answers of each round in the order of the brokers that gave them."""
-    told, order = list(lines), list[int]()
+    reported, order = list(lines), list[int]()
     deleting: set[Replica] = set()
     deleted: set[Replica] = set()
     asked: list[int] = []
     answers: list[tuple[int, list[int]]] = []
-    for place, line in enumerate(told):
+    for place, line in enumerate(reported):
         replicas = _replicas(line)
         if ROUND in line:
             order, answers, asked = order + _sorted(answers), [], []
@@ -37,12 +37,12 @@ def by_broker(lines: Iterable[str]) -> list[str]:
             asked.append(place)
         elif DELETED in line:
             deleting, deleted = deleting - replicas, deleted | replicas
-            if (answer := _answer(told, asked, place)) and len({r[2] for r in replicas}) == 1:
+            if (answer := _answer(reported, asked, place)) and len({r[2] for r in replicas}) == 1:
                 answers.append((int(min(r[2] for r in replicas)), answer))
-        told[place] = _without_what_follows(line, deleting, deleted)
+        reported[place] = _without_what_follows(line, deleting, deleted)
     order += _sorted(answers)
     moved = dict(zip(sorted(order), order, strict=True))
-    return [told[moved.get(place, place)] for place in range(len(told))]
+    return [reported[moved.get(place, place)] for place in range(len(reported))]
 
 
 def _sorted(answers: list[tuple[int, list[int]]]) -> list[int]:
@@ -50,14 +50,14 @@ def _sorted(answers: list[tuple[int, list[int]]]) -> list[int]:
     return [place for _, places in sorted(answers, key=lambda answer: answer[0]) for place in places]
 
 
-def _answer(told: list[str], asked: list[int], place: int) -> list[int]:
+def _answer(reported: list[str], asked: list[int], place: int) -> list[int]:
     """The lines about the answer that ends with these deletions: its arrival, taken from `asked`, and what follows."""
-    partitions = {r[:2] for r in _replicas(told[place])}
-    arrived = next((a for a in asked if _partitions(told[a]) == partitions), None)
+    partitions = {r[:2] for r in _replicas(reported[place])}
+    arrived = next((a for a in asked if _partitions(reported[a]) == partitions), None)
     if arrived is None:
         return []
     asked.remove(arrived)
-    return [arrived, place, *([place + 1] if place + 1 < len(told) and MOVED in told[place + 1] else [])]
+    return [arrived, place, *([place + 1] if place + 1 < len(reported) and MOVED in reported[place + 1] else [])]
 
 
 def _replicas(line: str) -> set[Replica]:

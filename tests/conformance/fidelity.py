@@ -1,4 +1,4 @@
-"""The table of `docs/fidelity.md`: which story the kit replays exactly, in which generation.
+"""The tables of `docs/fidelity.md`: which story the kit replays exactly, in which generation, and what stories cover.
 
 `python -m tests.conformance.fidelity` writes it; the test run makes it again and fails when the page is stale.
 """
@@ -12,33 +12,17 @@ from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.lab import COMMANDS
+from tests.conformance import playing, truth
 from tests.conformance.replay import replay
 from tests.conformance.stories import STORIES
+from tests.conformance.story import Story
 
 GOLDEN = Path(__file__).parent / "golden"
 PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tests/conformance/fidelity.py: -->\n", "<!-- end -->\n"
 RECORDED = ("0.10", "2.0", "2.4")
 
-SESSION_WITHOUT_EPOCH = (
-    "in an incremental fetch session of 2.4 the leader epoch is lost (FetchSession.scala, CachedPartition.reqData), so "
-    "that a controller cut off from ZooKeeper goes on fetching and enters the ISR again; the kit's leaders refuse it"
-)
-LEARNS_AT_ONCE = (
-    "a client of ZooKeeper learns when it connects again that its session is over, a second or two later, and the "
-    "next controller has begun without its broker; in the memory world the broker learns at once, and is back before"
-)
-STARTS_AT_ONCE = (
-    "the lab's bounce starts a process in no time, and the next controller finds its broker there; a JVM takes seconds"
-)
-KNOWN_DIFFERENT: dict[tuple[str, str], str] = {
-    ("2.4", "cut_controller_from_zookeeper"): SESSION_WITHOUT_EPOCH,
-    ("0.10", "controller_expired"): LEARNS_AT_ONCE,
-    ("2.0", "controller_expired"): LEARNS_AT_ONCE,
-    ("2.4", "controller_expired"): LEARNS_AT_ONCE,
-    ("2.0", "controller_bounced"): STARTS_AT_ONCE,
-    ("2.4", "controller_bounced"): STARTS_AT_ONCE,
-}
+KNOWN_DIFFERENT: dict[tuple[str, str], str] = {}
 """By (generation, story): what the kit does not do yet as Kafka does. A test fails when one becomes exact."""
 
 NOT_RECORDED: frozenset[tuple[str, str]] = frozenset()
@@ -104,10 +88,50 @@ def table() -> str:
     return "\n".join(lines) + "\n"
 
 
+HOLDS = {
+    "records": "the log of every replica (so what was truncated), its high watermark, what a consumer reads",
+    "log_dirs": "in which log directory each copy lies",
+    "fetchers": "whom each broker fetches from, so which fetchers have started and stopped",
+    "metadata": "leaders, ISRs and live brokers in each broker's metadata cache",
+}
+"""What is looked at in brokers after each command (`truth.py`), in words."""
+EVERYWHERE = 8
+"""From so many stories on a command's stories are counted instead of named."""
+
+
+def commands_of(story: Story) -> list[stories_language.Command]:
+    """The commands of a story, and those within `at_once`."""
+    _, *commands = stories_language.parse(story.text(story.generations[-1]))
+    inside = [c.args[0] for c in commands if c.name == "at_once"]
+    return [*commands, *(c for lines in inside for c in stories_language.parse("\n".join(lines)))]
+
+
+def coverage() -> str:
+    """Which stories play a command of the recorder, and which compare what brokers hold, as Markdown."""
+    lines = ["| after each command is compared | in the stories |", "|---|---|"]
+    for kind in truth.KINDS:
+        asking = [name for name, story in STORIES.items() if kind in truth.asked(story.asks, commands_of(story))]
+        lines.append(f"| {HOLDS[kind]} | {_named(asking)} |")
+    lines += ["", "| command | recorded in the stories |", "|---|---|"]
+    for command in playing.COMMANDS:
+        lines.append(f"| `{command}` | {_named(played(command), EVERYWHERE)} |")
+    return "\n".join(lines) + "\n"
+
+
+def played(command: str) -> list[str]:
+    """The stories with a recording that play a command."""
+    recorded = {story for _, story in golden_files()}
+    return [n for n, story in STORIES.items() if n in recorded and command in {c.name for c in commands_of(story)}]
+
+
+def _named(stories: list[str], most: int = len(STORIES)) -> str:
+    return ", ".join(stories) if len(stories) < most else f"{len(stories)} stories"
+
+
 def page() -> str:
-    """The page with a fresh table."""
+    """The page with fresh tables."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
-    return f"{before}{BEGIN}\n{counts()}\n{table()}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{counts()}\n{table()}\n{coverage()}\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":

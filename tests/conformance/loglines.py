@@ -24,8 +24,9 @@ from kafka_ctl import Lab
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
 from kafka_ctl.lab import story as stories_language
 from tests.conformance.answers import by_broker
-from tests.conformance.replay import Player
+from tests.conformance.as_recorded import AsRecorded
 from tests.conformance.stories import STORIES
+from tests.conformance.story import blocks
 
 LOGS = Path(__file__).parent / "logs"
 RECORDED = ("0.10", "2.0", "2.4")
@@ -89,7 +90,7 @@ ELEMENTS = (
 )
 """What lists of partitions, replicas and answers print without the name of a collection."""
 ASSIGNMENTS = re.compile(r'(?<="partitions":{)[^}]*')
-IDS = re.compile(r"(?<=Deletion for replicas )[\d,]+")
+IDS = re.compile(r"(?:(?<=Deletion for replicas )|(?<=Live brokers: ))[\d,]+")
 
 
 def sorted_sets(text: str) -> str:
@@ -138,6 +139,8 @@ def thread(text: str) -> str:
     """Which thread of a broker wrote a line; what several threads of one kind write without a name is one of them."""
     if ("-thread-" in text and "[delete-topics" in text) or re.search("Waiting for signal|Are all replicas for", text):
         return "deletion"
+    if re.match(r"INFO \[ControllerEventThread controllerId=\d+\] Stopped", text):
+        return "events"
     answered = re.search(r"eceived response .*\(id: (\d+)", text)
     if answered or ("RequestSendThread" in text and not re.search(r"Shutting down|Shutdown completed", text)):
         named = answered or re.search(r"to-broker-(\d+)|\(id: (\d+)", text)
@@ -148,7 +151,7 @@ def thread(text: str) -> str:
 @functools.cache
 def form(text: str) -> str:
     """A line without the things it is about: equal for the same statement about others."""
-    text = re.sub(r"\[Topic=[^\]]*\]|[A-Za-z][\w.-]*-\d+|\[[\w.-]+,\d+\]", "#", text)
+    text = re.sub(r"\[Topic=[^\]]*\]|topicName='[^']*'|[A-Za-z][\w.-]*-\d+|\[[\w.-]+,\d+\]", "#", text)
     text = re.sub(
         r"become-(?:leader|follower)|\w*(?:Partition|Replica|DeletionStarted|Ineligible|Successful)\b", "#", text
     )
@@ -205,7 +208,7 @@ def by_thread(lines: Iterable[str]) -> dict[tuple[str, str], list[str]]:
             key = log, thread(line)
         if not ASIDE.match(line):
             found.setdefault(key, []).append(sorted_sets(line))
-    return {key: settled(told) for key, told in found.items()}
+    return {key: settled(reported) for key, reported in found.items()}
 
 
 # The comparison
@@ -243,12 +246,14 @@ def recorded(generation: str, story: str) -> dict[int, list[str]]:
 
 def written(generation: str, story: str) -> dict[int, list[str]]:
     """The same of the kit."""
-    opening, *commands = stories_language.parse(STORIES[story].text(generation))
+    first, *lines = STORIES[story].text(generation).splitlines()
+    (opening,) = stories_language.parse(first)
     with Lab(**stories_language.opening(opening)) as lab:
-        player = Player(lab)
+        player = AsRecorded(lab, recorded(generation, story))
         player.observe()
-        for command in commands:
-            player.play(command)
+        for block in blocks(lines):
+            player.play(*stories_language.parse("\n".join(block)))
+        player.wait_to_the_end()
         logs = {(b, name): KafkaLines(name, generation, b).add(lab.trace) for b in lab.brokers for name in NAMES}
         return {b: [*masked(str(line) for name in NAMES for _, line in logs[b, name])] for b in lab.brokers}
 
@@ -306,9 +311,25 @@ KINDS = (
         "the last requests to a broker that leaves",
         r"andling stop replica|ached leader info|eceived response|stop replica request|eceived LeaderAndIsr|become-",
     ),
-    ("a thread that ends or begins a moment earlier or later", r"Starting|Stopped|Shutting down|Shutdown completed"),
+    (
+        "a process that ends: a bounced one is killed in the recording, and stops here; a moment earlier or later",
+        r"Starting|Stopped|Shutting down|Shutdown completed|[Rr]esign|Unregister|De-registering",
+    ),
+    ("what 0.10 says when its session has expired", r"ZK expired"),
+    ("a controller that cannot write any more", r"Controller moved to another broker when|Controller epoch zkVersion"),
+    (
+        "an announcement that comes a moment earlier or later (a log directory, an ISR), and the requests it leads to",
+        r"log directory failure|[Ss]ending (?:become|UpdateMetadata|update)|isr change listener fired",
+    ),
 )
 """What the lines are about that only one of the two wrote."""
+BROKERS = (
+    ("a fetcher starts, stops, or does not start", r"(?i)(?:started|stopped) fetcher|adding-fetcher"),
+    ("a log is truncated for another leader", r"(?i)truncated logs"),
+    ("a metadata cache takes a partition, or drops one", r"(?i)cached leader info|from metadata cache"),
+    ("the controller has an answer", r"(?i)received response"),
+)
+"""What brokers do, and what is answered, by the line that tells of it."""
 PAGE = Path(__file__).parents[2] / "docs" / "fidelity.md"
 BEGIN, END = "<!-- written by tests/conformance/loglines.py: -->\n", "<!-- end of what loglines.py writes -->\n"
 
@@ -331,6 +352,9 @@ def tables() -> str:
             count = sum(g == generation for g, _ in recordings())
             same, whole = share(generation, log)
             lines.append(f"| `{log}.log` | {generation} | {count} | {whole} | {same} | {percent(same, whole)} |")
+    lacking = {g: [n for n, s in STORIES.items() if g in s.generations and not path(g, n).exists()] for g in RECORDED}
+    lines += ["", *(f"No recording of logs in {g}: {', '.join(names)}.\n" for g, names in lacking.items() if names)]
+    lines += _of_brokers()
     lines += ["", "| kind | " + " | ".join(RECORDED) + " |", "|---|" + "---|" * len(RECORDED)]
     found = {g: [compare(g, story) for other, story in recordings() if other == g] for g in RECORDED}
     for name in (*(name for name, _ in KINDS), "other"):
@@ -343,6 +367,20 @@ def tables() -> str:
     aside = " | ".join(str(sum(one.aside for one in found[g])) for g in RECORDED)
     lines.append(f"| set aside: a send thread and a broker that has just gone | {aside} |")
     return "\n".join(lines) + "\n"
+
+
+def _of_brokers() -> list[str]:
+    """How many of the lines that tell what brokers did the kit wrote, as Markdown."""
+    lines = ["| lines that tell what brokers did | " + " | ".join(RECORDED) + " |", "|---|" + "---|" * len(RECORDED)]
+    for name, pattern in BROKERS:
+        cells = []
+        for generation in RECORDED:
+            of = [recording for recording in recordings() if recording[0] == generation]
+            whole = sum(bool(re.search(pattern, x)) for one in of for log in recorded(*one).values() for x in log)
+            lacking = sum(bool(re.search(pattern, d.line)) for one in of for d in compare(*one).missing)
+            cells.append(f"{whole - lacking} of {whole}")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return lines
 
 
 def _missing(one: Compared) -> list[Difference]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -79,9 +80,9 @@ class Player:
         Then all compete at the same moment. `winner` is the one whom the kit's seed draws.
         """
         generation = Generation(self.generation)
-        fate = described_cluster.fates(description, generation, parse_config(generation, self.cluster.config))
-        if fate.lagging:
-            raise Unplayable(f"the recorder cannot play a description in which broker {min(fate.lagging)} lags")
+        roles = described_cluster.roles(description, generation, parse_config(generation, self.cluster.config))
+        if roles.lagging:
+            raise Unplayable(f"the recorder cannot play a description in which broker {min(roles.lagging)} lags")
         for create in described_cluster.creations(description, generation):
             if create.path in PERSISTENT_PATHS:
                 continue  # the brokers make them, with no data at all, which is something else than an empty text
@@ -89,7 +90,7 @@ class Player:
         nobody = json.dumps({"version": 1, "brokerid": 0, "timestamp": "0"}).encode()
         self.cluster.zk.create("/controller", nobody, ephemeral=True)
         for id in list(self.cluster.brokers):
-            if id not in fate.down:
+            if id not in roles.down:
                 self.start(id)
         self.order.sort(key=lambda id: id != winner)
         self.delete_controller()
@@ -125,8 +126,8 @@ class Player:
         self.cluster.shutdown(broker)
         self.leaving = True
 
-    def bounce(self, broker: int) -> None:
-        """The process is killed, its session closed and the next process started, in one go."""
+    def bounce(self, broker: int, seconds: float = 0.0) -> None:
+        """The process is killed, its session closed and, so much later, the next process started."""
         was_controller = normal.controller(self.tree) == broker
         self.order.remove(broker)
         self.disturbed.add(broker)
@@ -134,6 +135,7 @@ class Player:
         with self.cluster.standing_still(self.order[1:] if was_controller else ()):
             self.cluster.close_session(broker)
             wait(lambda: self.cluster.read("/controller") is not None, "a controller")
+        time.sleep(seconds)
         self.start(broker)
 
     def pause(self, broker: int, seconds: float) -> None:
@@ -373,6 +375,17 @@ class Player:
             "kafka.admin.PreferredReplicaLeaderElectionCommand", *self.zookeeper, "--path-to-json-file", file
         )
 
+    def elect_leaders(self, election_type: str, partitions: list[str]) -> None:
+        """Kafka 2.4's tool, which ends with an error when one of the elections does."""
+        file = self.cluster.write_json("elect.json", {"partitions": [_partition(name) for name in partitions]})
+        printed = self.cluster.tool(
+            "kafka.admin.LeaderElectionCommand",
+            *("--bootstrap-server", self.cluster.bootstrap),
+            *("--election-type", election_type, "--path-to-json-file", file),
+            may_fail=True,
+        )
+        self.said += elections(read_elections(printed, partitions))
+
 
 COMMANDS = {
     name: method
@@ -395,6 +408,29 @@ def outcome(values: Iterable[int], leader: int, offset: int | None, error: str |
     """What became of records that were sent."""
     became = error or ("not answered" if offset is None else f"offset {offset}")
     return f"produced {','.join(map(str, values))} by {leader}: {became}"
+
+
+def elections(answers: Mapping[str, str]) -> list[str]:
+    """What became of each election that was asked for."""
+    return [f"election of {partition}: {answer}" for partition, answer in sorted(answers.items())]
+
+
+def read_elections(printed: str, partitions: Iterable[str]) -> dict[str, str]:
+    """What `LeaderElectionCommand` prints, by partition: `elected`, or the name of Kafka's error.
+
+    The line about valid replicas says that there are some, and names those that were elected instead (2.4.1).
+    """
+    failed = r"^Error completing leader election \(\w+\) for partition: (\S+): [\w.]+\.(\w+)Exception"
+    answers = dict(re.findall(failed, printed, re.MULTILINE))
+    for found in re.findall(
+        r"^Successfully completed leader election \(\w+\) for partitions (.*)", printed, re.MULTILINE
+    ):
+        answers |= dict.fromkeys(found.split(", "), "elected")
+    if "Valid replica already elected" in printed:
+        answers = dict.fromkeys(partitions, "ElectionNotNeeded") | answers
+    if set(answers) != set(partitions):
+        raise RuntimeError(f"of elections for {', '.join(partitions)} the tool said: {printed}")
+    return answers
 
 
 def _plan(targets: Mapping[str, list[int]]) -> dict[str, Any]:

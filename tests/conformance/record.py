@@ -55,19 +55,15 @@ class Recorder(Player):
     def open(self, description: Description | None = None, winner: int = -1) -> str:
         """Start the brokers one after the other; what that led to."""
         if description is None:
-            return self._observe(lambda: [self.start(id) for id in list(self.cluster.brokers)])
-        return self._observe(lambda: self.open_described(description, winner))
-
-    def play(self, command: Command) -> str:
-        """Carry out one command; what it led to."""
-        return self._observe(lambda: self.act(command))
+            return self.observe(lambda: [self.start(id) for id in list(self.cluster.brokers)])
+        return self.observe(lambda: self.open_described(description, winner))
 
     def act(self, command: Command, waits: bool = True) -> None:
         """Carry out one command; a kill that is not waited for leaves the session to run out."""
         more = {} if waits or command.name != "kill" else {"waits": False}
         COMMANDS[command.name](self, *command.args, **command.kwargs, **more)
 
-    def _observe(self, act: Callable[[], Any]) -> str:
+    def observe(self, act: Callable[[], Any]) -> str:
         lagging = self.lagging
         act()
         self.watcher.settle(self.lagging)
@@ -80,13 +76,13 @@ class Recorder(Player):
         answered = self.watcher.answered()
         if self.leaving and any(line.action == "isr_changes" for line in lines):
             raise OtherOrder("a last fetch of the broker that left brought it back into an ISR")
-        told = self.said + normal.facts(lines, self.generation)
-        told += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
+        reported = self.said + normal.facts(lines, self.generation)
+        reported += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
         steady = [b for b in self.cluster.up if b not in (*lagging, *self.lagging, *self.disturbed)]
-        told += normal.wire({b: answered[b] for b in steady}, lines)
-        told += self._truth([b for b in sorted(self.cluster.up) if b not in self.lagging])
+        reported += normal.wire({b: answered[b] for b in steady}, lines)
+        reported += self._truth([b for b in sorted(self.cluster.up) if b not in self.lagging])
         self.tree, self.said, self.leaving, self.disturbed = tree, [], False, set()
-        return "".join(f"{line}\n" for line in told)
+        return "".join(f"{line}\n" for line in reported)
 
     def _truth(self, steady: Sequence[int]) -> list[str]:
         """What brokers hold now and did not hold before."""
@@ -103,6 +99,11 @@ class Recorder(Player):
 
 def record(story: Story, release: Release) -> str:
     """Play a story on a new cluster and return its golden text; Unplayable for what cannot be played as it is asked."""
+    return played(story, release)[0]
+
+
+def played(story: Story, release: Release) -> tuple[str, dict[int, str]]:
+    """The golden text of a story that is played on a new cluster, and the log of each broker."""
     text = story.text(release.generation)
     opening, *commands = stories_language.parse(text)
     check(opening, commands)
@@ -129,10 +130,11 @@ def record(story: Story, release: Release) -> str:
                 recorder.act(inside[-1])
 
             asked = "\n".join(block)
-            parts.append(f"{asked}\n----\n{recorder._observe(act)}")
+            parts.append(f"{asked}\n----\n{recorder.observe(act)}")
         znodes = "".join(f"{line}\n" for line in normal.znodes(recorder.tree))
         parts.append(f"settle\n----\n{znodes}")
-    return "\n".join(parts)
+        logs = {id: broker.log("control.log") for id, broker in cluster.brokers.items()}
+    return "\n".join(parts), logs
 
 
 def _described(given: dict[str, Any]) -> tuple[Description, int] | tuple[()]:

@@ -1,35 +1,33 @@
 """Record what the brokers of a story log: `python -m tests.conformance.record_logs --generation 2.0 [story ...]`.
 
 Plays a story on real Kafka as `record.py` does and keeps controller.log and state-change.log of every broker, masked
-(see `loglines.py`), in `logs/<generation>/<story>.log.xz`. The only program that writes these files.
+(see `loglines.py`), in `logs/<generation>/<story>.log.xz`. The only program that writes these files. What the story led
+to must be what its golden file tells, so that each is recorded twice.
 """
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import lzma
 import sys
 from collections.abc import Sequence
 
-from kafka_ctl.lab import story as stories_language
-from kafka_ctl.lab.settings import parse_brokers
-from tests.conformance.cluster import Cluster
 from tests.conformance.loglines import masked, path
-from tests.conformance.record import Recorder, attempt, begin
+from tests.conformance.record import OtherOrder, attempt, begin, played
+from tests.conformance.record import path as record_path
 from tests.conformance.release import Release
 from tests.conformance.story import Story
 
 
 def record(story: Story, release: Release) -> str:
-    """Play a story on a new cluster; its recording, with the logs of its brokers before they are stopped."""
-    opening, *commands = stories_language.parse(story.text(release.generation))
-    brokers = list(parse_brokers(opening.kwargs["brokers"]))
-    with Cluster(release, brokers, opening.kwargs["config"]) as cluster:
-        recorder = Recorder(cluster, release.generation)
-        recorder.open()
-        for command in commands:
-            recorder.play(command)
-        return text(story, release, {id: broker.log("control.log") for id, broker in cluster.brokers.items()})
+    """The logs of the brokers of a new cluster; OtherOrder where a race has ended otherwise than in the golden file."""
+    reported, logs = played(story, release)
+    golden = record_path(story.name, release.generation).read_text(encoding="utf-8")
+    if reported != golden:
+        sys.stdout.writelines(difflib.unified_diff(golden.splitlines(True), reported.splitlines(True), "golden", "now"))
+        raise OtherOrder("it is not what the golden file tells")
+    return text(story, release, logs)
 
 
 def text(story: Story, release: Release, logs: dict[int, str]) -> str:
@@ -45,10 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _, release, stories = begin(parser, arguments)
     for story in stories:
         target = path(release.generation, story.name)
-        told = attempt(story, release, record)
+        reported = attempt(story, release, record)
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(lzma.compress(told.encode("utf-8"), preset=9 | lzma.PRESET_EXTREME))
-        print(f"{story.name}: {len(told.splitlines())} lines", flush=True)
+        target.write_bytes(lzma.compress(reported.encode("utf-8"), preset=9 | lzma.PRESET_EXTREME))
+        print(f"{story.name}: {len(reported.splitlines())} lines", flush=True)
     return 0
 
 

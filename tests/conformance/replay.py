@@ -10,7 +10,7 @@ from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.producer import Produced
 from kafka_ctl.trace import Record
 from tests.conformance import normal, truth
-from tests.conformance.playing import outcome
+from tests.conformance.playing import elections, outcome
 
 OUTAGE = 10.0
 """Seconds that are looked at after a command while ZooKeeper is down: brokers try to reach it without end."""
@@ -37,10 +37,10 @@ def replay(golden: str) -> str:
                 continue
             asked = "\n".join(lines[each.line - 1] for each in block)
             if command.name == "settle":
-                told = "".join(f"{line}\n" for line in normal.znodes(player.tree))
+                reported = "".join(f"{line}\n" for line in normal.znodes(player.tree))
             else:
-                told = player.play(*block)
-            parts.append(f"{asked}\n----\n{told}")
+                reported = player.play(*block)
+            parts.append(f"{asked}\n----\n{reported}")
             block = []
     return "\n".join(parts)
 
@@ -88,6 +88,8 @@ class Player:
         if isinstance(done, Produced):
             self.produced[command.args[0], command.args[1]] = None
             self.said.append(outcome(done.values, done.leader, done.offset, done.error))
+        if command.name == "elect_leaders":
+            self.said += elections({str(p): _error(e.code) if e else "elected" for p, e in done.items()})
         if isinstance(done, str) and command.name in ("verify_reassignment", "execute_reassignment"):
             printed = [line for line in done.splitlines() if line.strip()]
             if command.name == "execute_reassignment":
@@ -105,12 +107,12 @@ class Player:
         self.seen += len(records)
         there = {path: (data, version) for path, (data, version, _) in lab.znodes().items()} if not self.outage else {}
         tree = there or self.tree
-        items = list(as_told(records))
+        items = list(as_reported(records))
         for record in records:
             if record.kind == "broker" and record.action == "stopped" and record.error:
                 self.said.append(f"broker {record.broker} stopped: {record.error.removesuffix('Exception')}")
-        told = self.said + normal.facts(items, lab.generation.name)
-        told += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
+        reported = self.said + normal.facts(items, lab.generation.name)
+        reported += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
         answers: dict[int, list[str]] = {}
         for id, broker in lab.brokers.items():
             if broker.state == "running" and id not in (*lagging, *self.lagging, *self.disturbed):
@@ -119,16 +121,21 @@ class Player:
                     for r in records
                     if r.kind == "response" and r.actor == f"broker-{id}" and r.action in normal.CONTROL
                 ]
-        told += normal.wire(answers, items)
+        reported += normal.wire(answers, items)
         if self.kinds:
             steady = [id for id, b in sorted(lab.brokers.items()) if b.state == "running" and id not in self.lagging]
             before, self.held = self.held, truth.of_lab(self.kinds, lab, self.produced, steady)
-            told += truth.changed(before, self.held)
+            reported += truth.changed(before, self.held)
         self.tree, self.said, self.disturbed = tree, [], set()
-        return "".join(f"{line}\n" for line in told)
+        return "".join(f"{line}\n" for line in reported)
 
 
-def as_told(records: Iterable[Record]) -> Iterator[Any]:
+def _error(code: str) -> str:
+    """ELECTION_NOT_NEEDED as the name of its exception begins."""
+    return "".join(word.capitalize() for word in code.split("_"))
+
+
+def as_reported(records: Iterable[Record]) -> Iterator[Any]:
     """The controllers' records, with a word where Kafka's log has one about ISR changes, and ours only an event."""
     opened = False
     for record in records:

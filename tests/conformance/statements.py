@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.kafka_log.read import LogLine
 
 FOLDER = Path(__file__).parents[1] / "data" / "statements"
 COLUMNS = ("releases", "level", "logger", "source", "form", "example", "record")
@@ -135,9 +135,9 @@ def words(form: str, message: str) -> dict[str, str] | None:
     return None if found is None else dict(zip(names, found.groups(), strict=True))
 
 
-def record(line: Line) -> str:
+def record(line: LogLine) -> str:
     """A line as the column `record` has it."""
     columns = line._asdict()
-    told = [f"{name}={json.dumps(value)}" for name, value in columns.items() if value is not None]
+    reported = [f"{name}={json.dumps(value)}" for name, value in columns.items() if value is not None]
     left_out = ("time", "level", "logger", "kind", "action") + (("detail",) if line.action == "says" else ())
-    return " ".join([line.kind, line.action, *(one for one in told if one.split("=")[0] not in left_out)])
+    return " ".join([line.kind, line.action, *(one for one in reported if one.split("=")[0] not in left_out)])

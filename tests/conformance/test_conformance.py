@@ -1,12 +1,13 @@
 """Every recording of real Kafka, replayed by the kit in memory: the same transitions, requests, states and znodes."""
 
 import difflib
+import json
 import re
 
 import pytest
 
 from kafka_ctl.paths import ROOT
-from tests.conformance import fidelity
+from tests.conformance import fidelity, playing
 from tests.conformance.stories import STORIES
 
 RECORDINGS = fidelity.golden_files()
@@ -40,6 +41,10 @@ def test_every_story_is_recorded():
     assert wanted >= fidelity.NOT_RECORDED
 
 
+def test_every_command_of_the_recorder_is_in_a_recording():
+    assert [command for command in playing.COMMANDS if not fidelity.played(command)] == []
+
+
 def test_known_differences_are_of_recordings():
     assert set(fidelity.KNOWN_DIFFERENT) <= set(RECORDINGS)
 
@@ -58,7 +63,24 @@ def test_the_front_page_has_the_numbers() -> None:
     assert found is not None
     recordings, stories, exact = found.groups()
     readme = " ".join((ROOT / "README.md").read_text("utf-8").split())
-    assert f"played {stories} stories of the tests; the kit replays {exact} of the {recordings} recordings" in readme
+    assert f"{stories} stories of the tests" in readme and f"{exact} of the {recordings} recordings" in readme
+
+
+def test_who_says_exactly_says_a_number() -> None:
+    """Where a page or a lesson says `exactly` or `line for line` of Kafka, the same paragraph has a number."""
+    reported = {path: path.read_text("utf-8").split("\n\n") for path in (ROOT / "README.md", *ROOT.glob("docs/*.md"))}
+    for path in sorted(ROOT.glob("notebooks/*.ipynb")):
+        cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "markdown"]
+        reported[path] = [part for cell in cells for part in "".join(cell["source"]).split("\n\n")]
+    claims = [
+        (path, part)
+        for path, parts in reported.items()
+        for part in parts
+        if "Kafka" in part and re.search(r"\bexactly\b|line (?:for|by) line", part, re.IGNORECASE)
+    ]
+    assert claims
+    number = re.compile(r"\d|\b(?:one|once|two|three|five|six|ten)\b", re.IGNORECASE)
+    assert [(path.name, part) for path, part in claims if not number.search(part)] == []
 
 
 def test_the_table_in_the_docs_is_fresh():

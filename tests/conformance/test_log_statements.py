@@ -12,7 +12,7 @@ import pytest
 
 from kafka_ctl import Lab
 from kafka_ctl.history.log_files import read_texts
-from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.kafka_log.read import LogLine
 from kafka_ctl.kafka_log.releases import AT_START, FORMATS, release, releases_with
 from kafka_ctl.kafka_log.templates import GENERATIONS
 from kafka_ctl.kafka_log.write import NAMES, KafkaLines
@@ -24,7 +24,7 @@ FILES = {"state-change": ("state.change.logger",), "controller": ("kafka.control
 KRAFT = "org.apache.kafka.controller"
 
 
-def read(*texts: str) -> list[Line]:
+def read(*texts: str) -> list[LogLine]:
     """What lines say by themselves; none may be rejected."""
     said = [list(read_texts([(1, text)])) for text in texts]
     lines = [one.line for (one,) in said]
@@ -32,7 +32,7 @@ def read(*texts: str) -> list[Line]:
     return [line for line in lines if line is not None]
 
 
-def walk() -> Iterator[tuple[Statement, Line]]:
+def walk() -> Iterator[tuple[Statement, LogLine]]:
     """Every statement and what its example says."""
     for row in statements():
         (line,) = read(row.line)
@@ -103,15 +103,19 @@ def test_controllers_words_are_those_of_the_form() -> None:
     for row, line in walk():
         if line.kind != "controller" or line.detail is None or line.action in ("says", "shrink-isr"):
             continue
-        said, told = words(row.form, row.example) or {}, json.loads(line.detail)
+        said, reported = words(row.form, row.example) or {}, json.loads(line.detail)
         for name in ("broker", "leader", "leader_epoch", "elected", "preferred", "caught_up", "wanted", "epoch"):
-            if name in said and name in told and told[name] != int(said[name]):
+            if name in said and name in reported and reported[name] != int(said[name]):
                 wrong.append((row.form, name))
         if "tp" in said:
             partition = "-".join(said["tp"].strip("[]").rsplit(",", 1))
-            wrong += [(row.form, "tp")] if partition not in (told.get("partition"), *told.get("partitions", ())) else []
+            wrong += (
+                [(row.form, "tp")]
+                if partition not in (reported.get("partition"), *reported.get("partitions", ()))
+                else []
+            )
         for name in ("new", "dead", "bounced", "live", "replicas", "missing"):
-            if name in said and (name not in told or sorted(told[name]) != sorted(numbers(said[name]))):
+            if name in said and (name not in reported or sorted(reported[name]) != sorted(numbers(said[name]))):
                 wrong.append((row.form, name))
     assert wrong == []
 
@@ -154,7 +158,7 @@ def test_damaged_lines_are_rejected_or_read_but_never_raise() -> None:
         ):
             for said in read_texts([(1, damaged)]):
                 assert said.line or said.rejected or not damaged.strip() or damaged[0].isspace(), damaged
-                line = said.line or Line(0, "", "")
+                line = said.line or LogLine(0, "", "")
                 ids = [
                     line.partition,
                     line.broker,
@@ -229,7 +233,7 @@ RELEASES = {
     "0.10.2.2": "0.10", "0.11.0.3": "0.11", "1.0.2": "1.0", "1.1.1": "1.1 to 2.0", "2.0.1": "2.0",
     "2.1.1": "2.1 to 2.2", "2.2.2": "2.2", "2.3.0": "2.3", "2.3.1": "2.3", "2.4.1": "2.4", "2.5.1": "2.4 to 3.1",
     "2.6.3": "2.6 to 3.1", "2.7.2": "2.7 to 3.1", "2.8.2": "2.8 to 3.1", "3.0.2": "3.0 to 3.1", "3.1.2": "3.0 to 3.1",
-    "3.2.3": "3.2", "3.3.2": "3.3", "3.4.1": "3.3 or newer", "3.5.2": "3.5 or newer", "3.6.2": "3.6 or newer",
+    "3.2.3": "3.2", "3.3.2": "3.3 or newer", "3.4.1": "3.3 or newer", "3.5.2": "3.5 or newer", "3.6.2": "3.6 or newer",
     "3.7.1": "3.6 or newer", "3.8.0": "3.6 or newer", "3.9.0": "3.6 or newer",
 }  # fmt: skip
 """What all lines of a release suggest together: the release itself is always in it."""
@@ -313,9 +317,11 @@ def test_a_labs_lines_are_read_back(lived: Lab, name: str) -> None:
         if (line.kind, line.action) != (known.kind, known.action):
             wrong.append((known.kind, known.action, line.kind, line.action, text))
         elif known.kind == "controller":
-            told, said = json.loads(known.detail or "{}"), json.loads(line.detail or "{}")
+            reported, said = json.loads(known.detail or "{}"), json.loads(line.detail or "{}")
             wrong += [
-                (name, told[name], said[name], text) for name in said if name in told and told[name] != said[name]
+                (name, reported[name], said[name], text)
+                for name in said
+                if name in reported and reported[name] != said[name]
             ]
         else:
             columns = ("topic", "partition", "source", "target")

@@ -9,9 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from kafka_ctl import Lab
+from kafka_ctl.kafka_log.read import parse_lines
 from kafka_ctl.lab import story as stories_language
 from kafka_ctl.lab.lab import COMMANDS
-from tests.conformance import playing, truth, wire
+from tests.conformance import normal, playing, truth, wire
 from tests.conformance.cluster import Process
 from tests.conformance.playing import Unplayable
 from tests.conformance.proxy import Proxy
@@ -69,8 +70,8 @@ def test_racks_reach_the_brokers(tmp_path, monkeypatch):
 
     cluster = Cluster(RELEASES["2.0"], {1: "a", 2: None}, {})
     monkeypatch.setattr(cluster.zookeeper, "port", 2181)
-    assert cluster._properties(1, 9092, "a", tmp_path)["broker.rack"] == "a"
-    assert "broker.rack" not in cluster._properties(2, 9092, None, tmp_path)
+    assert cluster.properties(1, 9092, "a", tmp_path)["broker.rack"] == "a"
+    assert "broker.rack" not in cluster.properties(2, 9092, None, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -91,16 +92,16 @@ def test_why_a_broker_did_not_start(log, why, tmp_path):
 def test_an_isr_change_in_vain_is_none(tmp_path):
     """A leader whose znode somebody else has written tries again every few seconds."""
     watcher = Watcher(SimpleNamespace(brokers={1: Process(1, tmp_path / "1", {})}))
-    before = watcher._isr_changed
+    before = watcher.isr_changed
     log = tmp_path / "1" / "server.log"
     shrinks = "INFO [Partition orders-0 broker=1] Shrinking ISR from 1,2,3 to 1,2 (kafka.cluster.Partition)\n"
     vain = "INFO [Partition orders-0 broker=1] Cached zkVersion [0] not equal to that in zookeeper, skip updating ISR\n"
     log.write_text(shrinks + vain)
-    watcher._look()
-    assert watcher._isr_changed == before
+    watcher.look()
+    assert watcher.isr_changed == before
     log.write_text(shrinks + vain + shrinks)
-    watcher._look()
-    assert watcher._isr_changed > before
+    watcher.look()
+    assert watcher.isr_changed > before
 
 
 @pytest.mark.parametrize("story", ["first_election", "reassign_failover", "six_brokers"])
@@ -172,7 +173,7 @@ def test_a_cut_ends_connections_and_makes_no_new_ones():
     server.close()
 
 
-def test_what_brokers_hold_is_told_when_it_changes():
+def test_what_brokers_hold_is_reported_when_it_changes():
     before = {("log", "t", 0, 1): "1@0 |", ("cache", 1, "t-0", 1): "leader=1", ("cache", 1, "t-0", 2): "leader=1"}
     after = {("cache", 1, "t-0", 1): "leader=2", ("cache", 1, "t-0", 2): "leader=2", ("fetches", 2): "nothing"}
     assert truth.changed(before, after) == [
@@ -196,6 +197,55 @@ def test_commands_that_do_not_wait_are_one_block():
 def test_replay_tells_of_records():
     text = Story("x", "x", "lab brokers=2", 'create_topic t assignment={"0":[1,2]}\nproduce t 0 records=2').text("2.0")
     golden = "# x\n" + "\n".join(f"{line}\n----\n" for line in [*text.splitlines(), "settle"])
-    told = replay(golden)
+    reported = replay(golden)
     for line in ("produced 1,2 by 1: offset 0", "log t-0 on 2: 1@0 2@0 |", "read t-0: 1 2"):
-        assert line in told.splitlines()
+        assert line in reported.splitlines()
+
+
+def test_a_described_cluster_is_opened_without_who_is_down():
+    """Its znodes are written, and everybody starts but the broker that must be dead; who leads wins the race."""
+    given = stories_language.opening(next(stories_language.parse(STORIES["described"].text("2.0"))))
+    written, started = [], []
+    zk = SimpleNamespace(create=lambda path, *_, **__: written.append(path))
+    address = SimpleNamespace(address="127.0.0.1:1")
+    cluster = SimpleNamespace(zk=zk, zookeeper=address, config={}, brokers=dict.fromkeys((1, 2, 3, 4)))
+    player = playing.Player(cluster, "2.0")
+    player.start = lambda id: (started.append(id), player.order.append(id))
+    player.delete_controller = lambda: None
+    player.open_described(given["described"], 2)
+    assert started == [1, 2, 3]
+    assert player.order == [2, 1, 3]
+    assert "/brokers/topics/orders" in written
+    assert written[-1] == "/controller"
+
+
+def test_an_error_of_0_10_that_two_lines_tell_of_is_one_refusal():
+    """As when a topic is created while all of its brokers are dead."""
+    begin = "[2020-01-02 03:04:05,678] ERROR Controller 1 epoch 1"
+    lines = [
+        f"{begin} encountered error during state change of partition [a,0] from New to Online, assigned replicas are "
+        "[2], live brokers are [Set(1)]. No assigned replica is alive. (state.change.logger)",
+        f"{begin} initiated state change for partition [a,0] from NewPartition to OnlinePartition failed "
+        "(state.change.logger)",
+    ]
+    items = list(parse_lines(lines))
+    assert len(items) == 2
+    assert normal.facts(items, "0.10") == ["refused: partition a-0 New -> Online"]
+
+
+ASKED = ["orders-0", "orders-1"]
+
+
+def test_what_the_election_tool_prints_is_read():
+    """The line about valid replicas names those that were elected (2.4.1), so who is not named needed no election."""
+    printed = """Successfully completed leader election (UNCLEAN) for partitions orders-0
+Valid replica already elected for partitions orders-0
+"""
+    assert playing.read_elections(printed, ASKED) == {"orders-0": "elected", "orders-1": "ElectionNotNeeded"}
+    both = "Successfully completed leader election (PREFERRED) for partitions orders-1, orders-0\n"
+    assert playing.read_elections(both, ASKED) == dict.fromkeys(ASKED, "elected")
+    error = "org.apache.kafka.common.errors.PreferredLeaderNotAvailableException: Failed to elect leader"
+    printed = f"Error completing leader election (PREFERRED) for partition: orders-1: {error}\n"
+    assert playing.read_elections(printed, ["orders-1"]) == {"orders-1": "PreferredLeaderNotAvailable"}
+    with pytest.raises(RuntimeError, match="Timeout waiting"):
+        playing.read_elections("Timeout waiting for election results\n", ASKED)

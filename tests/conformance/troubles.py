@@ -175,10 +175,10 @@ pause 1 20 # meanwhile
 bounce 3
 create_topic other assignment={"0":[3,2]}
 """, also=BOTH),
-    Story("controller_bounced", "The controller is replaced by a new process at once.",
-          "lab brokers=3", """
+    Story("controller_bounced", "The controller is replaced by a new process, which needs a second to start.",
+          PATIENT, """
 create_topic orders assignment={"0":[3,1,2],"1":[1,2,3]}
-bounce 1
+bounce 1 seconds=1
 """),
     Story("racks", "Partitions are added to a topic whose brokers stand in racks.",
           'lab brokers={"1":"a","2":"b","3":"a","4":"b","5":"c"}', """
@@ -262,6 +262,17 @@ kill 4
 reassign {"orders-0":[3,4]}
 reassign {"orders-0":[2,3]} through=controller
 start 4
+""", ("2.4",)),
+    Story("elect_leaders", "A tool asks for preferred and for unclean leaders (KIP-460).",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,2],"1":[2,1]}
+kill 2
+elect_leaders preferred ["orders-1"]
+kill 3
+start 2
+elect_leaders unclean ["orders-0","orders-1"]
+start 3
+elect_leaders preferred ["orders-0","orders-1"]
 """, ("2.4",)),
     Story("at_once", "Topics are deleted and created while the controller looks away.",
           'lab brokers=3 config={"delete.topic.enable":true,"zookeeper.session.timeout.ms":60000}', f"""
@@ -368,6 +379,25 @@ set_meta 3 /d0 3
 set_meta 3 /d1 3
 start 3
 """),
+    Story("ids_other_cluster", "A broker whose disks belong to another cluster does not start.",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1]}
+kill 3
+set_meta 3 /d0 3 cluster=another
+set_meta 3 /d1 3 cluster=another
+start 3
+set_meta 3 /d0 3
+set_meta 3 /d1 3
+start 3
+""", ("2.4",)),
+    Story("ids_other_cluster_ignored", "Nobody looks to which cluster a broker's disks belong (before KAFKA-7335).",
+          "lab brokers=3", """
+create_topic orders assignment={"0":[3,1]}
+kill 3
+set_meta 3 /d0 3 cluster=another
+set_meta 3 /d1 3 cluster=another
+start 3
+""", ("0.10", "2.0")),
     Story("described", "A cluster as it was described, with one broker dead.",
           'lab brokers=4 description={"orders":[[[1,2],1,[1,2]],[[2,4],2,[2]],[[4],null,[4]],[[3,1],1,[1,3]]]}', """
 start 4

@@ -19,6 +19,7 @@ from kafka_ctl import Lab
 from kafka_ctl.lab.story import Command
 from tests.conformance import wire
 from tests.conformance.cluster import Cluster, Process
+from tests.labs import process_of
 
 KINDS = ("records", "log_dirs", "fetchers", "metadata")
 ASKED = re.compile(r"^# Compared too: (.*)\.$", re.MULTILINE)
@@ -68,8 +69,8 @@ def _cached(broker: int, alive: Iterable[int], partitions: Mapping[tuple[str, in
     alive = set(alive)
     found: Holding = {("cache", 0, "", broker): ",".join(map(str, sorted(alive)))}
     for (topic, number), (leader, isr) in partitions.items():
-        told = f"leader={leader} isr={','.join(map(str, isr))}" if leader in alive else "leader=none"
-        found["cache", 1, f"{topic}-{number}", broker] = told
+        reported = f"leader={leader} isr={','.join(map(str, isr))}" if leader in alive else "leader=none"
+        found["cache", 1, f"{topic}-{number}", broker] = reported
     return found
 
 
@@ -168,7 +169,7 @@ def of_lab(kinds: Iterable[str], lab: Lab, produced: Iterable[tuple[str, int]], 
             future = f" {copy.future} future" if copy.future else ""
             found["copy", copy.topic, copy.partition, copy.broker] = f"{copy.path or 'failed'}{future}"
     for id in steady:
-        process = lab._world.brokers[id]
+        process = process_of(lab, id)
         if "fetchers" in kinds:
             hosted = {tuple(tp): h.state.leader for tp, h in process.hosted.items()}
             found["fetches", id] = _fetches({tp: leader for tp, leader in hosted.items() if leader not in (id, -1)})
@@ -181,7 +182,7 @@ def of_lab(kinds: Iterable[str], lab: Lab, produced: Iterable[tuple[str, int]], 
 def _read_in_lab(lab: Lab, tp: tuple[str, int], steady: Iterable[int]) -> str:
     """What a consumer reads: the leader's records below its high watermark; it asks the first broker who that is."""
     for id in steady:
-        process = lab._world.brokers[id]
+        process = process_of(lab, id)
         state = next((state for known, state in process.metadata.items() if known == tp), None)
         if state is None or state.leader not in process.live_brokers:
             return "LEADER_NOT_AVAILABLE"

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kafka_ctl.kafka_log.read import Line, parse_lines
+from kafka_ctl.kafka_log.read import LogLine, parse_lines
 from kafka_ctl.zookeeper.znodes import ControllerZNode, ReassignPartitionsZNode, TopicPartitionStateZNode, TopicZNode
-from tests.conformance.cluster import LIMIT, Cluster, wait
+from tests.conformance.cluster import FETCH_WAIT, LIMIT, Cluster, wait
 
 STILL = 2.0
 """Seconds without a new line in any log that count as quiet."""
@@ -47,18 +47,18 @@ class Watcher:
         self._read: dict[tuple[Path, str], int] = {}
         self.announced: dict[tuple[str, int], tuple[int, tuple[int, ...]]] = {}
         """What the controllers last told of each partition: leader and ISR."""
-        self._isr_changed = self._isr_changed_before = -ANNOUNCED
-        self._seen: list[Line] = []
+        self.isr_changed = self._isr_changed_before = -ANNOUNCED
+        self._seen: list[LogLine] = []
         self.following: dict[int, dict[tuple[str, int], int]] = {}
         """By broker and partition, whom it fetches from."""
         self.held: Callable[[], object] = lambda: None
         """What else must not change any more before all is quiet."""
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LogLine]:
         """The controllers' lines since the last call, each controller's in order, controllers by their first line."""
-        self._look()
+        self.look()
         lines, self._seen = self._seen, []
-        by_controller: dict[str | None, list[Line]] = {}
+        by_controller: dict[str | None, list[LogLine]] = {}
         for line in lines:
             by_controller.setdefault(line.actor, []).append(line)
         runs = sorted(by_controller.values(), key=lambda run: run[0].time)
@@ -88,7 +88,7 @@ class Watcher:
         self._read[folder, name] = self._read.get((folder, name), 0) + len(new)
         return new.decode("utf-8", "replace").splitlines()
 
-    def _look(self) -> bool:
+    def look(self) -> bool:
         """Take in what is new; whether anything was."""
         news = False
         for id in self.cluster.brokers:
@@ -101,9 +101,9 @@ class Watcher:
                     self.announced[line.topic or "", line.partition or 0] = (line.leader, line.isr or ())
             for text in self._new_text(id, "server.log"):
                 if "skip updating ISR" in text:  # in vain: the leader will try again and again
-                    self._isr_changed = self._isr_changed_before
+                    self.isr_changed = self._isr_changed_before
                 elif "ing ISR" in text:
-                    self._isr_changed_before, self._isr_changed = self._isr_changed, time.monotonic()
+                    self._isr_changed_before, self.isr_changed = self.isr_changed, time.monotonic()
                 self._fetchers(id, text)
         return news
 
@@ -136,12 +136,13 @@ class Watcher:
         def quiet() -> bool:
             nonlocal last, moved, problem, held
             before, held = held, self.held()
-            if self._look() or held != before:
+            if self.look() or held != before:
                 last = moved = time.monotonic()
             if self.cluster.resume_due():
                 last = moved = time.monotonic()
             now = time.monotonic()
-            if now - last < STILL or now - self._isr_changed < ANNOUNCED or self.cluster.pauses:
+            still = STILL + FETCH_WAIT / 1000 if self.cluster.cut_off else STILL  # who is cut off may go on fetching
+            if now - last < still or now - self.isr_changed < ANNOUNCED or self.cluster.pauses:
                 return False
             if not self.cluster.zookeeper_up:
                 return now - last > ANNOUNCED
@@ -215,9 +216,9 @@ class Watcher:
             state = TopicPartitionStateZNode.decode(*stored, tp)
             if state.leader >= 0 and state.leader not in up and not set(state.isr) & up:
                 continue  # a dead leader is kept where nobody in sync is alive
-            told = self.announced.get(tp)
-            if told != (state.leader, state.isr):
-                return f"{tp} is {state}, but the controller told {told}"
+            reported = self.announced.get(tp)
+            if reported != (state.leader, state.isr):
+                return f"{tp} is {state}, but the controller told {reported}"
             wanted, free = set(assignment.replicas) & up - self.cluster.failed(*tp), self.cluster.cut_off
             wanted -= {follower for leader, follower in self.cluster.apart if leader == state.leader}
             if state.leader >= 0 and (state.leader not in up - free or set(state.isr) - free != wanted - free):

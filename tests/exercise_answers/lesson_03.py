@@ -93,7 +93,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (but("New", "Offline"), "deleted before it ever had a leader"),
         (but("Offline", "New"), "New is for a partition that never had a leader"),
         (but("NonExistent", "Online"), "first the controller has to learn of its replicas"),
-        (lambda a, b: None, "Is there a `return`?"),
+        (lambda a, b: None, "end with a `return`"),
         (lambda a, b: 1, "True or False is expected"),
     ],
     "03.3": [
@@ -113,6 +113,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ("add_broker 9", "nobody moves a replica unasked"),
     ],
     "03.5": [
+        ("keeps_last_isr_member", "the last member stays in the ISR"),
         ("stops_dead_replicas_at_startup", "still breaks I21"),
         ("resets_dead_leader", "`resets_dead_leader` is about something else"),
         ("tolerates_missing_state", "a replica goes offline also where no leader was ever elected"),

@@ -54,6 +54,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ("delete_topic bills", "already marked for deletion"),
     ],
     "04.4": [
+        ("clears_isr_notifications", "deletes the notifications meant for the last one"),
         ("keeps_last_isr_member", "`keeps_last_isr_member` is about something else"),
         ("shrinks_stored_isr", "`shrinks_stored_isr` is about something else"),
         ("accepts_own_isr", "`accepts_own_isr` is about something else"),

@@ -68,6 +68,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda *given: None, "a list of some of the partitions"),
     ],
     "13.3": [
+        ("elects_on_request", "an administrator can ask the controller for elections"),
         ("elects_already_preferred", "`elects_already_preferred` is about something else"),
         ("skips_needless_elections", "`skips_needless_elections` is about something else"),
         ("rebalances_in_batches", "`rebalances_in_batches` is about something else"),

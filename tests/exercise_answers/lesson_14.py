@@ -42,6 +42,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda operations, window: None, "rules['pipeline'] returned None"),
     ],
     "14.3": [
+        ("ends_with_session", "pending ZooKeeper requests fail"),
         ("fences_writes", "`fences_writes` is about something else"),
         ("preempts_queue", "`preempts_queue` is about something else"),
         ("pipelined", "`pipelined` is about something else"),

@@ -44,6 +44,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda ends, isr, leader: None, "returned None; an offset is expected"),
     ],
     "15.3": [
+        ("refetches_at_each_epoch", "begins to fetch anew at every leader epoch"),
         ("joins_from_epoch_start", "`joins_from_epoch_start` is about something else"),
         ("checks_fetched_epoch", "`checks_fetched_epoch` is about something else"),
         ("keeps_last_isr_member", "`keeps_last_isr_member` is about something else"),

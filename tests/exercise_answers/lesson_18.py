@@ -8,6 +8,10 @@ from kafka_ctl import Lab
 from kafka_ctl.exercises.lesson_18 import unaware
 
 ONE = """create_topic orders assignment='{"0":[2]}'\nsettle\n"""
+BROKEN_BY_HAND = (
+    """write_znode /brokers/topics/orders/partitions/0/state '{"controller_epoch":1,"leader":3,"version":1,"""
+    """"leader_epoch":1,"isr":[3]}'\nsettle\n"""
+)
 
 
 def by_loops(lab: Lab) -> list:
@@ -62,14 +66,16 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ("accepts_own_isr", "`accepts_own_isr` is about something else"),
     ],
     "18.3": [
-        (from_metadata, "is not what it leads"),
+        (from_metadata, "What a broker knows of others"),
         (with_the_dead, "It is not unaware"),
         (with_nobody, "that is known, not a leader on paper"),
         (everything, "does lead orders-0"),
         (lambda lab: [f"{p.topic}-{p.partition}" for p in lab.partitions()], "A list of pairs is asked for"),
     ],
     "18.4": [
-        ("create_topic orders partitions=1 replication_factor=3\nsettle\nkill 2\nsettle", "Every invariant holds"),
+        ("create_topic orders partitions=1 replication_factor=3\nsettle\nkill 2\nsettle", "another member of its ISR"),
+        (ONE + "delete_controller\nsettle", "No replica went Offline in it"),
+        (ONE + BROKEN_BY_HAND, "with the fix, too"),
         ("kill 1\nkill 2\nkill 3\nstart 1\nstart 2\nsettle", "These are 5 commands"),
         ("kill 9", "The story cannot be played"),
         (["kill 1"], "is no story"),

@@ -12,6 +12,13 @@ SORTED = {
     "KAFKA-9089": "gone",
     "KAFKA-7482": "stays",
 }
+HABITS = {
+    "read /controller": "A",
+    "read a state znode": "B",
+    "delete /admin/reassign_partitions": "D",
+    "delete /controller": "E",
+    "remove a topic's znodes": "F",
+}
 
 
 def copies(each: dict) -> set:
@@ -30,6 +37,7 @@ RIGHT: dict[str, list[Any]] = {
     "21.1": [SORTED, SORTED | {"KAFKA-7482": "kind"}],
     "21.2": [lambda found: sum(len(copies(each)) > 1 for each in found), pairwise],
     "21.3": [(9000, 2000), [6000, 2000], (3000, 500)],
+    "21.4": [HABITS, HABITS | {"read a state znode": "C"}],
 }
 WRONG: dict[str, list[tuple[Any, str]]] = {
     "21.1": [
@@ -54,6 +62,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
             "ZooKeeper's copy is one of them",
         ),
         (lambda found: sum(len({c[0] for c in e.values() if c}) > 1 for e in found), "You compare leaders"),
+        (len, "That is every moment"),
         (lambda found: "many", "A whole number"),
         (lambda found: -1, "Collect the different copies"),
     ],
@@ -63,5 +72,16 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ((18000, 2000), "without a leader for 18000 ms"),
         ((1000, 10), "much work for one active controller"),
         (9000, "two whole numbers"),
+    ],
+    "21.4": [
+        (HABITS | {"remove a topic's znodes": "G"}, "vote twice in one epoch"),
+        (HABITS | {"delete /controller": "H"}, "no two of three run"),
+        (HABITS | {"delete /controller": "F", "read a state znode": "H"}, "read a state znode: you take H"),
+        (HABITS | {"read a state znode": "A"}, "the last of its records"),
+        (HABITS | {"read /controller": "B"}, "asked of the quorum"),
+        (HABITS | {"delete /admin/reassign_partitions": "E"}, "a tool takes it back"),
+        (HABITS | {"delete /controller": "X"}, "no letter from A to H"),
+        ({"read /controller": "A"}, "has no letter yet"),
+        ("ABDEF", "no dictionary"),
     ],
 }

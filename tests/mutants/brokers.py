@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from kafka_ctl.brokers.fetches import FetchRequest
 from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.log import Log
 from kafka_ctl.brokers.replica_manager import ReplicaManager
@@ -17,24 +18,25 @@ def majority_is_enough(original: Function) -> Function:
     """The high watermark waits for most of the ISR, not for all of it."""
 
     def in_sync_end(self: LeaderRole, tp: Any, log: Log) -> int:
-        ends = self._ends.get(tp, {}) | {self.process.id: log.end}
+        ends = self.follower_ends.get(tp, {}) | {self.process.id: log.end}
         isr = self.process.hosted[tp].state.isr
         return sorted(ends.get(replica, -1) for replica in isr)[(len(isr) - 1) // 2]
 
     return in_sync_end
 
 
-@seeded("I3", LeaderRole, "read")
+@seeded("I3", LeaderRole, "fetch")
 def sent_is_received(original: Function) -> Function:
     """A leader takes what it sends to a follower for what the follower has."""
 
-    def read(self: LeaderRole, tp: Any, follower: int, offset: int) -> Any:
-        answer = original(self, tp, follower, offset)
-        self._ends.setdefault(tp, {})[follower] = answer.end
-        self.increment_high_watermark(tp)
+    def fetch(self: LeaderRole, request: FetchRequest) -> Any:
+        answer = original(self, request)
+        if answer is not None and request.offset is not None:
+            self.follower_ends.setdefault(request.partition, {})[request.replica] = answer.end
+            self.increment_high_watermark(request.partition)
         return answer
 
-    return read
+    return fetch
 
 
 @seeded("I4", LeaderRole, "replicated")
@@ -51,8 +53,9 @@ def one_is_all(original: Function) -> Function:
 def epochs_unchecked(original: Function) -> Function:
     """A follower compares the lengths of the logs with its leader, not the leader epochs in them."""
 
-    def common_end(self: Log, leaders_end_of: Any) -> int:
-        return min(self.end, leaders_end_of(sys.maxsize)[1])
+    def common_end(self: Log, leaders_end_of: Any) -> Any:
+        answer = leaders_end_of(sys.maxsize)
+        return None if answer is None else min(self.end, answer[1])
 
     return common_end
 
@@ -67,14 +70,14 @@ def reads_uncommitted(original: Function) -> Function:
     return in_sync_end
 
 
-@seeded("I9", ReplicaManager, "_stale")
+@seeded("I9", ReplicaManager, "stale")
 def obeys_everybody(original: Function) -> Function:
     """A broker does not look at the controller epoch of a request, nor at the broker epoch."""
 
-    def _stale(self: ReplicaManager, request: Any) -> None:
+    def stale(self: ReplicaManager, request: Any) -> None:
         self.controller_epoch = request.controller_epoch
 
-    return _stale
+    return stale
 
 
 @seeded("I10", LeaderRole, "_write")

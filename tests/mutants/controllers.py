@@ -6,12 +6,12 @@ from typing import Any
 
 from kafka_ctl import election
 from kafka_ctl.cluster import LeaderAndIsr
-from kafka_ctl.controller import leadership, listeners, rebalance
+from kafka_ctl.controller import leadership, listeners, rebalance, topics
 from kafka_ctl.controller.batch import RequestBatch
 from kafka_ctl.controller.partition_machine import PartitionStateMachine
 from kafka_ctl.controller.queue import EventQueue
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
-from kafka_ctl.partition import OFFLINE
+from kafka_ctl.partition import NEW, OFFLINE
 from kafka_ctl.zookeeper.kafka_client import KafkaZkClient
 from tests.mutants.seeded import Function, seeded
 
@@ -70,7 +70,7 @@ def nobody_in_sync(original: Function) -> Function:
     return _without
 
 
-@seeded("I13", PartitionStateMachine, "_moved")
+@seeded("I13", PartitionStateMachine, "moved")
 def move_forgotten(original: Function) -> Function:
     """The partition state machine does not remember that a partition came online again."""
 
@@ -164,3 +164,13 @@ def dead_leader_stays(original: Function) -> Function:
         return original(self, state, broker, emptied)._replace(leader=state.leader)
 
     return _without
+
+
+@seeded("I23", topics, "on_new_partitions")
+def stays_new(original: Function) -> Function:
+    """A new topic's partitions become New, and nobody elects their first leaders."""
+
+    async def on_new_partitions(env: Any, partitions: Any) -> None:
+        await env.partition_machine.handle(partitions, NEW)
+
+    return on_new_partitions

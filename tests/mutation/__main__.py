@@ -58,11 +58,11 @@ def summary(results: list[Result], known: dict[str, str]) -> str:
     killed = sum(result.killed for result in results)
     same = sum(not result.killed and result.mutant.key in known for result in results)
     by = Counter(result.outcome for result in results)
-    told = ", ".join(f"{number} {outcome}" for outcome, number in sorted(by.items()))
+    reported = ", ".join(f"{number} {outcome}" for outcome, number in sorted(by.items()))
     share = killed / max(1, len(results) - same)
     return (
         f"{len(results)} mutants: {killed} killed, {same} known to be equivalent, {len(results) - killed - same} more "
-        f"survived; killed {100 * share:.1f}% of those that are not equivalent ({told})"
+        f"survived; killed {100 * share:.1f}% of those that are not equivalent ({reported})"
     )
 
 
@@ -91,11 +91,11 @@ def main(words: list[str]) -> int:
         return 0
     began = time.monotonic()
 
-    def told(result: Result) -> None:
+    def reported(result: Result) -> None:
         took = f"{time.monotonic() - began:6.0f} s"
         print(took, result.outcome.upper(), result.mutant.key, *result.killers, sep="  ", file=sys.stderr, flush=True)
 
-    run = Mutation(sources(), wanted, told, given.killers)
+    run = Mutation(sources(), wanted, reported, given.killers)
     there = [str(path) for name in given.tests.split() for path in ROOT.glob(f"tests/*/test_{name}.py")]
     options = ["-o", "addopts=", "-p", "no:cacheprovider", "-p", "no:terminal", "-k", LEFT_OUT]
     if pytest.main([*options, *there], plugins=[run]) != 0:

@@ -62,9 +62,9 @@ class Mutation:
     """Runs the tests for each mutant, and hands each result to `told`; `killers` failing tests are enough."""
 
     def __init__(
-        self, files: Iterable[str], mutants: Iterable[Mutant], told: Callable[[Result], None], killers: int = 1
+        self, files: Iterable[str], mutants: Iterable[Mutant], reported: Callable[[Result], None], killers: int = 1
     ) -> None:
-        self.files, self.mutants, self.told, self.killers = list(files), list(mutants), told, killers
+        self.files, self.mutants, self.reported, self.killers = list(files), list(mutants), reported, killers
         self.results: list[Result] = []
         self.broken: list[str] = []
         """Tests that fail without any mutant; nothing can be said then."""
@@ -91,7 +91,7 @@ class Mutation:
             result = Result(mutant, killers, TIME if answer is None else outcome)
             self._kills.update((mutant.path, killer) for killer in killers)
             self.results.append(result)
-            self.told(result)
+            self.reported(result)
         return True
 
     def _chosen(self, mutant: Mutant, measured: dict[str, Measured]) -> list[str]:
@@ -150,10 +150,10 @@ def forked(work: Callable[[], Any]) -> Any:
             try:
                 os.setpgid(0, 0)
                 try:
-                    told = work(), ""
+                    reported = work(), ""
                 except Exception:
-                    told = None, traceback.format_exc()
-                pickle.dump(told, answer)
+                    reported = None, traceback.format_exc()
+                pickle.dump(reported, answer)
                 answer.flush()
             finally:
                 os._exit(0)

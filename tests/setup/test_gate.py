@@ -30,10 +30,10 @@ def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The last line counts tests where pytest can, and one for every other step."""
     steps = [Step("syntax", ("compileall", "-q", ".")), pytest_step("test_good.py", "test_skip.py")]
     assert check.main([], steps, tests) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[-3].startswith("passed  syntax")
-    assert told[-2].startswith("passed  tests")
-    assert " 3 passed, 1 skipped in " in told[-1]
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[-3].startswith("passed  syntax")
+    assert reported[-2].startswith("passed  tests")
+    assert " 3 passed, 1 skipped in " in reported[-1]
 
 
 @pytest.mark.parametrize(
@@ -48,15 +48,15 @@ def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_one_failed(tests: Path, capsys: pytest.CaptureFixture[str], step: Step, counted: str) -> None:
     """A failed test, no test, a missing file, a missing tool: each fails the gate; the rest still runs."""
     assert check.main([], [step, Step("syntax", ("compileall", "-q", "."))], tests) == 1
-    told = capsys.readouterr().out.splitlines()
-    assert told[-3].startswith("FAILED")
-    assert told[-2].startswith("passed  syntax")
-    assert counted in told[-1]
+    reported = capsys.readouterr().out.splitlines()
+    assert reported[-3].startswith("FAILED")
+    assert reported[-2].startswith("passed  syntax")
+    assert counted in reported[-1]
 
 
 def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """And pytest is all that runs."""
     assert check.main(["-q", "-pno:cacheprovider", "test_good.py", "-k", "test_b"], root=tests) == 0
-    told = capfd.readouterr().out
-    assert "1 passed, 1 deselected" in told
-    assert "summary" not in told
+    reported = capfd.readouterr().out
+    assert "1 passed, 1 deselected" in reported
+    assert "summary" not in reported

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import statistics
+import sys
 from pathlib import Path
 
 import nbformat
@@ -12,6 +13,7 @@ import pytest
 from nbformat import NotebookNode
 
 from tools import notebooks
+from tools.notebooks.__main__ import main
 
 PATHS = notebooks.lessons()
 PICTURES = {"image/svg+xml", "image/png"}
@@ -23,6 +25,29 @@ DRAWN = re.compile(
 """What draws a picture."""
 SILENT = {"settle", "step", "start", "stop", "close", "kill", "run_for", "create_topic", "check"}
 """What returns nothing, or prints only in the end."""
+
+QUANTITY = re.compile(
+    r"(?<![\w.,/-])(\d[\d,]*(?:\.\d+)?)(?= (?:ms|s|seconds|minutes|records|requests|operations|bytes|partitions)\b|%)"
+    r"|\*\*(\d[\d,]*(?:\.\d+)?)(?![\d.]*\.)\b"
+)
+"""A number in prose that a run can confirm: with its unit, or bold; not the number of an exercise."""
+FROM_OUTSIDE = {
+    "02": (6.5, 11.5),  # after the kill: 6 s of the session, and what was run since
+    "06": (2.5, 5000, 60_000, 50),  # constants of Kafka's ReplicaManager at its tag; a case that is not run
+    "07": (15.1,),  # of its section on shutdowns that cannot succeed
+    "11": (10,),  # replica.lag.time.max.ms, lesson 06
+    "12": (17,),  # what one would expect
+    "13": (2500,),  # an example
+    "14": (100_000, 60, 16),  # published: apache/kafka#3765
+    "15": (500,),  # replica.fetch.wait.max.ms
+    "16": (15,),  # of lesson 15
+    "17": (200_000,),  # an example, computed
+    "19": (10, 100),  # leader.imbalance.per.broker.percentage; a share by its definition
+    "21": (0.2, 17, 32, 37, 51, 63, 64.8, 135, 503, 275_000),  # published, the source beside it; a cost of the lab
+}
+"""By lesson the quantities of its prose that no cell of the section computes."""
+AT_A_TAG = re.compile(r"https://github\.com/apache/kafka/blob/\d+\.\d+\.\d+[^)\s]*/")
+UNTIMED = ("The words", "Summary")
 
 every_notebook = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 every_file = pytest.mark.parametrize("path", notebooks.notebooks(), ids=lambda path: path.stem)
@@ -90,6 +115,75 @@ def test_a_fact_is_asserted_now_and_then(path: Path) -> None:
     assert len(checked) >= len(cells) / 5
 
 
+def numbers(cells: list[NotebookNode]) -> set[float]:
+    """Every number in the code of these cells, and in what it showed as text."""
+    shown = [cell.source for cell in cells if cell.cell_type == "code"]
+    shown += [
+        output.get("text") or output.get("data", {}).get("text/plain", "")
+        for cell in cells
+        for output in cell.get("outputs", ())
+    ]
+    return {float(each) for each in re.findall(r"\d+(?:\.\d+)?", re.sub("[,_]", "", " ".join(shown)))}
+
+
+def is_among(value: str, known: set[float]) -> bool:
+    """Whether a number is one of these: as they are, rounded as it is, in seconds or milliseconds, or as a share."""
+    digits, number = len(value.partition(".")[2]), float(value)
+    return any(round(each * scale, digits) == number for each in known for scale in (1, 100, 1000, 0.001))
+
+
+@every_notebook
+def test_a_quantity_in_prose_is_what_its_section_computes(path: Path) -> None:
+    """So a number in the text cannot become stale: nbval compares the outputs, and this the text with them."""
+    book = nbformat.read(path, as_version=4)
+    sections: list[list[NotebookNode]] = []
+    for cell in book.cells:
+        if cell.source.startswith(("# ", "## ")) or not sections:
+            sections.append([])
+        if notebooks.INSTRUCTOR not in notebooks.tags(cell):
+            sections[-1].append(cell)
+    outside, everything = FROM_OUTSIDE.get(path.name[:2], ()), numbers(book.cells)
+    wrong = []
+    for section in sections:
+        title = section[0].source.splitlines()[0]
+        if title.startswith(("# ", "## The words", "## Exercises")):
+            continue
+        known = everything if title.startswith("## Summary") else numbers(section)
+        for cell in section:
+            for found in QUANTITY.finditer(cell.source if cell.cell_type == "markdown" else ""):
+                value = (found[1] or found[2]).replace(",", "")
+                if float(value) not in outside and not is_among(value, known):
+                    wrong.append(f"{cell.id}: {cell.source[max(0, found.start() - 50) : found.end() + 10]}")
+    assert wrong == []
+
+
+@every_notebook
+def test_a_lesson_has_what_every_lesson_has(path: Path) -> None:
+    """Goal, guesses, something to turn, times of its sections, sources, exercises, a summary, what to read next."""
+    book = nbformat.read(path, as_version=4)
+    prose = [cell.source for cell in book.cells if cell.cell_type == "markdown"]
+    sources = "\n".join(cell.source for cell in code(book))
+    headings = re.findall(r"^## (.+)$", "\n".join(prose), re.MULTILINE)
+    assert all(word in prose[0] for word in ("*You need*", "*Time*", "*Afterwards*"))
+    assert [each for each in headings if each not in UNTIMED and not re.search(r" · \d+ min$", each)] == []
+    assert headings[0].startswith(("The words", "Kill the controller"))
+    assert headings[-2].startswith("Exercises") and headings[-1] == "Summary"
+    assert "*Read next*" in prose[-1] and "**For an operator.**" in prose[-1]
+    assert sources.count("GuessWidget(") >= 3 and sources.count("CurveWidget(") >= 1
+    assert "](../kafka_ctl/" in "\n".join(prose) and AT_A_TAG.search("\n".join(prose))
+    assert "**For instructors.**" in "\n".join(prose)
+
+
+@every_notebook
+def test_a_lesson_depends_on_no_other(path: Path) -> None:
+    """It imports packages only, runs no other notebook, and reads no file but what it has written."""
+    book = nbformat.read(path, as_version=4)
+    sources = "\n".join(cell.source for cell in code(book))
+    assert not re.search(r"^[%!]|\.ipynb|open\(", sources, re.MULTILINE)
+    named = re.findall(r"^(?:from|import) (\w+)", sources, re.MULTILINE)
+    assert set(named) - set(sys.stdlib_module_names) <= {"kafka_ctl", "pandas", "pyspark", "kafka", "kazoo"}
+
+
 @every_file
 def test_what_is_saved_is_a_run_from_top_to_bottom(path: Path) -> None:
     """All cells have run in order, without an error; what shows something has shown it."""
@@ -138,13 +232,24 @@ def test_every_exercise_is_answered_rightly(path: Path) -> None:
     checked = [cell for cell in code(book) if "check(" in cell.source]
     assert len(checked) >= 3
     for cell in checked:
-        told = "".join(output.text for output in cell.outputs).splitlines()
-        assert told and all(line.startswith("Right.") for line in told)
+        reported = "".join(output.text for output in cell.outputs).splitlines()
+        assert reported and all(line.startswith("Right.") for line in reported)
 
 
 def test_an_unknown_notebook_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert notebooks.main([str(tmp_path / "none.ipynb")]) == 2
+    assert main([str(tmp_path / "none.ipynb")]) == 2
     assert "cannot read the notebook" in capsys.readouterr().err
+
+
+def test_what_is_printed_in_pieces_is_saved_as_one() -> None:
+    """A kernel flushes when it has time; outputs of another name, or with something in between, stay apart."""
+    printed = [("stdout", "a"), ("stdout", "b\n"), ("stderr", "c"), ("stdout", "d"), ("stdout", "e")]
+    outputs = [nbformat.v4.new_output("stream", name=name, text=text) for name, text in printed]
+    outputs.insert(4, nbformat.v4.new_output("display_data", data={"text/plain": "x"}))
+    cell = nbformat.v4.new_code_cell("print()", outputs=outputs)
+    (cleaned,) = notebooks.clean(nbformat.v4.new_notebook(cells=[cell])).cells
+    assert [output.get("text") for output in cleaned.outputs] == ["ab\n", "c", "d", None, "e"]
+    assert [output.text for output in outputs[:2]] == ["a", "b\n"]
 
 
 def test_a_notebook_saved_twice_is_the_same_bytes(tmp_path: Path) -> None:

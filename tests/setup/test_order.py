@@ -57,7 +57,7 @@ def test_numbers_that_are_too_large_are_the_last() -> None:
         assert lab.trace.records != usual.trace.records
         lab.order([5] * 1000)
         lab.order([])
-        loop = lab._memory("a test").clock.loop
+        loop = lab.world.clock.loop
         assert loop.choose is None
         lab.order([1])
         lab.run_for(1)

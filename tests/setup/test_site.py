@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import errors
 from kafka_ctl.errors import BadInput, Unavailable
@@ -160,11 +161,9 @@ def test_what_cannot_be_downloaded_is_one_sentence(tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("npm_config_fetch_retries", "0")
     monkeypatch.setenv("npm_config_cache", str(tmp_path / "npm"))
     monkeypatch.setenv("PIP_NO_CACHE_DIR", "1")
-    with pytest.raises(
-        Unavailable, match=r"^the site needs npm's package pyodide, but (npm said|there is no npm)"
-    ) as told:
+    with pytest.raises(Unavailable, match="needs npm's package pyodide, but") as reported:
         fetch.pyodide(tmp_path / "work")
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(reported.value)
     with pytest.raises(Unavailable, match="cannot be reached"):
         fetch.wheels(tmp_path / "work" / "wheels")
 
@@ -177,9 +176,9 @@ def test_another_file_than_the_pinned_one_is_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.tgz"))
 
 
-def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_replaced(prose: Prose, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep", encoding="utf-8")
-    with pytest.raises(BadInput, match="holds files that are no site"):
+    with prose.refused(BadInput):
         build.build(tmp_path)
     assert (tmp_path / "mine.txt").exists()
 
@@ -191,7 +190,7 @@ def test_a_link_is_read_back(step: int | None) -> None:
     assert parse_fragment("") is None and parse_fragment("#other=1") is None
 
 
-def test_a_lab_offers_its_link() -> None:
+def test_a_lab_offers_its_link(prose: Prose) -> None:
     with Lab.replay(STORY) as lab:
         page, _, fragment = lab.link(3).partition("#")
         assert (page, parse_fragment(fragment)) == (PAGE, Link(lab.story, 3))
@@ -199,13 +198,13 @@ def test_a_lab_offers_its_link() -> None:
             lab.link(-1)
     with (
         Lab(rules={"fence": lambda *_: True}) as lab,
-        pytest.raises(BadInput, match="a link cannot hold functions: rules"),
+        prose.refused(BadInput),
     ):
         lab.link()
 
 
-def test_a_bad_step_is_named() -> None:
-    with pytest.raises(BadInput, match="step cannot be 'x'"):
+def test_a_bad_step_is_named(prose: Prose) -> None:
+    with prose.refused(BadInput):
         parse_fragment("story=lab&step=x")
 
 
@@ -249,10 +248,10 @@ def test_the_page_and_python_understand_each_other() -> None:
     assert bad[-1]["do"] == "failed" and "seed=x" in bad[-1]["text"]
 
 
-def test_what_a_browser_lacks_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_browser_lacks_is_said_so(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "IN_BROWSER", True)
     onwards = "cannot run in a browser; `python3 -m kafka_ctl lab` in a clone of the project runs it"
-    with pytest.raises(Unavailable, match=f"^a real ZooKeeper {onwards}$"):
+    with prose.refused(Unavailable):
         Lab(zookeeper="embedded")
     with pytest.raises(Unavailable, match=f"{onwards}$"):
         Lab(wire=True)

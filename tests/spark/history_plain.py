@@ -52,10 +52,10 @@ def frames(traces: Iterable[Trace]) -> DataFrame:
 def same(answer: DataFrame, plain: list[dict[str, Any]]) -> None:
     """Equal as sets of rows, whatever the order of rows and columns."""
 
-    def told(rows: Iterable[dict[str, Any]]) -> Counter[str]:
+    def reported(rows: Iterable[dict[str, Any]]) -> Counter[str]:
         return Counter(repr(sorted(row.items())) for row in rows)
 
-    found, expected = told(row.asDict() for row in answer.collect()), told(plain)
+    found, expected = reported(row.asDict() for row in answer.collect()), reported(plain)
     unexpected, missing = list(found - expected), list(expected - found)
     assert not unexpected and not missing, "\n".join(["answered:", *unexpected[:5], "expected:", *missing[:5]])
     assert plain
@@ -182,6 +182,7 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
         seq = last.seq if last and not new else None
         names = dict(zip(("topic", "partition"), key, strict=True))
         known = {"leader": None if new else leader, "cause": cause, "cause_seq": seq, "lost_ms": lost}
+        known["nobody_else"] = False
         return {"history": history, **names, "start_ms": start, **known}
 
     def end(interval: dict[str, Any], at: float | None, restored: bool | None) -> None:
@@ -198,6 +199,8 @@ def _unavailability(life: list[Record], history: str) -> list[dict[str, Any]]:
         down = bool(r.error) or r.target in (NEW, OFFLINE) or r.leader == -1
         if down and key not in open_since:
             open_since[key] = begin(key, r, r.time_ms)
+        if r.error:
+            open_since[key]["nobody_else"] = True
         elif not down and key in open_since:
             interval = open_since.pop(key)
             if not (r.target == GONE and was_online.get(key)):  # a deletion, not a failure

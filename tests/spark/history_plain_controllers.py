@@ -76,10 +76,10 @@ def _failovers(life: list[Record]) -> list[dict[str, Any]]:
                 if r.action == action and mine[name] is None:
                     mine[name] = r.time_ms
         step[r.actor] = r.action
-    return [_told(mine) for mine in offices]
+    return [_reported(mine) for mine in offices]
 
 
-def _told(mine: dict[str, Any]) -> dict[str, Any]:
+def _reported(mine: dict[str, Any]) -> dict[str, Any]:
     """The row of a term: whoever had one before that ends, and the spans between what is known."""
     before = mine["before"]
     epochs = [each["epoch"] or each["said"] for each in (before, mine) if each]

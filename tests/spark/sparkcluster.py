@@ -14,7 +14,7 @@ from pathlib import Path
 import pyspark
 
 from kafka_ctl.errors import Unavailable
-from kafka_ctl.history.session import _JAVA_OPTIONS, SETTINGS
+from kafka_ctl.history.session import JAVA_OPTIONS, SETTINGS
 from kafka_ctl.setup.java import java_executable
 
 HOME = Path(pyspark.__file__).parent
@@ -85,6 +85,6 @@ def connect(folder: Path) -> Iterator[str]:
         "spark.master": "local[2]", "spark.app.name": "connect",
         "spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0",
     }  # fmt: skip
-    options = (*_JAVA_OPTIONS, *(f"-D{name}={value}" for name, value in settings.items()))
+    options = (*JAVA_OPTIONS, *(f"-D{name}={value}" for name, value in settings.items()))
     with java(folder, "sql.connect.service.SparkConnectServer", options=options) as log:
         yield "sc://127.0.0.1:" + said(log, r"Spark Connect server started at: \S*:(\d+)")[1]

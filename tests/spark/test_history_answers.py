@@ -40,6 +40,25 @@ def simulated(clusters: list[Trace]) -> DataFrame:
     return frames(clusters).cache()
 
 
+# Bands
+
+
+def test_a_band_is_what_resampling_finds(simulated: DataFrame) -> None:
+    """One history with 60 s, one with 6 s, two without an interval; alike for the same seed."""
+    rows = [("a", 60_000.0, "pause"), ("b", 6000.0, "pause"), ("b", 1.0, "topic creation"), ("b", None, "pause")]
+    answer = simulated.sparkSession.createDataFrame(rows, "history string, outage_ms double, cause string")
+    one, many = questions.resampled(answer, 4, [1, 400])
+    assert one == (1, (0.0, 60.0), (0.0, 1.0))
+    assert many.median_s[0] >= 6 and many.median_s[1] <= 60
+    mean = (60 + 6) / 60 / 4
+    assert mean - 0.08 < many.minutes[0] < mean < many.minutes[1] < mean + 0.08
+    assert questions.resampled(answer, 4, [1, 400]) == [one, many]
+    assert questions.resampled(answer.limit(0), 3, [2]) == [(2, (0.0, 0.0), (0.0, 0.0))]
+    for histories, sizes, samples in ((0, [1], 200), (4, [], 200), (4, [0], 200), (4, [1], 19)):
+        with pytest.raises(BadInput, match="at least 1, 1 each, and 20"):
+            questions.resampled(answer, histories, sizes, samples)
+
+
 # In-sync replicas
 
 
@@ -383,13 +402,13 @@ def test_a_deletion_that_never_finishes() -> None:
 def test_two_histories_side_by_side() -> None:
     """By cause, and all together; what only one of them has is empty in the other."""
 
-    def told(length: float, fault: str | None) -> Any:
+    def reported(length: float, fault: str | None) -> Any:
         tale = Tale().move(ONLINE, ONLINE, 0, leader=1)
         if fault:
             tale.tell("fault", fault, 1000, broker=1)
         return to_arrow(tale.move(ONLINE, OFFLINE, 1000).move(OFFLINE, ONLINE, 1000 + length, leader=2).records)
 
-    rows = {row.cause: row for row in questions.compare(told(500, "kill"), told(200, None)).collect()}
+    rows = {row.cause: row for row in questions.compare(reported(500, "kill"), reported(200, None)).collect()}
     assert set(rows) == {"all", "broker crash", "unknown"}
     total = rows["all"]
     assert (total.intervals_before, total.intervals_after) == (1, 1)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.cli import commands as cli
@@ -20,12 +21,12 @@ Run = Callable[..., tuple[int, str, str]]
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command in this process; its exit status and what it printed."""
 
-    def told(*words: object) -> tuple[int, str, str]:
+    def reported(*words: object) -> tuple[int, str, str]:
         capsys.readouterr()
         status = cli.status(["history", *map(str, words)])
         return status, *capsys.readouterr()
 
-    return told
+    return reported
 
 
 @pytest.fixture
@@ -64,21 +65,22 @@ def test_clusters_are_simulated_and_asked(run: Run, tmp_path: Path) -> None:
     assert "cause" in out.splitlines()[1]
 
 
-def test_logs_are_read_kept_and_asked(run: Run, lab: Lab, tmp_path: Path) -> None:
+def test_logs_are_read_kept_and_asked(prose: Prose, run: Run, lab: Lab, tmp_path: Path) -> None:
     """What is kept answers as the logs themselves do."""
     write_logs(lab.trace, tmp_path / "logs")
     status, out, err = run("import", tmp_path / "logs", "--out", tmp_path / "mine")
     assert (status, err) == (0, "")
-    assert "0 rejected; the format of Kafka" in out
+    assert "0 rejected" in out
     kept = answered(run, tmp_path, "leader_churn", tmp_path / "mine")
     assert kept == answered(run, tmp_path, "leader_churn", tmp_path / "logs")
     assert {(row["topic"], row["partition"]) for row in kept} == {("orders", "0"), ("orders", "1")}
     status, _, err = run("import", tmp_path / "logs", "--out", tmp_path / "mine")
-    assert (status, err) == (2, f"kafka-ctl: {tmp_path / 'mine'} is there already; name a folder that is not\n")
+    assert status == 2
+    prose(err)
     (tmp_path / "mine/records/_SUCCESS").unlink()
     status, _, err = run("ask", "leader_churn", tmp_path / "mine")
-    said = f"{tmp_path / 'mine'}: an import that did not come to its end; remove it and import again"
-    assert (status, err) == (2, f"kafka-ctl: {said}\n")
+    assert status == 2
+    prose(err)
 
 
 def test_a_trace_in_a_file_is_asked(run: Run, lab: Lab, tmp_path: Path) -> None:
@@ -121,15 +123,15 @@ def test_a_wrong_call_is_said(run: Run, words: tuple[str, ...], said: str) -> No
     assert said in err
 
 
-def test_bad_files_are_said_and_good_ones_kept(run: Run, lab: Lab, tmp_path: Path) -> None:
+def test_bad_files_are_said_and_good_ones_kept(prose: Prose, run: Run, lab: Lab, tmp_path: Path) -> None:
     """In the summary and on standard error, with exit status 0: something was understood."""
     write_logs(lab.trace, tmp_path / "logs")
     bad = tmp_path / "logs" / "broker-1" / "state-change.log.2.gz"
     bad.write_bytes(gzip.compress(b"x" * 99)[:-12])
     status, out, err = run("import", tmp_path / "logs", "--out", tmp_path / "mine")
-    why = f"{bad}: damaged, or cut short: Compressed file ended before the end-of-stream marker was reached"
-    assert (status, err) == (0, f"kafka-ctl: not read, or not to the end: {why}\n")
-    assert f"; 1 not read, or not to the end: {why}\n" in out
+    assert status == 0 and str(bad) in err
+    prose(err)
+    assert f"; 1 {err.removeprefix('kafka-ctl: ')}" in out
     assert answered(run, tmp_path, "leader_churn", tmp_path / "mine")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "logs", "mine"]
 
@@ -160,12 +162,13 @@ def test_what_is_no_parquet_is_said(run: Run, tmp_path: Path) -> None:
     assert err.startswith(f"kafka-ctl: {tmp_path / 'run.parquet'}: is not a Parquet file: ")
 
 
-def test_where_nothing_can_be_written(run: Run, lab: Lab, tmp_path: Path) -> None:
+def test_where_nothing_can_be_written(prose: Prose, run: Run, lab: Lab, tmp_path: Path) -> None:
     """What was read is lost, and no half of it is left."""
     write_logs(lab.trace, tmp_path / "logs")
     (tmp_path / "note").write_text("mine")
     status, _, err = run("import", tmp_path / "logs", "--out", tmp_path / "note" / "mine")
-    assert (status, err) == (2, f"kafka-ctl: {tmp_path / 'note' / 'mine'}: cannot be written: Not a directory\n")
+    assert status == 2
+    prose(err)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "note"]
     lab.trace.to_parquet(tmp_path / "run.parquet")
     status, out, err = run("ask", "departures", tmp_path / "run.parquet", "--csv", tmp_path / "nowhere" / "answer.csv")

@@ -20,8 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pytest
+from prose import Prose
 
-from kafka_ctl import BadInput
+from kafka_ctl import BadInput, Unavailable
 from kafka_ctl.history import import_logs, log_chunks, log_folders, log_import, unpacking
 from kafka_ctl.history.log_chunks import Chunk, read_chunk
 from kafka_ctl.history.session import spark
@@ -78,7 +79,7 @@ def lay(folder: Path, name: str, text: bytes) -> Path:
 
 def read(*paths: Path) -> dict[str, Counter[str]]:
     """What tasks make of these paths, by file: how many records, lines of each kind, and what was wrong."""
-    chunks = list(log_import._chunks("logs", paths))
+    chunks = list(log_import.list_chunks("logs", paths))
     found: dict[str, Counter[str]] = {}
     for chunk in chunks:
         counted = found.setdefault(os.path.basename(chunk.file), Counter())
@@ -104,8 +105,8 @@ WHOLE = {"records": RECORDS, "lines": len(LINES), "continued": CONTINUED}
 
 def problem(path: Path) -> str:
     """What was wrong with one file."""
-    (told,) = [what for what in one(path) if what.startswith("problem: ")]
-    return told.removeprefix("problem: ")
+    (reported,) = [what for what in one(path) if what.startswith("problem: ")]
+    return reported.removeprefix("problem: ")
 
 
 # What a file is
@@ -171,7 +172,7 @@ def test_a_file_without_any_line_break(tmp_path: Path) -> None:
     records = " ".join(LINES[:2]) * 4000
     path = lay(tmp_path, "glued", records.encode())
     assert one(path) == {"records": 8000, "lines": 1}
-    (chunk,) = log_import._chunks("logs", path)
+    (chunk,) = log_import.list_chunks("logs", path)
     places = [(r.number, r.piece) for r in read_chunk(chunk) if r.what == "record"]
     assert places == [(1, piece) for piece in range(8000)]
 
@@ -197,9 +198,9 @@ def test_a_line_of_a_gigabyte_is_never_held(tmp_path: Path, monkeypatch: pytest.
         held.append(len(line))
         return shortened(line)
 
-    shortened = log_chunks._shortened
+    shortened = log_chunks.shortened
     monkeypatch.setattr(log_chunks, "blocks", text)
-    monkeypatch.setattr(log_chunks, "_shortened", kept)
+    monkeypatch.setattr(log_chunks, "shortened", kept)
     spans = [(start, min(start + step, size)) for start in range(0, size, step)]
     found = [list(read_chunk(Chunk("logs", "huge", *span))) for span in spans]
     assert [sum(read.what == "record" for read in reads) for reads in found] == [2, *[0] * (len(spans) - 2), 1]
@@ -225,7 +226,7 @@ def test_entries_of_journald(tmp_path: Path) -> None:
     bare = [line.split("] ", 1)[1] if line.startswith("[2") else line for line in LINES]
     assert one(lay(tmp_path, "bare", entries(*bare))) == WHOLE
     path = lay(tmp_path, "level", entries(LINES[1].split(" TRACE ", 1)[1]))
-    (chunk,) = log_import._chunks("logs", path)
+    (chunk,) = log_import.list_chunks("logs", path)
     (record,) = (dict(zip(NAMES, r.values, strict=True)) for r in read_chunk(chunk) if r.what == "record")
     assert (record["time_ms"], record["action"], record["leader"]) == (1456826400100.0, "initialize", 3)
     odd = entries(None, [], [300], [[]], 7, {"a": 1}, "another service", "\ud800")
@@ -275,7 +276,7 @@ def test_what_follows_a_packed_file(tmp_path: Path) -> None:
     ],
     ids=["random", "two bytes", "random, packed", "twice", "7z", "tar", "empty zip", "unknown zip"],
 )
-def test_what_is_no_log_is_told(tmp_path: Path, text: bytes, said: str) -> None:
+def test_what_is_no_log_is_reported(tmp_path: Path, text: bytes, said: str) -> None:
     """Once for a file, and not once a line."""
     import re
 
@@ -321,14 +322,16 @@ def test_damaged_at_random(tmp_path: Path) -> None:
     good = lay(tmp_path, "good.log", TEXT)
     for number, (name, data) in zip(range(3000), mutations(8), strict=False):
         bad = lay(tmp_path, name, data)
-        chunks = list(log_import._chunks("logs", [bad, good]))
+        chunks = list(log_import.list_chunks("logs", [bad, good]))
         rows = pa.Table.from_pylist([chunk._asdict() for chunk in chunks], log_import.CHUNKS)
-        told = pa.Table.from_batches(list(log_import._parse(iter(rows.to_batches()))), log_import.PARSED).to_pylist()
-        assert {row["what"] for row in told} <= {"record", "rejected", "chunk", "continued", "problem"}
-        beside = [row for row in told if row["file"] == str(good)]
+        reported = pa.Table.from_batches(
+            list(log_import.parse_chunks(iter(rows.to_batches()))), log_import.PARSED
+        ).to_pylist()
+        assert {row["what"] for row in reported} <= {"record", "rejected", "chunk", "continued", "problem"}
+        beside = [row for row in reported if row["file"] == str(good)]
         assert sum(row["what"] == "record" for row in beside) == RECORDS, number
         assert not [row for row in beside if row["what"] in ("rejected", "problem")], number
-        mine = [row for row in told if row["file"] == str(bad)]
+        mine = [row for row in reported if row["file"] == str(bad)]
         lines = sum(row["number"] for row in mine if row["what"] == "chunk")
         accounted = {row["number"] for row in mine if row["what"] in ("record", "rejected")}
         assert lines <= len(accounted) + sum(row["number"] for row in mine if row["what"] == "continued"), number
@@ -339,13 +342,13 @@ def test_chunks_of_damaged_files_change_nothing(tmp_path: Path, monkeypatch: pyt
     plain = (data for _, data in mutations(9) if len(data) > 20 and b"2016" in data and not data.startswith(b"{"))
     for number, data in zip(range(24), plain, strict=False):
         path = lay(tmp_path, "state-change.log", data)
-        chunks = list(log_import._chunks("logs", path))
+        chunks = list(log_import.list_chunks("logs", path))
         if len(chunks) != 1 or chunks[0].stop == log_chunks.WHOLE or chunks[0].problem:
             continue
         whole = [read for read in read_chunk(chunks[0]) if read.what in ("record", "rejected")]
         for size in (9, 64, 333):
             monkeypatch.setattr(log_import, "CHUNK", size)
-            pieces, first, found = list(log_import._chunks("logs", path)), 1, []
+            pieces, first, found = list(log_import.list_chunks("logs", path)), 1, []
             for piece in pieces:
                 found += list(read_chunk(piece._replace(first=first)))
                 assert found[-2].number >= 0
@@ -400,7 +403,7 @@ def test_two_clusters_may_share_a_file(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(log_import, "CHUNK", 500)
     monkeypatch.setattr(log_import, "TASK", 500 * 40)
     logs = import_logs(spark(), {"a": path, "b": [path, path]})
-    last = logs._parsed.where("what = 'record'").groupBy("history").agg({"number": "max", "*": "count"}).collect()
+    last = logs.parsed.where("what = 'record'").groupBy("history").agg({"number": "max", "*": "count"}).collect()
     assert sorted(tuple(row) for row in last) == [("a", 198, 120), ("b", 198, 120)]
 
 
@@ -415,10 +418,10 @@ def test_what_is_no_file_is_never_opened(tmp_path: Path) -> None:
         (tmp_path / "other").symlink_to(tmp_path / "other")
         os.mkfifo(tmp_path / "other.fifo")
         lay(tmp_path, "state-change.log", TEXT)
-        told = {Path(file.name).name: file.problem for file in log_folders.log_files([tmp_path, "/dev/null"])}
-    assert told.pop("state-change.log") is None
-    assert told.pop("controller.log.self")
-    assert told == {
+        reported = {Path(file.name).name: file.problem for file in log_folders.log_files([tmp_path, "/dev/null"])}
+    assert reported.pop("state-change.log") is None
+    assert reported.pop("controller.log.self")
+    assert reported == {
         "state-change.log.fifo": "a FIFO, not a file",
         "controller.log.socket": "a socket, not a file",
         "controller.log.gone": "No such file or directory",
@@ -426,26 +429,26 @@ def test_what_is_no_file_is_never_opened(tmp_path: Path) -> None:
     }
 
 
-def test_files_that_change_before_they_are_read(tmp_path: Path) -> None:
+def test_files_that_change_before_they_are_read(prose: Prose, tmp_path: Path) -> None:
     """Gone, shorter, or a folder by now: told; longer: read as far as it was listed."""
     for name in ("gone", "shorter", "folder", "longer", "emptied"):
         lay(tmp_path, name, TEXT * 3)
-    chunks = {Path(c.file).name: c for c in log_import._chunks("logs", [tmp_path / n for n in os.listdir(tmp_path)])}
+    chunks = {
+        Path(c.file).name: c for c in log_import.list_chunks("logs", [tmp_path / n for n in os.listdir(tmp_path)])
+    }
     (tmp_path / "gone").unlink()
     (tmp_path / "folder").unlink()
     (tmp_path / "folder").mkdir()
     lay(tmp_path, "shorter", TEXT)
     lay(tmp_path, "emptied", b"")
     lay(tmp_path, "longer", TEXT * 5)
-    told = {name: list(read_chunk(chunk)) for name, chunk in chunks.items()}
-    problems = {name: [r.text for r in reads if r.what == "problem"] for name, reads in told.items()}
+    reported = {name: list(read_chunk(chunk)) for name, chunk in chunks.items()}
+    problems = {name: [r.text for r in reads if r.what == "problem"] for name, reads in reported.items()}
     assert problems["gone"] == ["No such file or directory"]
     assert problems["folder"]
-    size = len(TEXT)
-    assert problems["shorter"] == [f"it had {3 * size:,} bytes when it was listed and {size:,} when it was read"]
-    assert problems["emptied"] == [f"it had {3 * size:,} bytes when it was listed and 0 when it was read"]
+    prose(*problems["shorter"], *problems["emptied"])
     assert problems["longer"] == []
-    records = {name: sum(r.what == "record" for r in reads) for name, reads in told.items()}
+    records = {name: sum(r.what == "record" for r in reads) for name, reads in reported.items()}
     assert records == {"gone": 0, "folder": 0, "shorter": RECORDS, "emptied": 0, "longer": 3 * RECORDS}
 
 
@@ -494,53 +497,58 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path) + b"/controller.log.\xff")).write_bytes(TEXT)
     found = read(tmp_path)
     assert found["state-change.log"]["records"] == RECORDS
-    assert found["controller.log.\\xff"]["problem: its name is not UTF-8"] == 1
+    assert [what for what in found["controller.log.\\xff"] if what.endswith("not UTF-8")]
 
 
 @pytest.mark.parametrize(
-    ("paths", "said"),
+    "paths",
     [
-        ([], "no path was given"),
-        ((), "no path was given"),
-        ({}, "no path was given"),
-        ({"prod": []}, "no path was given"),
-        (None, "None is no path"),
-        ([None], "None is no path"),
-        ({"prod": None}, "None is no path"),
-        (7, "7 is no path"),
-        ("", "'' is no path"),
-        (b"logs", "b'logs' is no path"),
-        ("a\0b", "is no path"),
-        (["\udcff"], "its name is not UTF-8"),
-        ({7: "logs"}, "history 7: give its name as text"),
-        ("gopher://host/logs", "no file system for gopher://|gopher"),
+        [],
+        (),
+        {},
+        {"prod": []},
+        None,
+        [None],
+        {"prod": None},
+        7,
+        "",
+        b"logs",
+        "a\0b",
+        ["\udcff"],
+        {7: "logs"},
     ],
     ids=str,
 )
-def test_what_is_no_path(paths: Any, said: str) -> None:
+def test_what_is_no_path(prose: Prose, paths: Any) -> None:
     """An error of ours, before Spark is asked."""
     from kafka_ctl.errors import KafkaCtlError
 
-    with pytest.raises(KafkaCtlError, match=said):
+    with prose.refused(KafkaCtlError):
         import_logs(None, paths)
 
 
-def test_a_session_is_needed(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"needs a Spark session: import_logs\(kafka_ctl\.history\.spark\(\)"):
+def test_an_address_that_no_package_here_can_read() -> None:
+    """How the sentence ends depends on what is installed."""
+    with pytest.raises(Unavailable, match="gopher://"):
+        import_logs(None, "gopher://host/logs")
+
+
+def test_a_session_is_needed(prose: Prose, tmp_path: Path) -> None:
+    with prose.refused(BadInput):
         import_logs(None, lay(tmp_path, "state-change.log", TEXT))
 
 
 # The whole import
 
 
-def test_bad_files_do_not_cost_good_ones(tmp_path: Path) -> None:
+def test_bad_files_do_not_cost_good_ones(prose: Prose, tmp_path: Path) -> None:
     """They are in the warning, in the summary, and in the table of files; questions get the rest."""
     lay(tmp_path, "a/state-change.log", TEXT)
     lay(tmp_path, "b/state-change.log.1.gz", gzip.compress(LONG)[:-20])
     lay(tmp_path, "b/state-change.log.2.gz", TEXT)
     lay(tmp_path, "b/controller.log.gz", random.Random(1).randbytes(999))
     os.mkfifo(tmp_path / "b" / "controller.log")
-    with pytest.warns(UserWarning, match=r"^3 not read, or not to the end: .*controller\.log: a FIFO, not a file"):
+    with pytest.warns(UserWarning, match=r"^3 not read.*controller\.log: a FIFO"):
         logs = import_logs(spark(), tmp_path)
     files = {Path(row.file).name: row for row in logs.files.collect()}
     assert {name: (row.records, row.problem is None) for name, row in files.items() if row.records < 9} == {
@@ -550,12 +558,12 @@ def test_bad_files_do_not_cost_good_ones(tmp_path: Path) -> None:
         "controller.log.gz": (0, False),
     }
     cut = files["state-change.log.1.gz"]
-    assert cut.problem == "damaged, or cut short: Compressed file ended before the end-of-stream marker was reached"
+    prose(cut.problem)
     assert logs.count() == cut.records + 2 * RECORDS > 1000
     assert [Path(problem.file).name for problem in logs.problems] == [
         "controller.log", "controller.log.gz", "state-change.log.1.gz",
     ]  # fmt: skip
-    assert f"{tmp_path}/b/controller.log.gz: neither text nor packed in a known way" in repr(logs)
+    assert f"{tmp_path}/b/controller.log.gz: neither text nor packed" in repr(logs)
 
 
 def test_only_bad_files(tmp_path: Path) -> None:
@@ -563,9 +571,7 @@ def test_only_bad_files(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="neither text nor packed"):
         logs = import_logs(spark(), lay(tmp_path, "controller.log", bytes(range(1, 32)) * 99))
     assert logs.count() == logs.rejected.count() == 0
-    assert repr(logs).startswith(
-        "1 files with 0 lines, 0 of them understood, 0 rejected; the format of Kafka unknown; 1"
-    )
+    assert repr(logs).startswith("1 files with 0 lines")
 
 
 def test_a_good_import_warns_of_nothing(tmp_path: Path) -> None:

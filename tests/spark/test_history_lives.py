@@ -172,11 +172,11 @@ EVENTS = (
 def test_two_lives_are_two_clusters(question: str, records: DataFrame) -> None:
     """In one history they have the answers that they have each by itself."""
     rows = [row.asDict() for row in getattr(questions, question)(records).collect()]
-    told: dict[str, list[str]] = {}
+    reported: dict[str, list[str]] = {}
     for row in rows:
-        told.setdefault(row.pop("history"), []).append(repr(sorted(row.items())))
+        reported.setdefault(row.pop("history"), []).append(repr(sorted(row.items())))
     for generation in GENERATIONS:
-        both, one, two = (sorted(told.get(f"{generation} {name}", [])) for name in ("both", "one", "two"))
+        both, one, two = (sorted(reported.get(f"{generation} {name}", [])) for name in ("both", "one", "two"))
         assert both == sorted(one + two), generation
         assert both or question == "unclean_exposure", generation
 
@@ -280,7 +280,7 @@ def imported(lives: dict[str, tuple[Trace, Trace, Trace]], tmp_path_factory: pyt
     return import_logs(spark(), {generation: folder / generation for generation in lives}).records.cache()
 
 
-def told(rows: list[dict[str, Any]], begin: float, *columns: str) -> list[tuple]:
+def reported(rows: list[dict[str, Any]], begin: float, *columns: str) -> list[tuple]:
     """Rows as tuples; their times, which count from `begin`, in whole milliseconds."""
 
     def value(name: str, found: Any) -> Any:
@@ -308,8 +308,8 @@ def test_logs_give_the_answers_that_traces_give(
     logs = dicts(getattr(questions, question)(imported))
     assert {row["history"] for row in logs} == set(lives)
     for generation in GENERATIONS:
-        expected = told([row for row in both if row["history"] == f"{generation} both"], 0.0, *columns)
-        assert told([row for row in logs if row["history"] == generation], EPOCH, *columns) == expected, generation
+        expected = reported([row for row in both if row["history"] == f"{generation} both"], 0.0, *columns)
+        assert reported([row for row in logs if row["history"] == generation], EPOCH, *columns) == expected, generation
         assert expected
 
 
@@ -337,9 +337,9 @@ def test_what_is_known_now_ends_with_its_cluster(lives: dict[str, tuple[Trace, T
         assert {k: ids for k, ids in missing.items() if ids} == {
             row[:2]: row[4] for row in {r[:2]: r for r in UnderReplicated().rows(later)}.values() if row[4]
         }
-        told = [(row[0], row[1], *row[3:]) for row in Imbalance().rows(both)]
+        reported = [(row[0], row[1], *row[3:]) for row in Imbalance().rows(both)]
         answer = questions.imbalance(both).drop("history")
-        assert sorted(told) == sorted(tuple(row) for row in answer.collect())
+        assert sorted(reported) == sorted(tuple(row) for row in answer.collect())
 
 
 def test_partitions_that_are_not_made_again_are_gone() -> None:

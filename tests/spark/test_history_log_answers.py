@@ -62,9 +62,9 @@ def term(day: int, broker: int, epoch: int, partitions: str = "") -> str:
 
 
 def moved(day: int, seconds: int, epoch: int, move: str, state: str = "", name: str = "t-0") -> str:
-    told, plain = (f" with state LeaderAndIsr({state})", "") if state else ("", " state")
+    reported, plain = (f" with state LeaderAndIsr({state})", "") if state else ("", " state")
     at = f"12:{seconds // 60:02}:{seconds % 60:02},000"
-    return f"[2022-04-{day:02} {at}] TRACE [Controller id=0 epoch={epoch}] Changed partition {name}{plain} from {move}{told} ({STATE})\n"
+    return f"[2022-04-{day:02} {at}] TRACE [Controller id=0 epoch={epoch}] Changed partition {name}{plain} from {move}{reported} ({STATE})\n"
 
 
 LED = "leader=0, leaderEpoch=1, isr=List(0), zkVersion=1"
@@ -107,7 +107,7 @@ ROLLING = "".join(
     )
 )
 """Twice brokers 1 and 2 one after the other, six days apart; after each, 2 crashes too."""
-OLD_WISHES = "".join(
+OLD_REQUESTS = "".join(
     f"[2016-03-01 10:{minute:02}:00,000] INFO {who} {words} ({CONTROLLER})\n"
     for minute, who, words in (
         (0, "[Controller 1]:", "Handling reassignment of partition [a.b-c,1] to new replicas 3,2"),
@@ -139,7 +139,7 @@ OLD_WISHES = "".join(
         (14, "[Controller 1]:", "List of topics to be deleted: never"),
     )
 )
-NEW_WISHES = "".join(
+NEW_REQUESTS = "".join(
     f"[2023-03-01 10:{minute:02}:00,000] INFO [Controller id=1] {words} ({CONTROLLER})\n"
     for minute, words in (
         (
@@ -183,9 +183,9 @@ LOGS = {
     "old": {"state-change.log": OLD_STATE, "controller.log": OLD_CONTROLLER},
     "wiped": {"state-change.log": WIPED_STATE, "controller.log": WIPED_CONTROLLER},
     "rolling": {"controller.log": ROLLING},
-    "0.10": {"controller.log": OLD_WISHES},
+    "0.10": {"controller.log": OLD_REQUESTS},
     "2.0": {"controller.log": BETWEEN},
-    "2.8": {"controller.log": NEW_WISHES},
+    "2.8": {"controller.log": NEW_REQUESTS},
 }
 
 
@@ -347,6 +347,6 @@ def test_all_of_it_equals_the_plain_computation(logs: DataFrame) -> None:
     for question, plain in answers.items():
         found = [row.asDict() for row in getattr(questions, question)(logs).collect()]
         expected = [{"history": name, **row} for name in LOGS for row in plain(from_arrow(table, name))]
-        told = [sorted(repr(sorted(row.items())) for row in each) for each in (found, expected)]
-        assert told[0] == told[1], question
+        reported = [sorted(repr(sorted(row.items())) for row in each) for each in (found, expected)]
+        assert reported[0] == reported[1], question
         assert found

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from io import BytesIO
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from history_plain import (
@@ -20,6 +22,7 @@ from history_plain import (
     plain_unavailability,
     same,
 )
+from prose import Prose
 from pyspark.sql import DataFrame
 
 from kafka_ctl import PARTITION, REPLICA, BadInput, Lab, Record, Trace, UnknownName
@@ -57,8 +60,8 @@ def test_a_crash_is_felt_from_its_moment() -> None:
     assert (created["cause"], created["duration_ms"], created["outage_ms"]) == ("topic creation", 10, 10)
     assert crashed == {
         "history": "lab", "topic": "orders", "partition": 0, "start_ms": 10_000, "end_ms": 11_000,
-        "duration_ms": 1000, "restored": True, "leader": 2, "cause": "broker crash", "cause_seq": 2,
-        "lost_ms": 4000, "outage_ms": 7000,
+        "duration_ms": 1000, "restored": True, "nobody_else": False, "leader": 2,
+        "cause": "broker crash", "cause_seq": 2, "lost_ms": 4000, "outage_ms": 7000,
     }  # fmt: skip
 
 
@@ -99,6 +102,17 @@ def test_a_new_controller_finds_partitions_offline() -> None:
     assert dicts(answer, "start_ms", "end_ms", "cause", "outage_ms") == [
         {"start_ms": 8010, "end_ms": 8050, "cause": "controller crash", "outage_ms": 6050}
     ]
+
+
+def test_an_interval_in_which_nobody_else_was_in_sync() -> None:
+    """Its elections are refused, also in an interval that has not ended; the next interval is another one."""
+    tale = Tale().move(NEW, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, error="StateChangeFailed")
+    tale.move(OFFLINE, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, leader=2)
+    tale.move(OFFLINE, ONLINE, partition=1, error="StateChangeFailed")
+    answer = questions.unavailability(to_arrow(tale.records)).where("cause IS NULL").orderBy("partition", "start_ms")
+    assert [row.nobody_else for row in answer.collect()] == [True, False, True]
+    grouped = questions.unavailability_by(to_arrow(tale.records), "nobody_else").collect()
+    assert {row.nobody_else: row.intervals for row in grouped} == {True: 2, False: 2}
 
 
 def test_how_intervals_end() -> None:
@@ -259,11 +273,20 @@ def test_a_flapping_leader() -> None:
 # What may be asked, and plots
 
 
-def test_anything_else_is_refused() -> None:
+def test_anything_else_is_refused(prose: Prose) -> None:
     """With the columns that are missing."""
     for wrong in (spark().range(3), [], "a path"):
-        with pytest.raises(BadInput, match="not records of the trace schema: no column history, seq"):
+        with prose.refused(BadInput):
             questions.unavailability(wrong)
+
+
+@pytest.mark.parametrize("minutes", [-1, math.nan, math.inf, 10**400, "5", None, True])
+def test_what_is_no_number_of_minutes(minutes: Any) -> None:
+    """It would become a part of the query."""
+    with pytest.raises(BadInput, match="gap_minutes="):
+        questions.rolling_restarts(Trace(), minutes)
+    with pytest.raises(BadInput, match="within_minutes="):
+        questions.broker_churn(Trace(), minutes)
 
 
 def test_an_empty_history_has_empty_answers() -> None:
@@ -273,7 +296,7 @@ def test_an_empty_history_has_empty_answers() -> None:
     assert {row.made for row in questions.transition_counts(Trace()).collect()} == {0}
 
 
-def test_the_plot_shows_every_cause(simulated: DataFrame) -> None:
+def test_the_plot_shows_every_cause(prose: Prose, simulated: DataFrame) -> None:
     """With its number of intervals, on a logarithmic axis, the same bytes every time."""
     answer = questions.unavailability(simulated).cache()
     counts = Counter(row.cause for row in answer.collect())
@@ -291,5 +314,5 @@ def test_the_plot_shows_every_cause(simulated: DataFrame) -> None:
     figure.savefig(pictures[0])
     plots.unavailability_by_cause(answer).savefig(pictures[1])
     assert pictures[0].getvalue() == pictures[1].getvalue()
-    with pytest.raises(UnknownName, match="measure 'colour'; known: outage_ms, duration_ms"):
+    with prose.refused(UnknownName):
         plots.unavailability_by_cause(answer, "colour")

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from history_plain import BUSY, Tale, dicts, frames, plain_departures, plain_unavailability, same
+from prose import Prose
 from pyspark.sql import DataFrame
 
 from kafka_ctl import BadInput, Lab, Trace, UnknownName
@@ -47,8 +48,8 @@ def test_summaries_equal_the_plain_computation(
     same(questions.unavailability_by(simulated, *by), plain)
 
 
-def test_columns_that_cannot_be_grouped_by() -> None:
-    with pytest.raises(UnknownName, match="column to group by 'outage_ms'; known: history, topic"):
+def test_columns_that_cannot_be_grouped_by(prose: Prose) -> None:
+    with prose.refused(UnknownName):
         questions.unavailability_by(Trace(), "outage_ms")
 
 

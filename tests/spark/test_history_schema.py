@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prose import Prose
 
 from kafka_ctl import BadInput, Record, Trace
 from kafka_ctl.history.schema import SCHEMA, spark_schema, to_arrow, to_parquet
@@ -79,24 +80,24 @@ def test_a_trace_of_nothing(tmp_path: Path) -> None:
     assert len(read_parquet(tmp_path / "empty.parquet")) == 0
 
 
-def test_one_history_of_several_is_picked() -> None:
+def test_one_history_of_several_is_picked(prose: Prose) -> None:
     """By name; in the order of `seq`, whatever the order of the rows."""
     later = FULL._replace(seq=1, isr=())
     table = pa.concat_tables([to_arrow([later, FULL], "b"), to_arrow([FULL], "a")])
     assert from_arrow(table, "b").records == [FULL, later]
-    with pytest.raises(BadInput, match="holds 2 histories; name one, as history='a'"):
+    with prose.refused(BadInput):
         from_arrow(table)
     with pytest.raises(BadInput, match="no history 'c'"):
         from_arrow(table, "c")
 
 
-def test_other_tables_are_refused(tmp_path: Path) -> None:
+def test_other_tables_are_refused(prose: Prose, tmp_path: Path) -> None:
     """With what is missing; a column that may be empty may also be missing."""
-    with pytest.raises(BadInput, match="no column time_ms; it has history, seq"):
+    with prose.refused(BadInput):
         from_arrow(to_arrow([FULL]).drop_columns(["time_ms"]))
     assert from_arrow(to_arrow([FULL]).drop_columns(["detail", "isr"]))[0].isr is None
     with pytest.raises(BadInput, match="no such file"):
         read_parquet(tmp_path / "nothing.parquet")
     (tmp_path / "text.parquet").write_text("not a table")
-    with pytest.raises(BadInput, match="is not a Parquet file"):
+    with pytest.raises(BadInput, match="is not a Parquet file: "):
         read_parquet(tmp_path / "text.parquet")

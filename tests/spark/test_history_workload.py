@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import mean
 
 import pytest
+from prose import Prose, source
 
 from kafka_ctl import BadInput, Lab, UnknownName
+from kafka_ctl.history import generate
 from kafka_ctl.history.workload import INCIDENTS, Plan, Topic, Workload, plan, play, simulate
 
 NOTHING = dict.fromkeys(INCIDENTS, 0.0)
@@ -53,22 +56,24 @@ def test_some_clusters_are_luckier() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "says"),
+    "wrong",
     [
-        ({"per_day": {"meteor": 1.0}}, "unknown incident 'meteor'; known: rolling_restart"),
-        ({"brokers": (0, 3)}, r"brokers=\(0, 3\)"),
-        ({"topics": (5, 2)}, r"topics=\(5, 2\)"),
-        ({"rate": -1.0}, "rates cannot be negative"),
-        ({"partitions": {}}, "partitions"),
-        ({"replication": {0: 1.0}}, "replication"),
-        ({"racks": 0}, "racks=0"),
-        ({"spread": 0.5}, "spread=0.5: 1 for clusters that are all alike, or more"),
-        ({"unclean": 1.5}, "unclean=1.5"),
+        {"per_day": {"meteor": 1.0}},
+        {"config": 3},
+        {"brokers": (0, 3)},
+        {"topics": (5, 2)},
+        {"rate": -1.0},
+        {"partitions": {}},
+        {"replication": {0: 1.0}},
+        {"racks": 0},
+        {"spread": 0.5},
+        {"unclean": 1.5},
     ],
+    ids=source,
 )
-def test_a_workload_that_cannot_be(wrong: dict, says: str) -> None:
+def test_a_workload_that_cannot_be(prose: Prose, wrong: dict) -> None:
     """One clear error."""
-    with pytest.raises(BadInput, match=says):
+    with prose.refused(BadInput):
         Workload(**wrong)
 
 
@@ -174,3 +179,23 @@ def test_a_simulation_is_its_seed() -> None:
 def test_an_unknown_generation_is_named() -> None:
     with pytest.raises(UnknownName, match="generation"):
         simulate(1, generation="3.7")
+
+
+@pytest.mark.parametrize("timeout", [2000, 18_000])
+def test_a_workload_configures_its_brokers(timeout: int) -> None:
+    """A crash is noticed between two thirds of the session timeout and a tick of 2 s after it."""
+    crashing = Workload(
+        brokers=(3, 3), per_day=NOTHING | {"crash": 2}, config={"zookeeper.session.timeout.ms": timeout}
+    )
+    trace = simulate(1, hours=24, workload=crashing)
+    expired = trace.slice(kind="zk", action="expired")
+    assert expired
+    for each in expired:
+        killed = trace.slice(stop=each.seq, action="kill")[-1]
+        assert timeout * 2 / 3 <= each.time_ms - killed.time_ms <= timeout + 2000
+
+
+def test_a_dataset_refuses_a_configuration_that_there_is_not(prose: Prose, tmp_path: Path) -> None:
+    with prose.refused(UnknownName):
+        generate(None, 1, 1, out=tmp_path / "out", workload=Workload(config={"colour": 1}))
+    assert not (tmp_path / "out").exists()

@@ -7,7 +7,7 @@ import pytest
 from kafka_ctl import BadInput, Costs, Lab, UnknownName
 from kafka_ctl.museum import EXHIBITS
 from kafka_ctl.museum.kraft import KRAFT, SHELVES, shelf
-from kafka_ctl.views.copies import Moment, as_one_log, copies_over_time, moment, moments
+from kafka_ctl.views.figures.copies import Moment, as_one_log, copies_over_time, moment, moments
 
 
 def after(command: str) -> list[Moment]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
-from labs import acting, settled
+from labs import acting, process_of, settled
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.generation import GENERATIONS
@@ -76,7 +76,7 @@ def test_a_shrink_whose_answer_is_lost_is_tried_again(generation: str) -> None:
         for view in lab.partitions():
             assert set(view.isr) == {1, 2} and view.leader in (1, 2)
             for broker in (1, 2):
-                hosted = lab._world.brokers[broker].hosted[TopicPartition(view.topic, view.partition)].state
+                hosted = process_of(lab, broker).hosted[TopicPartition(view.topic, view.partition)].state
                 assert (hosted.leader, hosted.isr, hosted.leader_epoch) == (view.leader, view.isr, view.leader_epoch)
         assert {state for replica, state in acting(lab).context.replicas.items() if replica.broker == 3} == {OFFLINE}
         lab.start(3)

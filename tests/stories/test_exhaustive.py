@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from labs import process_of
+from prose import Prose
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput
@@ -14,7 +16,7 @@ from kafka_ctl.explore.search import shortest
 from kafka_ctl.explore.state import digest
 from kafka_ctl.explore.tree import Branches, Case, Seen, Tree, try_all
 from kafka_ctl.lab.concurrent_commands import TOOLS
-from kafka_ctl.lab.event_order import Order, connection
+from kafka_ctl.lab.event_order import GivenOrder, connection
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.simulation.clock import VirtualClock
 from kafka_ctl.simulation.loop import Timer
@@ -34,13 +36,13 @@ def orders(depth: int, events: int) -> list[str]:
     found, stack = [], [()]
     while stack:
         path: tuple[int, ...] = stack.pop()
-        clock, told = VirtualClock(), list[str]()
+        clock, reported = VirtualClock(), list[str]()
         for n in range(events):
-            clock.later(n + 1.0, told.append, "abcdef"[n])
-        clock.later(0.5, told.append, "!", background=True)
+            clock.later(n + 1.0, reported.append, "abcdef"[n])
+        clock.later(0.5, reported.append, "!", background=True)
         branches = clock.loop.choose = Branches(clock.loop, path, depth, lambda left: False)
         clock.settle()
-        found.append("".join(told).replace("!", ""))
+        found.append("".join(reported).replace("!", ""))
         taken = tuple(choice.taken for choice in branches.made)
         for place in range(len(taken) - 1, len(path) - 1, -1):
             stack += [(*taken[:place], other) for other in range(branches.made[place].of - 1, 0, -1)]  # type: ignore[misc]
@@ -58,7 +60,7 @@ def test_nothing_overtakes_on_one_connection() -> None:
     """Of messages between one client and ZooKeeper only the first is a choice, in each direction."""
     behind = []
 
-    class Last(Order):
+    class Last(GivenOrder):
         def __call__(self, pending: list[Timer]) -> Timer | None:
             chosen = super().__call__(pending)
             assert chosen is not None
@@ -71,7 +73,7 @@ def test_nothing_overtakes_on_one_connection() -> None:
             return len(ready) - 1
 
     with Lab(brokers=3, settle=False) as lab:
-        loop = lab._memory("a test").clock.loop
+        loop = lab.world.clock.loop
         order = loop.choose = Last(loop, ())
         lab.create_topic("t", 3, 3)
         lab.settle()
@@ -100,7 +102,7 @@ def test_only_what_counts_is_in_a_digest() -> None:
             two.step()
     with Lab(seed=1) as one, Lab(seed=1) as two:
         for lab, broker in ((one, 1), (two, 3)):
-            session = lab._world.brokers[broker].zk.session
+            session = process_of(lab, broker).zk.session
             assert isinstance(session, MemorySession)
             session.state_changed("Nothing", None)
         assert digest(one) != digest(two)
@@ -122,12 +124,12 @@ def test_a_pair_of_commands_in_every_order() -> None:
 
 def test_a_path_is_a_story() -> None:
     """Every order can be told: its walk is the same run."""
-    told = []
+    reported = []
 
     class Noted(Lab):
         def close(self) -> None:
             if not self.closed:
-                told.append(self.trace.records[:])
+                reported.append(self.trace.records[:])
             super().close()
 
     pair = case("2.0", "bounce", "expire_session")._replace(depth=4)
@@ -139,11 +141,11 @@ def test_a_path_is_a_story() -> None:
             walk = pair._replace(path=tuple(choice.taken for choice in made)).walk
             with Lab.replay(walk.story) as lab:
                 assert lab.story == walk.story
-                assert lab.trace.records[: len(told[-1])] == told[-1]
-    assert len({tuple(records) for records in told}) == 3
+                assert lab.trace.records[: len(reported[-1])] == reported[-1]
+    assert len({tuple(records) for records in reported}) == 3
 
 
-def test_a_defect_is_found_and_told_as_a_story(few: None, tmp_path: Path) -> None:
+def test_a_defect_is_found_and_reported_as_a_story(few: None, tmp_path: Path) -> None:
     """What is found is minimised and written as a story that breaks the same when it is opened."""
     search = exhaust("2.4", depth=1, jobs=1, mutant="cache-never-updated")
     found = next(f for f in shortest(search) if f.broken.name.startswith("I18 "))
@@ -156,7 +158,7 @@ def test_a_defect_is_found_and_told_as_a_story(few: None, tmp_path: Path) -> Non
         assert not [v for v in lab.violations if not v.known]
 
 
-def test_a_defect_that_needs_an_order_is_told_with_it() -> None:
+def test_a_defect_that_needs_an_order_is_reported_with_it() -> None:
     """In the order of time that rule holds; the story has the shortest order that shows it."""
     pair = case("2.0", "delete_controller", "delete_topic")
     with mutant("epoch-inherited") as defect:
@@ -171,19 +173,13 @@ def test_a_defect_that_needs_an_order_is_told_with_it() -> None:
             assert defect.invariant not in [v.invariant for v in lab.violations]
 
 
-def test_what_was_seen_adds_up() -> None:
+def test_what_was_seen_adds_up(prose: Prose) -> None:
     total, part = Seen(), Seen(1, 2, 3, 4)
     total.add(part)
     total.add(part)
     assert (total.finished, total.paths, total.states, total.again) == (2, 4, 6, 8)
     search = Search("2.4", 2, 1, [Round(1, 2, total), Round(2, 2, part)], seconds=3.0)
-    assert account(search).splitlines() == [
-        "Kafka 2.4, 2 brokers, 1 partition: 3 s (3 states/s)",
-        "  every order, 1 choices deep: 2 pairs, 6 states on 4 paths, 8 met again",
-        "  not every order, for the time was over, 2 choices deep: 1 of 2 pairs of commands, 3 states on 2 paths, "
-        "4 met again",
-        "  nothing else was broken",
-    ]
+    prose(account(search))
 
 
 def test_a_bounded_search_says_how_deep_every_order_was_tried(few: None) -> None:
@@ -204,8 +200,8 @@ def test_every_pair_is_a_scenario(generation: str) -> None:
     assert len({c.walk.story for c in listed}) == len(listed)
 
 
-def test_what_is_too_large_is_refused() -> None:
-    with pytest.raises(BadInput, match="4 brokers and 1 partitions: there can be 2 or 3, and 1 or 2"):
+def test_what_is_too_large_is_refused(prose: Prose) -> None:
+    with prose.refused(BadInput):
         exhaust("2.4", brokers=4)
 
 

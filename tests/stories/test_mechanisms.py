@@ -22,6 +22,10 @@ MISSED, DISK = "MetadataCache.scala, updateCache", "ReplicaStateMachine.doHandle
 STARTED = "KafkaController.onBrokerStartup"
 TWICE = "KafkaController.PartitionReassignment"
 PREFERRED = "PartitionStateMachine.electLeaderForPartition"
+UNWATCHED = "KafkaController.PartitionReassignmentHandler"
+REMOVED = """
+create_topic a assignment='{"0":[1,2]}'\nsettle\nreassign '{"a-0":[1,3]}'\nsettle
+delete_znode /admin/reassign_partitions\nreassign '{"a-0":[1,2]}'\nsettle"""
 
 STORIES = {
     "a broker registers itself anew while an old request waits for a configuration": ("2.4 brokers=[1,2,3] seed=0", """
@@ -117,6 +121,9 @@ settle""", set()),
 fail_log_dir 1\ndelay zookeeper 2 0.3657\ndisconnect 3 zookeeper\ndelete_controller
 run_for 1.9088\ndelete_controller\nheal\nsettle""",
         {("I8", "KAFKA-6082"), ("I19", "KAFKA-6082")}),
+    "a controller raises the epoch before the next one has read the rest": ("0.10 brokers=[1,2,3,4] seed=1", """
+shutdown 3\ndelete_controller\nbounce 1\nstep 2\nkill 1\ndisconnect 4 zookeeper\nstep 20\nheal\nsettle""",
+        {("I8", "KAFKA-6082"), ("I19", "KAFKA-6082")}),
     "a deposed controller takes a request out of ZooKeeper": ("0.10 brokers=[1,2,3] seed=45", """
 bounce 3\nat_once '["create_topic a partitions=3 replication_factor=2","elect_preferred"]'
 create_topic b partitions=3 replication_factor=2\nsettle\ndisconnect 1 zookeeper\nreassign '{"b-0":[3]}'\nstep 21
@@ -136,7 +143,7 @@ settle""", {("I14", "KAFKA-10314")}),
 kill 1\ncreate_topic a partitions=1 replication_factor=1\nstep 28\nreassign '{"a-0":[1,2]}'\nstart 1\nsettle""",
         {("I14", TWICE), ("I18", "KAFKA-9212")}),
     "a request comes while a new controller looks again for one": ("2.0 brokers=[1,2,3] seed=0", """
-shutdown 2\nexpire_session 3\nrun_for 0.0023\ncreate_topic a partitions=1 replication_factor=1
+shutdown 2\nbounce 3\nrun_for 0.0023\ncreate_topic a partitions=1 replication_factor=1
 reassign '{"a-0":[2,3,1]}'\nstart 2\nsettle""", {("I14", TWICE)}),
     "a broker is told to follow nobody, goes on fetching from who led before, and is taken for dead": (
         "2.0 brokers=[1,2,3] seed=1", """
@@ -147,7 +154,7 @@ create_topic b replication_factor=1 partitions=1\nsettle\nfail_log_dir 1\nreassi
 disconnect zookeeper 2\nbounce 1\nsettle""", {("I15", "KAFKA-14140")}),
     "metadata arrives after its broker has a new session, and was told what is newer": (
         "2.0 brokers=[1,2,3] seed=82100074", """
-create_topic a replication_factor=1 partitions=1\nshutdown 3\ndelay 2 3 1\nstart 3\nrun_for 0.0981\nheal
+create_topic a replication_factor=1 partitions=1\nshutdown 3\ndelay 2 3 2\nstart 3\nrun_for 0.0981\nheal
 expire_session 3\nsettle""", {("I9", "KAFKA-7235"), ("I18", "KAFKA-7235")}),
     "a leader is elected before the controller hears that a broker has taken a replica as new": (
         "2.4 brokers=[1,2] seed=1", """
@@ -234,11 +241,78 @@ create_topic a partitions=1 replication_factor=2\nstep 6\nstop_zookeeper\nkill 2
         {("I14", CREATED), ("I18", CREATED), ("I19", CREATED), ("I21", CREATED)}),
     "who has won dies before who has lost looks at the znode again": ("2.0 brokers=[1,2,3] seed=0", """
 shutdown 3\nsettle\ndelete_controller\nstep 10\nbounce 1\nkill 1\nsettle""", {("I19", "KAFKA-13407")}),
+    "a partition without a leader moves, and its new replica does not lead": ("2.0 brokers=[1,2,3] seed=35", """
+kill 1\ncreate_topic a partitions=1 replication_factor=1\nreassign '{"a-0":[1,2]}'\nsettle""",
+        {("I23", "KafkaController.onPartitionReassignment")}),
+    "a request is deleted by hand, and the partition's next is ignored": ("0.10 brokers=[1,2] seed=0", REMOVED,
+        {("I19", "PartitionsReassignedListener.doHandleDataChange")}),
+    "a request is deleted by hand, and nobody watches for the next": ("2.0 brokers=[1,2] seed=0", REMOVED,
+        {("I19", UNWATCHED)}),
+    "the same where a request can be made without the znode": ("2.4 brokers=[1,2,3] seed=0", """
+create_topic a assignment='{"0":[1,2]}'\nsettle\nreassign '{"a-0":[1,3]}' through=zookeeper\nkill 3\nsettle
+delete_znode /admin/reassign_partitions\nreassign '{"a-0":[1,2]}' through=zookeeper\nsettle""",
+        {("I19", UNWATCHED)}),
+    "a move goes on whose request was deleted by hand, and deletes what is to stay": ("2.4 brokers=[1,2,3] seed=0", """
+create_topic a assignment='{"0":[1,2]}'\nreassign '{"a-0":[1,3]}' through=zookeeper\nrun_for 0.033
+delete_znode /admin/reassign_partitions\nreassign '{"a-0":[1,2]}' through=zookeeper\nsettle""",
+        {("I16", UNWATCHED), ("I19", UNWATCHED)}),
+    "the same where it is moved already": ("0.10 brokers=[1,2,3] seed=0", """
+create_topic a assignment='{"0":[1,2]}'\nreassign '{"a-0":[1,3]}'\nrun_for 0.033
+delete_znode /admin/reassign_partitions\nreassign '{"a-0":[1,2]}'\nsettle""",
+        {("I16", "PartitionsReassignedListener.doHandleDataChange")}),
+    "partitions are added before the controller watches a topic that it has read": ("0.10 brokers=[1,2] seed=0", """
+at_once '["create_topic b partitions=1 replication_factor=2","create_topic c partitions=1 replication_factor=2"]'
+at_once '["add_partitions c 3","add_partitions a 2"]'\nsettle""", {("I23", "KafkaController.onNewTopicCreation")}),
+    "a partition is marked online without a leader alive, and a replica leaves its ISR": (
+        "0.10 brokers=[1,2,3,4] seed=91300229", """
+create_topic b replication_factor=2 partitions=1\nsettle\ndelay zookeeper 1 0.8787\nkill 3\ndisconnect zookeeper 1
+settle\nstart 3\nelect_preferred\nsettle\nexpire_session 3\nheal\nsettle""",
+        {("I14", "PartitionStateMachine.electLeaderForPartition")}),
+    "partitions are added to a topic that is deleted between reading and writing": ("2.4 brokers=[1,2] seed=0", """
+kill 2\nsettle\ncreate_topic a partitions=2 replication_factor=1\nsettle\ndelete_topic a\nstep 23
+add_partitions a 3\nsettle""", set()),
+    "a restart that nobody noticed, and a topic whose only broker counts as leaving": (
+        "2.0 brokers=[1,2,3] seed=92100183", """
+delay 2 zookeeper 0.2703\nshutdown 3\nstart 3\nsettle\nheal\ncreate_topic c replication_factor=1 partitions=1
+settle""", {("I23", "KAFKA-7235")}),
+    "a reassignment outlives its topic, and gives the next one a partition": ("2.0 brokers=[1,2,3] seed=1", """
+at_once '["reassign '"'"'{\\"c-1\\":[3,1]}'"'"'","create_topic c partitions=3 replication_factor=1","delete_topic a"]'
+reassign '{"c-2":[1,2,3]}'\ndelete_topic c\nshutdown 3\ncreate_topic c partitions=1 replication_factor=1\nstart 3
+settle""", {("I23", "KafkaController.TopicDeletion")}),
+    "a deposed controller deletes a topic, and its successor knows the next one of that name": (
+        """0.10 brokers=[1,2,3] seed=0 config='{"delete.topic.enable":true}'""", """
+at_once '["elect_preferred","elect_preferred","create_topic c partitions=2 replication_factor=1"]'\nsettle
+delete_topic c\nrun_for 0.0024\nexpire_session 3\nsettle\ncreate_topic c partitions=1 replication_factor=1\nsettle""",
+        {("I8", "KAFKA-6082"), ("I12", "KAFKA-5083"), ("I23", "KAFKA-6082")}),
+    "a move ends whose topic has been deleted meanwhile": ("2.4 brokers=[1,2,3,4] seed=92200405", """
+create_topic m replication_factor=1\ncreate_topic c partitions=1 replication_factor=2\nshutdown 3
+reassign '{"c-0":[2]}'\nshutdown 2\nreassign '{"c-0":[1]}'\nrefused delete_topic c
+at_once '["elect_leaders unclean partitions='"'"'[\\"a-1\\"]'"'"'","create_topic a partitions=1 replication_factor=2"]'
+shutdown 1\nstart 1\nstart 2\nsettle""", set()),
+    "the same where a new controller reads a topic and watches it later": ("0.10 brokers=[1,2,3] seed=91200613", """
+shutdown 1\nat_once '["create_topic a partitions=1 replication_factor=1","add_partitions a 3"]'\nkill 2\nstep 16
+step 8\nat_once '["create_topic b partitions=3 replication_factor=1","add_partitions a 2","delete_topic c"]'
+settle""", {("I23", "KafkaController.onNewTopicCreation")}),
+    "the same where nothing is asked for anew": ("2.0 brokers=[1,2,3] seed=0", """
+create_topic a assignment='{"0":[1,2]}'\nreassign '{"a-0":[1,3]}'\nrun_for 0.033
+delete_znode /admin/reassign_partitions\nsettle""", {("I16", UNWATCHED)}),
+    "an old request waits for the configuration of a topic that is deleted": ("2.4 brokers=[1,2,3,4] seed=1", """
+create_topic a partitions=1 replication_factor=2\ndisconnect 4 zookeeper\nreassign '{"a-0":[2,3]}'\nsettle
+delete_topic a\nheal\nsettle""", {("I9", "KafkaApis.handleLeaderAndIsrRequest")}),
+    "a topic is deleted though it moves, and the controller goes on waiting for the move": (
+        """2.4 brokers=[1,2] seed=0 config='{"leader.imbalance.check.interval.seconds":10}'""", """
+create_topic a partitions=2 replication_factor=2\ncreate_topic b replication_factor=2 partitions=1\nshutdown 2
+at_once '["reassign '"'"'{\\"c-2\\":[1,2]}'"'"'","reassign '"'"'{\\"a-1\\":[2]}'"'"'"]'\ndelete_topic a\nstart 2\nsettle
+run_for 40""", {("I20", "ControllerContext.removeTopic")}),
+    "a reassignment failed half-way, and its new replica leads and dies": ("0.10 brokers=[1,2,3] seed=46", """
+create_topic a replication_factor=1 partitions=2\nfail_log_dir 2\nreassign '{"a-1":[2,1]}'\nsettle
+at_once '["elect_preferred","delete_topic c"]'\nkill 1\nsettle""",
+        {("I21", "KafkaController.onPartitionReassignment")}),
 }  # fmt: skip
 """What walks have found, and what explains it."""
 
 
-def told(text: str) -> Walk:
+def reported(text: str) -> Walk:
     """A walk from a story's text."""
     lines = list(story.parse(text))
     return Walk(lines[0], tuple(lines[1:]))
@@ -247,7 +321,7 @@ def told(text: str) -> Walk:
 @pytest.mark.parametrize("name", STORIES)
 def test_what_walks_have_found_is_explained(name: str) -> None:
     opening, lines, wanted = STORIES[name]
-    outcome = play(told(f"lab generation={opening}\n{lines}\n"))
+    outcome = play(reported(f"lab generation={opening}\n{lines}\n"))
     broken = {(b.name.split()[0], b.known) for b in outcome.broken}
     assert wanted <= broken
     assert None not in {known for _, known in broken}, outcome.broken
@@ -310,7 +384,7 @@ def test_what_follows_where_the_answer_to_a_creation_is_lost(generation: str) ->
 def test_a_follower_slower_than_its_limit_is_no_livelock(generation: str) -> None:
     """It leaves the ISR and comes back as long as it is slow, and comes to rest when that is over."""
     lines = "create_topic b replication_factor=2 partitions=1\nsettle\nproduce b 0\nslow 2 14.4\nsettle limit=300\n"
-    slow = play(told(f"lab brokers=[1,2] generation={generation} seed=1\n{lines}"))
+    slow = play(reported(f"lab brokers=[1,2] generation={generation} seed=1\n{lines}"))
     assert slow.broken == ()
     lines = lines.replace("settle limit=300", "run_for 120")
     with Lab.replay(f"lab brokers=[1,2] generation={generation} seed=1\n{lines}") as lab:
@@ -321,11 +395,9 @@ def test_a_follower_slower_than_its_limit_is_no_livelock(generation: str) -> Non
 
 def test_what_goes_on_beside_a_slow_follower_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else who leaves and comes back for ever is not excused by it."""
-    from kafka_ctl.explore import unrest
-
-    monkeypatch.setattr(unrest, "_changed", lambda record: {1, 2})
+    monkeypatch.setattr("kafka_ctl.explore.play.replicas_of_change", lambda record: {1, 2})
     lines = "create_topic b replication_factor=2 partitions=1\nsettle\nproduce b 0\nslow 2 14.4\nsettle limit=300\n"
-    outcome = play(told(f"lab brokers=[1,2] generation=2.4 seed=1\n{lines}"))
+    outcome = play(reported(f"lab brokers=[1,2] generation=2.4 seed=1\n{lines}"))
     assert [b.name for b in outcome.broken] == [DOES_NOT_QUIESCE]
 
 
@@ -336,7 +408,7 @@ def test_checks_that_are_made_up_for_are_no_livelock() -> None:
     )
     lines += "stop_zookeeper\n" + "settle limit=300\n" * 10 + "start_zookeeper\nsettle limit=300\nrun_for 10\nsettle\n"
     config = """config='{"leader.imbalance.check.interval.seconds":1}'"""
-    outcome = play(told(f"lab brokers=[1,2,3] generation=0.10 seed=0 {config}\n{lines}"))
+    outcome = play(reported(f"lab brokers=[1,2,3] generation=0.10 seed=0 {config}\n{lines}"))
     assert outcome.records > 20_000 and outcome.broken == ()
 
 
@@ -349,7 +421,7 @@ def test_checks_that_have_just_been_made_up_for_count_as_little(budget: int, mon
     )
     lines += "stop_zookeeper\n" + "settle limit=300\n" * 3 + "start_zookeeper\nsettle limit=300\nrun_for 10\nsettle\n"
     config = """config='{"leader.imbalance.check.interval.seconds":1}'"""
-    outcome = play(told(f"lab brokers=[1,2,3] generation=0.10 seed=0 {config}\n{lines}"))
+    outcome = play(reported(f"lab brokers=[1,2,3] generation=0.10 seed=0 {config}\n{lines}"))
     assert outcome.records > 6800 and outcome.broken == ()
 
 
@@ -358,7 +430,7 @@ def test_a_slow_follower_may_be_the_preferred_leader() -> None:
     lines = (
         "create_topic c partitions=2 replication_factor=2\nslow 3 12.1342\nsettle\nproduce c 0 records=2\npause 3 10\n"
     )
-    outcome = play(told(f"lab brokers=[1,2,3] generation=2.4 seed=1\n{lines}settle limit=300\n"))
+    outcome = play(reported(f"lab brokers=[1,2,3] generation=2.4 seed=1\n{lines}settle limit=300\n"))
     assert outcome.broken == ()
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from prose import Prose
 
 from kafka_ctl.cli import commands as cli
 from kafka_ctl.errors import BadInput, UnknownName
@@ -21,7 +22,7 @@ from tools.museum import PAGE
 
 TALES = Path(__file__).parents[1] / "tales"
 TICKETS = {field.name: field.ticket for field in FIELDS}
-TOLD = ("KAFKA-7482", "KAFKA-7235a")
+REPORTED = ("KAFKA-7482", "KAFKA-7235a")
 """The tales that are recorded: one with a question, one with an invariant."""
 
 
@@ -37,7 +38,7 @@ def test_an_exhibit_shows_its_bug_and_is_sound_without_it(exhibit: Exhibit) -> N
         assert run.broken.generation == exhibit.generation
         assert run.fixed.generation == exhibit.fixed != exhibit.generation
         assert all(exhibit.generation.has(field) is not value for field, value in exhibit.fix.items())
-        assert report.verdict(run) == f"{exhibit.name:<12}  shows, and is sound with the fix"
+        assert report.verdict(run).startswith(f"{exhibit.name:<12}  shows, and is sound")
 
 
 def differs(left: list[int], right: list[int], ends: tuple[int, int]) -> bool:
@@ -98,15 +99,15 @@ def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
     assert all(re.search(rf"\.{BY_NAME[field].bug or field}\b", source) for field in exhibit.fix)
 
 
-@pytest.mark.parametrize("name", TOLD)
-def test_a_tale_is_told_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
+@pytest.mark.parametrize("name", REPORTED)
+def test_a_tale_is_reported_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
     """`pytest --rewrite` records it anew."""
     with find(name).show() as run:
-        told = report.describe(run) + "\n"
+        reported = report.describe(run) + "\n"
     path = TALES / f"{name}.txt"
     if pytestconfig.getoption("--rewrite"):
-        path.write_text(told, "utf-8")
-    assert told.splitlines() == path.read_text("utf-8").splitlines()
+        path.write_text(reported, "utf-8")
+    assert reported.splitlines() == path.read_text("utf-8").splitlines()
 
 
 def test_a_story_can_be_run_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
@@ -117,15 +118,15 @@ def test_a_story_can_be_run_by_itself(capsys: pytest.CaptureFixture[str]) -> Non
         assert capsys.readouterr().out == run.broken.trace.text() + "\n"
 
 
-def test_an_exhibit_is_found_by_number_name_or_ticket() -> None:
+def test_an_exhibit_is_found_by_number_name_or_ticket(prose: Prose) -> None:
     assert find("1") is EXHIBITS[0]
     assert find(" kafka-7235A ") is find("7235a") is next(e for e in EXHIBITS if e.name == "KAFKA-7235a")
     assert find("7482").link.endswith("/KAFKA-7482")
     assert find("KAFKA-7235b").ticket == "KAFKA-7235"
-    with pytest.raises(BadInput, match="KAFKA-7235 has 2 exhibits: KAFKA-7235a and KAFKA-7235b"):
+    with prose.refused(BadInput):
         find("7235")
     for wrong in ("0", "KAFKA-1", "mermaid", ""):
-        with pytest.raises(UnknownName, match=r"unknown exhibit '.*'; known: KAFKA-532, "):
+        with prose.refused(UnknownName):
             find(wrong)
 
 
@@ -166,27 +167,27 @@ def test_a_showing_that_fails_leaves_no_lab_behind(monkeypatch: pytest.MonkeyPat
 # The command
 
 
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+def reported(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
     status = cli.status(["museum", *words])
     return status, *capsys.readouterr()
 
 
 def test_the_command_lists_and_tells(capsys: pytest.CaptureFixture[str]) -> None:
-    status, out, _ = told(capsys)
+    status, out, _ = reported(capsys)
     assert status == 0
     assert re.findall(r"^ +(\d+)  (\S+) ", out, re.M) == [(str(n), e.name) for n, e in enumerate(EXHIBITS, 1)]
-    status, out, err = told(capsys, "7482")
+    status, out, err = reported(capsys, "7482")
     assert (status, err) == (0, "")
     assert out == (TALES / "KAFKA-7482.txt").read_text("utf-8")
-    status, out, err = told(capsys, "KAFKA-1")
-    assert (status, out) == (2, "") and err.startswith("kafka-ctl: unknown exhibit 'KAFKA-1'; known: ")
+    status, out, err = reported(capsys, "KAFKA-1")
+    assert (status, out) == (2, "") and err.startswith("kafka-ctl: unknown exhibit 'KAFKA-1'; ")
 
 
 def test_a_story_can_be_taken_home(capsys: pytest.CaptureFixture[str]) -> None:
-    assert told(capsys, "3143", "--story") == (0, find("3143").story, "")
+    assert reported(capsys, "3143", "--story") == (0, find("3143").story, "")
     for words in (["--story"], ["3143", "--story", "--check"]):
-        status, out, err = told(capsys, *words)
-        assert (status, out) == (2, "") and "--story goes with the NAME of an exhibit" in err
+        status, out, err = reported(capsys, *words)
+        assert (status, out) == (2, "") and "--story goes with the NAME" in err
 
 
 def test_the_check_ends_with_1_when_an_exhibit_fails(
@@ -194,10 +195,10 @@ def test_the_check_ends_with_1_when_an_exhibit_fails(
 ) -> None:
     some = (find("KAFKA-7482"), find("KAFKA-3143"))
     monkeypatch.setattr("kafka_ctl.museum.EXHIBITS", some)
-    status, out, _ = told(capsys, "--check")
-    assert status == 0 and out.count("shows, and is sound with the fix") == 2
+    status, out, _ = reported(capsys, "--check")
+    assert status == 0 and out.count("shows, and is sound") == 2
     monkeypatch.setattr("kafka_ctl.museum.EXHIBITS", (some[0], replace(some[1], caught_by="I7")))
-    status, out, _ = told(capsys, "--check")
+    status, out, _ = reported(capsys, "--check")
     assert status == 1 and "KAFKA-3143    DOES NOT SHOW" in out
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from labs import process_of
 
 from kafka_ctl import Lab
 from kafka_ctl.generation import GENERATIONS
@@ -89,7 +90,7 @@ def test_a_new_copy_waits_for_zookeeper(generation: str) -> None:
         lab.disconnect(other, "zookeeper")
         lab.create_topic("test", assignment={0: [other, lab.controller.id]})
         lab.run_for(1)
-        assert not lab._world.brokers[other].hosted
+        assert not process_of(lab, other).hosted
         lab.heal()
         lab.settle()
         assert state(lab) == (other, (other, lab.controller.id))

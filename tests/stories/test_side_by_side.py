@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import Lab, side_by_side
 from kafka_ctl.errors import BadInput, UnknownName
-from kafka_ctl.museum import EXHIBITS, Exhibit
+from kafka_ctl.museum import EXHIBITS, Exhibit, find
 from kafka_ctl.trace import Trace
-from kafka_ctl.views.side_by_side import SideBySide
 from kafka_ctl.views.steps import newsworthy
+from kafka_ctl.views.widget.side_by_side import SideBySide
 
 
 def pictured(shown: SideBySide, step: int) -> list[list[str]]:
@@ -25,8 +27,8 @@ def check(shown: SideBySide, runs: tuple[Lab, Lab], start: tuple[int, int] = (0,
     assert [f.caption for f in left.frames] == [f.caption for f in right.frames]
     assert left.scene.parts == right.scene.parts
     for film, lab, first in zip(shown.films, runs, start, strict=True):
-        told = [seq for frame in film.frames for seq in frame.seqs]
-        assert sorted(told) == [r.seq for r in lab.trace if newsworthy(r) and r.seq >= first]
+        reported = [seq for frame in film.frames for seq in frame.seqs]
+        assert sorted(reported) == [r.seq for r in lab.trace if newsworthy(r) and r.seq >= first]
         assert [seq for frame in film.frames for seq in frame.seqs[:1]] == sorted(
             seq for frame in film.frames for seq in frame.seqs[:1]
         )
@@ -79,21 +81,21 @@ def test_one_story_in_two_generations() -> None:
             assert "Kafka 2.4: " in repr(shown)
 
 
-def test_it_is_one_page(tmp_path: Path) -> None:
+def test_it_is_one_page(prose: Prose, tmp_path: Path) -> None:
     with EXHIBITS[0].show() as run:
         shown = run.side_by_side(index=1)
         page = shown.export(tmp_path / "both.html").read_text("utf-8")
         assert f'"parted":{shown.parted}' in page and "With the fix" in page
         assert shown.index == 1
-        with pytest.raises(BadInput, match=r"the ending '\.doc' is not one of"):
+        with prose.refused(BadInput):
             shown.export(tmp_path / "both.doc")
 
 
-def test_what_is_no_run_is_refused() -> None:
+def test_what_is_no_run_is_refused(prose: Prose) -> None:
     with Lab(brokers=1) as lab:
-        with pytest.raises(BadInput, match="side_by_side needs two labs or traces; 'x' is none"):
+        with prose.refused(BadInput):
             side_by_side(lab, "x")
-        with pytest.raises(BadInput, match="the trace has no records yet"):
+        with prose.refused(BadInput):
             side_by_side(lab, Trace())
         with pytest.raises(UnknownName, match="unknown view 'clusters'"):
             side_by_side(lab, lab, view="clusters")
@@ -105,3 +107,26 @@ def test_what_is_no_run_is_refused() -> None:
             side_by_side(lab, lab, limit=0)
         with pytest.raises(UnknownName, match="unknown option 'wide'"):
             side_by_side(lab, lab, wide=True)
+
+
+def test_why_is_answered_for_the_run_that_is_asked(tmp_path: Path) -> None:
+    """Offered where a rule is known, for each run by its own generation; an exported page has every answer."""
+    with find("KAFKA-6082").show() as run:
+        shown = run.side_by_side()
+        offered = [frame["why"] for frame in shown.film["frames"]]
+        assert shown.film["asks"] and offered[0] is False
+        assert any(sides == [0, 1] for sides in offered) and any(sides in ([0], [1]) for sides in offered)
+        sent: list[dict[str, Any]] = []
+        shown.send = sent.append
+        for number, sides in enumerate(offered):
+            for side in sides or ():
+                assert shown.films[side].frames[number].seqs
+        at = next(number for number, sides in enumerate(offered) if sides == [0, 1])
+        for side in (0, 1):
+            shown.receive({"do": "why", "frame": at, "side": side})
+            assert sent[-1]["side"] == side and sent[-1]["why"]["title"].startswith(shown.films[side].title + ": ")
+            assert sent[-1]["why"]["rule"]
+        page = shown.export(tmp_path / "both.html").read_text()
+        assert page.count('"rule":') == sum(len(sides or ()) for sides in offered)
+    parts = side_by_side(run.broken.trace[10:], run.fixed.trace[10:])
+    assert not parts.film["asks"], "of a part of a trace nothing is known of causes"

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import pytest
+from prose import Prose
 
-from kafka_ctl.errors import BadInput, NotReached, UnknownName
+from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.latencies import Costs
 
@@ -73,9 +74,9 @@ def test_a_condition_holds_at_the_same_point_again(lab: Lab, limit: float) -> No
     lab.kill(1)
     lab.step()
     for n in (3, 57, 0):
-        wanted = (lab._world.callbacks_run or 0) + n
-        with suppress(NotReached):
-            lab.run_until(lambda: (lab._world.callbacks_run or 0) >= wanted, limit)  # noqa: B023
+        wanted = (lab.world.callbacks_run or 0) + n
+        with suppress(ConditionNotMet):
+            lab.run_until(lambda: (lab.world.callbacks_run or 0) >= wanted, limit)  # noqa: B023
     same_again(lab).close()
 
 
@@ -89,16 +90,16 @@ def test_costs_are_part_of_the_story() -> None:
 
 
 @pytest.mark.parametrize(
-    ("costs", "words"),
+    "costs",
     [
-        ("""'{"lunch":1}'""", "unknown cost 'lunch'; known: zookeeper_round_trip, zookeeper_tick"),
-        ("""'{"boot":"long"}'""", "the cost boot cannot be 'long'; it is a number of seconds, 0 or more"),
-        ("""'{"boot":-1}'""", "the cost boot cannot be -1"),
-        ("3", "costs=3: a mapping"),
+        """'{"lunch":1}'""",
+        """'{"boot":"long"}'""",
+        """'{"boot":-1}'""",
+        "3",
     ],
 )
-def test_costs_that_cannot_be(costs: str, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_costs_that_cannot_be(prose: Prose, costs: str) -> None:
+    with prose.refused(BadInput):
         Lab.replay(f"lab costs={costs}\nsettle\n")
 
 

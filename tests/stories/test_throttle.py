@@ -7,6 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from labs import process_of
 
 from kafka_ctl import BadInput, Lab, TopicPartition, UnknownName
 from kafka_ctl.brokers.replication_quota import ALL, ReplicationQuota, SimpleRate, throttled_partitions
@@ -67,15 +68,15 @@ def test_what_is_older_than_eleven_seconds_does_not_count() -> None:
 @given(st.lists(st.tuples(st.integers(0, 3000), st.integers(0, 10**6)), max_size=80))
 def test_a_rate_counts_each_byte_once_for_ten_seconds(steps: list[tuple[int, int]]) -> None:
     """Whatever comes when: what was recorded in the last ten seconds is there, what is older than twelve is not."""
-    rate, now, told = SimpleRate(), 0, []
+    rate, now, reported = SimpleRate(), 0, []
     for wait, value in steps:
         now += wait
         rate.record(value, now)
-        told.append((now, value))
+        reported.append((now, value))
         measured = rate.measure(now)
         counted = round(measured * max(now - min(s.since for s in rate.samples), 1000) / 1000)
-        assert sum(v for at, v in told if now - at < 10_000) <= counted + 1
-        assert counted <= sum(v for at, v in told if now - at < 12_000) + 1
+        assert sum(v for at, v in reported if now - at < 10_000) <= counted + 1
+        assert counted <= sum(v for at, v in reported if now - at < 12_000) + 1
 
 
 def test_throttled_replicas_as_a_topic_lists_them() -> None:
@@ -165,7 +166,7 @@ def test_a_throttled_move_ends_when_it_was_computed_to(generation: str, records:
         assert "Throttle was removed." in lab.verify_reassignment({ORDERS: [1, 3]})
         lab.settle()
         assert lab.violations == ()
-        quotas = [broker.quotas for broker in lab._world.brokers.values()]
+        quotas = [broker.quotas for broker in lab.world.brokers.values()]
         assert {quota.bound for pair in quotas for quota in pair} == {None}
         assert not any(quota.is_throttled(ORDERS) for pair in quotas for quota in pair)
         with Lab.replay(lab.story) as again:
@@ -227,7 +228,7 @@ def test_a_broker_that_starts_reads_what_is_set() -> None:
         lab.settle()
         lab.start(3)
         lab.settle()
-        quota = lab._world.brokers[3].quotas.follower
+        quota = process_of(lab, 3).quotas.follower
         assert (quota.bound, quota.is_throttled(ORDERS)) == (5 * MB, True)
         lab.expire_session(3)
         lab.settle()
@@ -266,7 +267,7 @@ def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
 
 def test_what_cannot_be_set_is_refused() -> None:
     with lab_with([1, 2]) as lab:
-        told = lab.story
+        reported = lab.story
         for entity, name, config, error, said in (
             ("users", "me", {}, UnknownName, "unknown entity type"),
             ("topics", "nothing", {"retention.ms": 1}, UnknownName, "unknown topic 'nothing'"),
@@ -280,7 +281,7 @@ def test_what_cannot_be_set_is_refused() -> None:
         ):
             with pytest.raises(error, match=said):
                 lab.alter_config(entity, name, config)  # type: ignore[arg-type]
-        assert all(line in told or line.startswith("refused") for line in lab.story.splitlines())
+        assert all(line in reported or line.startswith("refused") for line in lab.story.splitlines())
 
 
 def test_without_a_change_nobody_watches() -> None:
@@ -290,3 +291,30 @@ def test_without_a_change_nobody_watches() -> None:
         lab.write_znode("/config/changes/config_change_0000000007", {"version": 2, "entity_path": "topics/orders"})
         lab.settle()
         assert {r.broker for r in lab.trace.slice(action="config-changed")} == {1, 2, 3}
+
+
+def notifications(lab: Lab) -> list[str]:
+    return [path[-2:] for path in lab.znodes() if path.startswith("/config/changes/")]
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_old_notifications_are_purged_with_the_next_change(generation: str) -> None:
+    """Those that are older than 15 minutes, by whichever broker is first; nobody looks before something changes."""
+    with lab_with([1, 2], generation) as lab:
+        for value in (1, 2):
+            lab.alter_config("topics", "orders", {"retention.ms": value})
+            lab.run_for(8 * 60)
+        assert notifications(lab) == ["00", "01"]
+        lab.run_for(60)
+        lab.alter_config("topics", "orders", {"retention.ms": 3})
+        lab.settle()
+        assert notifications(lab) == ["01", "02"]
+        purged = [r for r in lab.trace.slice(action="delete") if (r.path or "").startswith("/config/changes/")]
+        assert (purged[0].path, purged[0].error) == ("/config/changes/config_change_0000000000", None)
+        assert {r.error for r in purged[1:]} <= {"NONODE"}
+        lab.run_for(60 * 60)
+        assert notifications(lab) == ["01", "02"]
+        changed = [r.detail for r in lab.trace.slice(action="config-changed")]
+        assert [changed.count(f'config={{"retention.ms":"{value}"}}') for value in (1, 2, 3)] == [3, 3, 3]
+        with Lab.replay(lab.story) as again:
+            assert again.trace.text() == lab.trace.text()

@@ -6,6 +6,7 @@ Kafka 0.10.2.2: common/Topic.scala; 2.0.1, 2.4.1: clients common/internals/Topic
 from __future__ import annotations
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import ApiException, BadInput, UnknownName
@@ -61,7 +62,7 @@ def test_illegal_names(generation: str, topic: str) -> None:
 
 
 @generations
-def test_a_lab_refuses_them_as_well(generation: str) -> None:
+def test_a_lab_refuses_them_as_well(prose: Prose, generation: str) -> None:
     with Lab(brokers=1, generation=generation, seed=1) as lab:
         for topic, texts in ILLEGAL.items():
             with pytest.raises(ApiException) as refused:
@@ -70,7 +71,7 @@ def test_a_lab_refuses_them_as_well(generation: str) -> None:
         lab.settle()
         assert lab.partitions() == []
         assert not [path for path in lab.znodes() if path.startswith(("/config/topics/", "/brokers/topics/"))]
-        with pytest.raises(BadInput, match="a topic cannot be 5; it is a name"):
+        with prose.refused(BadInput):
             lab.create_topic(5)  # type: ignore[arg-type]
 
 

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from prose import Prose
 
-from kafka_ctl.errors import BadInput, NotReached, UnknownName
-from kafka_ctl.lab import progress
+from kafka_ctl.errors import BadInput, ConditionNotMet, UnknownName
+from kafka_ctl.lab import time_travel
 from kafka_ctl.lab.comparison import compare
 from kafka_ctl.lab.lab import Lab
 
@@ -54,8 +55,8 @@ def test_what_was_stopped_goes_on(lab: Lab) -> None:
         assert cut.brokers[2].state == "down"
 
 
-def test_a_replay_cannot_stop_where_nothing_is(lab: Lab) -> None:
-    with pytest.raises(BadInput, match=f"until={len(lab.trace)}: this story ends with record {len(lab.trace) - 1}"):
+def test_a_replay_cannot_stop_where_nothing_is(prose: Prose, lab: Lab) -> None:
+    with prose.refused(BadInput):
         Lab.replay(STORY, until=len(lab.trace))
 
 
@@ -69,15 +70,15 @@ def test_a_story_within_a_story_can_be_cut_again(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("story", ["until x\n", "until\n", "until 1 2 3\n", "until 1 x\n"])
-def test_a_stop_names_a_record(story: str) -> None:
-    with pytest.raises(BadInput, match=r"line 2: .*'until' needs the number of a record"):
+def test_a_stop_names_a_record(prose: Prose, story: str) -> None:
+    with prose.refused(BadInput):
         Lab.replay(f"lab\n{story}")
 
 
-def test_a_fork_without_changes_is_the_same_run(lab: Lab) -> None:
+def test_a_fork_without_changes_is_the_same_run(prose: Prose, lab: Lab) -> None:
     with lab.fork() as same:
         assert same.trace.records == lab.trace.records
-        assert str(compare(lab, same)) == "the same facts from beginning to end"
+        prose(compare(lab, same))
 
 
 def test_a_fork_with_changes_gets_the_same_commands_for_as_long(lab: Lab) -> None:
@@ -115,7 +116,7 @@ kill 2\nsettle\nkill 1\nsettle\nstart 2\nsettle\n"""
         assert "<th>t-0 leader</th><td>1</td><td>2</td>" in difference._repr_html_()
 
 
-def test_runs_of_different_lengths_are_compared_at_the_same_time(lab: Lab) -> None:
+def test_runs_of_different_lengths_are_compared_at_the_same_time(prose: Prose, lab: Lab) -> None:
     """A fork that stands where it began differs in nothing, however far the first run has gone since."""
     at = next(r.seq for r in lab.trace if r.action == "kill")
     with lab.fork(at=at) as other:
@@ -126,7 +127,7 @@ def test_runs_of_different_lengths_are_compared_at_the_same_time(lab: Lab) -> No
         later = compare(lab, other, seconds=other.now)
         assert {d.what for d in compare(lab, other).differences} == {d.what for d in later.differences} != set()
         assert compare(lab, other, seconds=0.0).differences == ()
-        with pytest.raises(BadInput, match="seconds cannot be 'soon'"):
+        with prose.refused(BadInput):
             compare(lab, other, "soon")  # type: ignore[arg-type]
 
 
@@ -143,10 +144,10 @@ def test_steps_can_be_taken_back(lab: Lab) -> None:
     assert len(lab.story) < len(story) + 20
 
 
-def test_only_what_happened_can_be_taken_back(lab: Lab) -> None:
-    with pytest.raises(BadInput, match=r"back\(n=100000\): only \d+ moments have left records so far"):
+def test_only_what_happened_can_be_taken_back(prose: Prose, lab: Lab) -> None:
+    with prose.refused(BadInput):
         lab.back(100_000)
-    with pytest.raises(BadInput, match="a number of moments cannot be 0"):
+    with prose.refused(BadInput):
         lab.back(0)
 
 
@@ -154,9 +155,9 @@ def test_what_was_not_reached_is_not_reached_again() -> None:
     """A settle that gave up is part of its story; the story goes on after it."""
     with Lab() as lab:
         lab.create_topic("t", 3, 3)
-        with pytest.raises(NotReached):
+        with pytest.raises(ConditionNotMet):
             lab.settle(limit=0.001)
-        with pytest.raises(NotReached):
+        with pytest.raises(ConditionNotMet):
             Lab.replay(lab.story)
         lab.settle()
         with Lab.replay(lab.story) as again:
@@ -193,39 +194,39 @@ def test_what_is_no_number_of_a_record_is_refused(lab: Lab, odd: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("story", "words"),
+    "story",
     [
-        ("", "the story is empty; it begins with a line such as: lab"),
-        ("lab brokers=3 brokers=4\n", "line 1: brokers is given twice"),
-        ("lab\nuntil -5\n", "line 2: until -5: 'until' needs the number of a record"),
-        ("lab\nuntil true\n", "line 2: until true: 'until' needs the number of a record"),
-        ("lab\nlose 1 1\n", r"line 2: lose\(1, 1\): two different ends are needed"),
-        ("x" * 5000, r"cannot be read: File name too long$"),
+        "",
+        "lab brokers=3 brokers=4\n",
+        "lab\nuntil -5\n",
+        "lab\nuntil true\n",
+        "lab\nlose 1 1\n",
+        "x" * 5000,
     ],
 )
-def test_a_story_that_is_none(story: str, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_a_story_that_is_none(prose: Prose, story: str) -> None:
+    with prose.refused(BadInput):
         Lab.replay(story)
 
 
 def test_a_long_replay_says_how_far_it_is(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    prose: Prose, lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """To whoever asks, or else on standard error; a short one says nothing."""
     with lab.fork():
         assert capsys.readouterr().err == ""
-    told: list[tuple[int, int]] = []
-    monkeypatch.setattr(progress, "LOOK", 0xF)
-    with lab.fork(at=300, progress=lambda there, total: told.append((there, total))):
-        assert len(told) > 5 and told == sorted(told) and {total for _, total in told} == {301}
-    monkeypatch.setattr(progress, "LONG", 100)
-    monkeypatch.setattr(progress, "EVERY", 0.0)
+    reported: list[tuple[int, int]] = []
+    monkeypatch.setattr(time_travel, "LOOK", 0xF)
+    with lab.fork(at=300, progress=lambda there, total: reported.append((there, total))):
+        assert len(reported) > 5 and reported == sorted(reported) and {total for _, total in reported} == {301}
+    monkeypatch.setattr(time_travel, "LONG", 100)
+    monkeypatch.setattr(time_travel, "EVERY", 0.0)
     size = len(lab.trace)
     lab.back(1)
     lines = capsys.readouterr().err.splitlines()
-    assert lines and all(re.fullmatch(r"back: record \d+ of \d+ of the story replayed, \d+ s left", x) for x in lines)
-    assert len(lab.trace) < size and not any(isinstance(x, progress.Progress) for x in lab.trace.listeners)
-    with pytest.raises(BadInput, match="back: progress cannot be 3; it is a function of 2 arguments, or None"):
+    assert lines and all(re.fullmatch(r"back: record \d+ of \d+ .*, \d+ s left", x) for x in lines)
+    assert len(lab.trace) < size and not any(isinstance(x, time_travel.Progress) for x in lab.trace.listeners)
+    with prose.refused(BadInput):
         lab.back(1, progress=3)  # type: ignore[arg-type]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from labs import acting
 
 from kafka_ctl import Lab
 from kafka_ctl.explore.play import Failure, apply
@@ -17,7 +18,7 @@ from kafka_ctl.trace.model import ClusterModel
 
 def believed(lab: Lab) -> tuple[dict[tuple[str, int], str], dict[tuple[str, int, int], str]]:
     """The states in the acting controller's context; what does not exist is left out."""
-    context = lab._world.acting().context  # type: ignore[union-attr]
+    context = acting(lab).context
     partitions = {tuple(tp): str(state) for tp, state in context.partitions.items() if state is not NON_EXISTENT}
     return partitions, {tuple(r): str(state) for r, state in context.replicas.items() if state is not NO_REPLICA}  # type: ignore[misc]
 
@@ -39,8 +40,8 @@ def test_the_folded_states_are_those_of_the_controller(generation: str) -> None:
             for line in drawn.commands:
                 if isinstance(apply(lab, line), Failure):
                     break
-                acting = [b for b in lab._world.brokers.values() if b.controller.is_active]
-                reads = lab._world.store.up  # else a new controller has not read what there is
+                acting = [b for b in lab.world.brokers.values() if b.controller.is_active]
+                reads = lab.world.store.up  # else a new controller has not read what there is
                 if line.name == "settle" and reads and len(acting) == 1 and lab.controller is not None:
                     assert folded(lab) == believed(lab), f"seed {9000 + seed}, after {line}"
                     compared += 1

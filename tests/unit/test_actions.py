@@ -21,7 +21,7 @@ from kafka_ctl.trace.actions import GROUPS, IMPORTED, find, rows
 from kafka_ctl.trace.messages import MESSAGES
 from kafka_ctl.trace.record import KINDS, Record
 from kafka_ctl.trace.rows import ANY
-from kafka_ctl.views.whysteps import decider
+from kafka_ctl.views.explain.controller_log import decider
 from tests import golden
 from tools.trace_format import PAGE
 
@@ -145,7 +145,7 @@ def test_rules_name_functions() -> None:
 def test_the_page_is_fresh() -> None:
     """`kafka-ctl docs` makes it from the catalogue."""
     assert PAGE.check(ROOT / "docs") == []
-    assert len(INVARIANTS) == 22
+    assert len(INVARIANTS) == 23
 
 
 def test_what_has_no_row_is_no_error() -> None:

@@ -9,7 +9,7 @@ import pytest
 from kafka_ctl import Costs, Lab
 from kafka_ctl.balance import Candidate, balance, candidates
 from kafka_ctl.exercises.lesson_13 import BACK, CHECK, STORIES
-from kafka_ctl.views.teaching import shares
+from kafka_ctl.views.figures.teaching import shares
 
 LIVE = frozenset({1, 2, 3})
 THREE = (1, 2, 3)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from labs import process_of
 
 from kafka_ctl import Lab, TopicPartition
 from kafka_ctl.brokers.broker import Broker, ShutdownReport
@@ -33,7 +34,7 @@ def lab() -> Iterator[Lab]:
 @pytest.fixture
 def broker(lab: Lab) -> Broker:
     """Broker 2, which so far has heard of controller epoch 1 and of no partition."""
-    process = lab._world.brokers[2]
+    process = process_of(lab, 2)
     assert process.replicas.controller_epoch == 1
     return process
 
@@ -46,8 +47,8 @@ def lead(
     broker: Broker, leader: int, leader_epoch: int, epoch: int = 1, replicas: tuple[int, ...] = (1, 2, 3)
 ) -> Response:
     """Tell a broker who leads `orders-0`."""
-    told = {ORDERS: PartitionState(state(leader, leader_epoch), replicas)}
-    return broker.world.clock.run(broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, epoch, told, (leader,))))
+    reported = {ORDERS: PartitionState(state(leader, leader_epoch), replicas)}
+    return broker.world.clock.run(broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, epoch, reported, (leader,))))
 
 
 def last(lab: Lab) -> Record:
@@ -79,8 +80,8 @@ def test_a_leader_epoch_must_be_higher(lab: Lab, broker: Broker, leader_epoch: i
 def test_one_stale_partition_does_not_stop_the_others(broker: Broker) -> None:
     other = TopicPartition("orders", 1)
     lead(broker, 2, 5)
-    told = {ORDERS: PartitionState(state(1, 5), (1, 2)), other: PartitionState(state(1, 0), (1, 2))}
-    answer = broker.world.clock.run(broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, 1, told, (1,))))
+    reported = {ORDERS: PartitionState(state(1, 5), (1, 2)), other: PartitionState(state(1, 0), (1, 2))}
+    answer = broker.world.clock.run(broker.replicas.leader_and_isr(LeaderAndIsrRequest(1, 1, reported, (1,))))
     assert answer.errors == {ORDERS: STALE, other: None}
     assert other in broker.hosted
 
@@ -192,7 +193,7 @@ def test_a_leader_does_not_overwrite_what_it_does_not_know(lab: Lab) -> None:
     """Somebody wrote the state meanwhile: the cached zkVersion does not fit, and the ISR stays."""
     lab.create_topic("orders", assignment={0: [1, 2, 3]})
     lab.settle()
-    leader = lab._world.brokers[1]
+    leader = process_of(lab, 1)
     hosted = leader.hosted[ORDERS]
     hosted.state = hosted.state._replace(zk_version=7)
     lab.lag(3, "orders", 0)
@@ -232,8 +233,8 @@ def test_leaders_announce_isrs_at_times_of_their_own(lab: Lab) -> None:
     made = [r for r in lab.trace if r.action == "create" and (r.path or "").startswith("/isr_change_notification/")]
     assert {r.actor for r in made} == {"broker-1", "broker-2"}
     assert [round((r.time_ms - begun[r.actor]) % 2500, 1) <= 0.2 for r in made] == [True] * len(made)
-    told = [r for r in lab.trace if r.action == "UpdateMetadata" and r.topic and r.cause is not None]
-    rounds = {r.cause for r in told if lab.trace[r.cause or 0].action == "IsrChangeNotification"}
+    reported = [r for r in lab.trace if r.action == "UpdateMetadata" and r.topic and r.cause is not None]
+    rounds = {r.cause for r in reported if lab.trace[r.cause or 0].action == "IsrChangeNotification"}
     assert len(rounds) == len(made)
 
 
@@ -279,7 +280,7 @@ def test_the_follower_that_was_missing_comes_in_time(lab: Lab) -> None:
     lab.settle()
     lab.kill(3)
     lab.settle()
-    lab._world.clock.later(1, lab._world.brokers[3].start, 0.05)
+    lab.world.clock.later(1, process_of(lab, 3).start, 0.05)
     report = lab.shutdown(2)
     assert (report.attempts, report.remaining) == (2, ())
     lab.settle()
@@ -314,9 +315,9 @@ def test_a_broker_waits_for_its_older_session_to_end(lab: Lab) -> None:
     lab.run_for(1)
     lab.start(2)
     lab.settle()
-    told = [r.action for r in lab.trace if r.actor == "broker-2" and r.kind == "broker"]
-    assert "waiting" in told
-    assert told[-1] == "registered"
+    reported = [r.action for r in lab.trace if r.actor == "broker-2" and r.kind == "broker"]
+    assert "waiting" in reported
+    assert reported[-1] == "registered"
     assert lab.brokers[2].state == "running"
 
 
@@ -337,7 +338,7 @@ def test_a_request_under_way_is_lost_when_its_receiver_dies(lab: Lab) -> None:
 
 @pytest.mark.parametrize("generation", GENERATIONS)
 @pytest.mark.parametrize("later", [0.002, 0.004])
-def test_who_is_told_to_lead_waits_for_an_isr_on_its_way(generation: str, later: float) -> None:
+def test_who_is_reported_to_lead_waits_for_an_isr_on_its_way(generation: str, later: float) -> None:
     """The answer to an expansion is lost; a second follower waits to join, and meanwhile a reassignment removes it.
 
     Kafka 2.0.1: cluster/Partition.scala, leaderIsrUpdateLock: first that write ends; then the second follower's fails,

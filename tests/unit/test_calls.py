@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, NotReached, Unavailable
+from kafka_ctl.errors import ApiException, BadInput, ConditionNotMet, KafkaCtlError, Unavailable
 from kafka_ctl.lab.calls import form
 from kafka_ctl.lab.lab import COMMANDS, Lab
 from kafka_ctl.lab.story import Command
@@ -70,7 +70,7 @@ def state(lab: Lab) -> object:
     """Everything that a refused call must leave as it was."""
     return (
         *(len(lab.trace), lab.now, lab.znodes(), lab.brokers, lab.partitions(), lab.story, lab.logs(), lab.log_dirs()),
-        *(lab.config, lab._world.random.getstate(), lab._world.callbacks_run, len(lab._world.clock.loop._timers)),
+        *(lab.config, lab.world.random.getstate(), lab.world.callbacks_run, len(lab.world.clock.loop.pending)),
     )
 
 
@@ -101,11 +101,11 @@ def test_any_call_with_anything(name: str, data: st.DataObject) -> None:
                 made.close()
         except KafkaCtlError as error:
             refused = error
-        if refused is not None and not isinstance(refused, (NotReached, Unavailable)):
+        if refused is not None and not isinstance(refused, (ConditionNotMet, Unavailable)):
             asked = "\nrefused " in lab.story  # then it is ZooKeeper, or a tool, that would not have it
             assert asked or isinstance(refused, ApiException) or name == "do" or said(refused, name), refused
             assert asked or state(lab) == before, refused
-        with suppress(NotReached, Unavailable), Lab.replay(lab.story) as again:  # as the call was
+        with suppress(ConditionNotMet, Unavailable), Lab.replay(lab.story) as again:  # as the call was
             assert again.trace.records == lab.trace.records and again.story == lab.story
 
 
@@ -153,7 +153,19 @@ def test_too_many_too_few_and_unknown_arguments(name: str) -> None:
         (lambda lab: Lab(settle=1), "Lab: settle cannot be 1; it is True or False"),
         (lambda lab: lab.partition([], 0), "partition: a topic cannot be []; it is a name"),
         (lambda lab: lab.kill(), "kill: missing a required argument: 'broker'; the call is kill(broker: int)"),
-        (lambda lab: lab.back(10**5000), "back(n=a number of very many digits): only"),
+        (lambda lab: lab.back(9999), "back(n=9999): only"),
+        (lambda lab: lab.back(10**5000), "back: a number of moments cannot be a number of very many digits; it is a"),
+        (lambda lab: lab.fork(at=10**5000), "fork: at cannot be a number of very many digits; it is a whole number of"),
+        (lambda lab: lab.link(step=10**5000), "link: "),
+        (lambda lab: Lab(seed=10**5000), "Lab: a seed cannot be a number of very many digits; it is a whole number of"),
+        (
+            lambda lab: Lab(costs={"boot": 10**400}),
+            "it is a number of seconds, 1000000 or less",
+        ),
+        (
+            lambda lab: Lab(config={"num.partitions": 2**31}),
+            "'num.partitions' cannot be 2147483648; it is 2147483647 or",
+        ),
         (lambda lab: lab.do("kill"), "kill: missing a required argument: 'broker'; the call is kill(broker: int)"),
         (lambda lab: lab.do("kill 1\nkill 2"), "do: a command cannot be 'kill 1\\nkill 2'; it is one line of a story"),
         (lambda lab: lab.do(5), "do: a command cannot be 5; it is one line of a story"),
@@ -190,6 +202,15 @@ def test_costs_as_a_mapping() -> None:
         assert "costs='{\"boot\":0.1}'" in lab.story == same.story
 
 
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1, "long", None, True, 10**400])
+def test_costs_are_numbers_of_seconds(seconds: Any) -> None:
+    """Also those of a table that somebody has made."""
+    with pytest.raises(BadInput, match="cost boot"):
+        Costs(boot=seconds)
+    with pytest.raises(BadInput, match="Lab: the cost"):
+        Lab(costs={"boot": seconds})
+
+
 def test_arguments_are_kept_as_they_were_given() -> None:
     """What is changed, or used up, afterwards is in no story; and text is kept to the letter."""
     with opened() as lab:
@@ -213,7 +234,19 @@ def test_every_command_is_fuzzed() -> None:
 
 
 PLAIN = [odd for odd in ODD if not callable(odd)]
-OPTIONS = ("start", "limit", "wants", "index", "speed", "loop", "theme", "playing", "generation", "lines", "nonsense")
+OPTIONS = (
+    "start",
+    "limit",
+    "is_relevant",
+    "index",
+    "speed",
+    "loop",
+    "theme",
+    "playing",
+    "generation",
+    "lines",
+    "nonsense",
+)
 
 
 def test_pictures_of_anything(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def lab() -> Iterator[Lab]:
 
 def write(lab: Lab, op: Create | Set | Delete) -> None:
     """Change a znode behind everybody's back."""
-    lab._world.clock.run(acting(lab).zk.write(op))
+    lab.world.clock.run(acting(lab).zk.write(op))
 
 
 def since(lab: Lab, seen: int, kind: str = "", actor: str = "controller-2") -> list[Record]:
@@ -75,7 +75,7 @@ def test_a_topic_that_vanishes_is_forgotten(lab: Lab) -> None:
     """Somebody deleted its znode without asking for a deletion."""
     lab.create_topic("orders")
     lab.settle()
-    lab._world.clock.run(acting(lab).zk.delete_tree(TopicZNode.path("orders")))
+    lab.world.clock.run(acting(lab).zk.delete_tree(TopicZNode.path("orders")))
     lab.settle()
     assert acting(lab).context.topics == {}
     assert acting(lab).context.leadership == {}
@@ -106,8 +106,8 @@ def test_all_that_follows_from_a_death(lab: Lab) -> None:
         "orders-0 mark", "orders-0 elect", "orders-0@1 stop", "orders-1@1 stop",
     ]  # fmt: skip
     assert said(since(lab, seen))["brokers_changed"] == {"new": [], "dead": [1], "bounced": [], "live": [2, 3]}
-    told = [r for r in since(lab, seen, "request") if r.topic]
-    assert [(r.action, r.broker) for r in told[:3]] == [
+    reported = [r for r in since(lab, seen, "request") if r.topic]
+    assert [(r.action, r.broker) for r in reported[:3]] == [
         ("LeaderAndIsr", 2), ("LeaderAndIsr", 3), ("UpdateMetadata", None)
     ]  # fmt: skip
 
@@ -400,9 +400,9 @@ def test_the_announced_epoch_is_stale_during_a_reassignment(lab: Lab) -> None:
     seen = len(lab.trace)
     lab.reassign({("orders", 0): [3, 2]})
     lab.settle()
-    told = {(r.action, r.leader_epoch) for r in since(lab, seen, "request") if r.topic}
-    assert {("LeaderAndIsr", 1), ("UpdateMetadata", 0)} <= told
-    assert ("UpdateMetadata", 1) not in told
+    reported = {(r.action, r.leader_epoch) for r in since(lab, seen, "request") if r.topic}
+    assert {("LeaderAndIsr", 1), ("UpdateMetadata", 0)} <= reported
+    assert ("UpdateMetadata", 1) not in reported
 
 
 # Preferred leaders

@@ -6,12 +6,14 @@ import json
 from collections import Counter
 
 import pytest
-from labs import acting, settled
+from labs import acting, by_hand, settled
+from prose import Prose
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.brokers.replica_manager import ReplicaManager
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.requests import Response, StopReplicaRequest
+from kafka_ctl.zookeeper.store import Create
 
 SETTINGS = {"auto.leader.rebalance.enable": False, "delete.topic.enable": True}
 ORDERS = ("orders", 0)
@@ -30,7 +32,7 @@ def is_gone(lab: Lab) -> bool:
     known = set(controller.context.topics) | {tp.topic for tp in controller.context.leadership}
     known |= {r.topic for r in controller.context.replicas}
     known |= controller.context.topics_to_be_deleted.keys() | controller.context.topics_ineligible
-    for broker in lab._world.brokers.values():
+    for broker in lab.world.brokers.values():
         known |= {tp.topic for tp in (*broker.metadata, *broker.hosted)}
     return "orders" not in known and not any("orders" in path for path in lab.znodes())
 
@@ -116,7 +118,7 @@ def test_a_deletion_that_is_switched_off_is_forgotten(generation: str) -> None:
         assert [r.action for r in lab.trace[since:] if r.action == "deletion_disabled"]
 
 
-def test_0_10_does_not_delete_unless_told_to() -> None:
+def test_0_10_does_not_delete_unless_reported_to() -> None:
     with Lab(brokers=2, generation="0.10", seed=1) as lab:
         lab.create_topic("orders", assignment={0: [1, 2]})
         lab.settle()
@@ -138,7 +140,7 @@ def test_a_new_controller_also_forgets_what_is_switched_off(generation: str) -> 
 
 
 @generations
-def test_what_the_tool_refuses(generation: str) -> None:
+def test_what_the_tool_refuses(prose: Prose, generation: str) -> None:
     with opened(generation) as lab:
         lab.kill(3)
         lab.settle()
@@ -148,14 +150,14 @@ def test_what_the_tool_refuses(generation: str) -> None:
             lab.delete_topic("orders")
         with pytest.raises(BadInput, match=r"Topic 'orders' already exists\."):
             lab.create_topic("orders")
-        with pytest.raises(UnknownName, match="unknown topic 'nowhere'; known: "):
+        with prose.refused(UnknownName):
             lab.delete_topic("nowhere")
 
 
 @generations
 def test_requests_for_unknown_topics_are_removed(generation: str) -> None:
     with opened(generation) as lab:
-        create(lab, "/admin/delete_topics/nowhere")
+        by_hand(lab, Create("/admin/delete_topics/nowhere"))
         since = len(lab.trace)
         lab.settle()
         assert "/admin/delete_topics/nowhere" not in lab.znodes()
@@ -233,6 +235,25 @@ def test_what_is_on_its_way_stands_in_the_restored_assignment() -> None:
         data = json.loads(lab.znodes()["/brokers/topics/orders"][0])
         assert data["partitions"] == {"0": [2, 5, 3], "1": [3, 2]}
         assert (data["adding_replicas"], data["removing_replicas"]) == ({"0": [5]}, {"0": [3]})
+
+
+@generations
+def test_a_topic_that_is_queued_first_waits_for_its_reassignment(generation: str) -> None:
+    """The order of two calls: queued first, the topic is halted, deleted after the move, and nothing is left."""
+    waits = Generation(generation).but(deletion_waits_for_reassignment=True)
+    with opened(waits, brokers=5) as lab:
+        lab.slow(5, 8)
+        lab.reassign({ORDERS: [2, 5]}, through="zookeeper")
+        lab.run_for(0.1)
+        seen = len(lab.trace)
+        lab.delete_topic("orders")
+        lab.run_for(7)
+        assert "/admin/delete_topics/orders" in lab.znodes()
+        halted = lab.trace.slice(start=seen, kind="controller", action="deletion_halted")
+        assert "topic reassignment in progress" in halted.text()
+        lab.settle()
+        assert is_gone(lab) and "/admin/reassign_partitions" not in lab.znodes()
+        assert {v.invariant for v in lab.violations} <= ({"I12"} if generation == "0.10" else set())
 
 
 def test_a_reassignment_of_a_dying_topic_is_not_begun() -> None:
@@ -336,19 +357,9 @@ def test_the_next_controller_waits_as_the_last_one_did(generation: str) -> None:
         assert is_gone(lab)
 
 
-def create(lab: Lab, path: str) -> None:
-    """Create an empty znode as somebody with a ZooKeeper shell might."""
-    from kafka_ctl.zookeeper.store import Create
-
-    async def by_hand() -> None:
-        (await (await lab._admin.zk()).write(Create(path))).checked()
-
-    lab._world.run(by_hand())
-
-
 def test_0_10_names_the_dying_partitions_in_every_metadata_request() -> None:
     """KAFKA-6481; leader -2 removes them from the caches, again and again."""
-    told = {}
+    reported = {}
     for generation in ("0.10", "2.0"):
         with opened(generation) as lab:
             lab.kill(3)
@@ -358,12 +369,12 @@ def test_0_10_names_the_dying_partitions_in_every_metadata_request() -> None:
             since = len(lab.trace)
             lab.create_topic("other", assignment={0: [1, 2]})
             lab.settle()
-            told[generation] = {
+            reported[generation] = {
                 TopicPartition(r.topic, r.partition)
                 for r in lab.trace[since:]
                 if r.action == "UpdateMetadata" and r.topic == "orders" and r.partition is not None and r.leader == -2
             }
-    assert told == {"0.10": {TopicPartition("orders", 0), TopicPartition("orders", 1)}, "2.0": set()}
+    assert reported == {"0.10": {TopicPartition("orders", 0), TopicPartition("orders", 1)}, "2.0": set()}
 
 
 @pytest.mark.parametrize(("generation", "least"), [("0.10", 0.1), ("2.0", 0.0), ("2.4", 0.0)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import UnknownName
@@ -167,7 +168,7 @@ def test_every_kind_has_a_line() -> None:
         assert kind in line("controller-1", kind, "anything")
 
 
-def told(*records: Record, level: str = "story") -> list[str]:
+def reported(*records: Record, level: str = "story") -> list[str]:
     return [row[26:] for row in text([r._replace(seq=i) for i, r in enumerate(records)], level).splitlines()]
 
 
@@ -176,7 +177,7 @@ def test_one_batch_is_one_line_for_each_thing_it_says() -> None:
     led = Record(0, 1.0, "controller-1", "request", "LeaderAndIsr", **P, broker=3, **LED, cause=9)  # type: ignore[arg-type]
     other = led._replace(partition=1, leader=3)
     known = led._replace(action="UpdateMetadata", broker=None, detail="brokers=1,2,3")
-    assert told(led, other, led._replace(broker=2), known, known._replace(partition=1)) == [
+    assert reported(led, other, led._replace(broker=2), known, known._replace(partition=1)) == [
         "request     LeaderAndIsr -> 2,3       orders-0  leader=2 isr=3,2 leader_epoch=1",
         "request     LeaderAndIsr -> 3         orders-1  leader=3 isr=3,2 leader_epoch=1",
         "request     UpdateMetadata -> 1,2,3   orders-0 orders-1",
@@ -186,10 +187,10 @@ def test_one_batch_is_one_line_for_each_thing_it_says() -> None:
 def test_two_batches_stay_two() -> None:
     """Another cause, or the same subject once more, begins a new batch."""
     led = Record(0, 1.0, "controller-1", "request", "LeaderAndIsr", **P, broker=3, **LED, cause=9)  # type: ignore[arg-type]
-    assert len(told(led, led._replace(broker=2, cause=10))) == 2
+    assert len(reported(led, led._replace(broker=2, cause=10))) == 2
     known = led._replace(action="UpdateMetadata", broker=None, detail="brokers=1")
     again = known._replace(partition=1, leader=1)
-    assert told(known, again, known) == [
+    assert reported(known, again, known) == [
         "request     UpdateMetadata -> 1       orders-0 orders-1",
         "request     UpdateMetadata -> 1       orders-0  leader=2 isr=3,2 leader_epoch=1",
     ]
@@ -199,18 +200,18 @@ def test_replicas_of_one_partition_that_move_alike_share_a_line() -> None:
     moved = Record(
         0, 1.0, "controller-1", "replica", "create", **P, broker=3, source="NonExistentReplica", target="NewReplica"
     )  # type: ignore[arg-type]
-    assert told(moved, moved._replace(broker=1)) == ["replica     orders-0@1,3  NonExistent -> New"]
+    assert reported(moved, moved._replace(broker=1)) == ["replica     orders-0@1,3  NonExistent -> New"]
 
 
 def test_many_partitions_are_counted() -> None:
     stop = Record(0, 1.0, "controller-1", "request", "StopReplica", topic="t", partition=0, broker=3)
-    (row,) = told(*(stop._replace(partition=n) for n in range(MOST_NAMES + 5)))
+    (row,) = reported(*(stop._replace(partition=n) for n in range(MOST_NAMES + 5)))
     assert row.endswith(f"t-{MOST_NAMES - 1} and 5 more")
 
 
 def test_repetitions_are_counted() -> None:
     said = Record(0, 1.0, "controller-1", "controller", "not_sending", detail='{"broker": 3}')
-    assert told(said, said, said) == ["controller  not_sending   broker=3  (3 times)"]
+    assert reported(said, said, said) == ["controller  not_sending   broker=3  (3 times)"]
 
 
 @pytest.mark.parametrize(
@@ -253,8 +254,8 @@ def test_a_story_does_not_leave_out(record: Record) -> None:
     assert text([record]) == describe(record)
 
 
-def test_an_unknown_level_names_the_known_ones() -> None:
-    with pytest.raises(UnknownName, match="unknown trace level 'loud'; known: story, all"):
+def test_an_unknown_level_names_the_known_ones(prose: Prose) -> None:
+    with prose.refused(UnknownName):
         text([], "loud")
     assert LEVELS == ("story", "all")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from labs import acting, process_of
+from prose import Prose, source
 
 from kafka_ctl import Lab
 from kafka_ctl.cluster import TopicPartition
@@ -58,7 +60,7 @@ def test_an_unclean_election_gives_a_leader_that_is_not_in_sync() -> None:
         assert (vote.action, vote.target, vote.leader, vote.isr) == ("unclean", "unclean", 3, (3,))
         assert lab.metrics(1)["UncleanLeaderElectionsPerSec"].number == 1  # type: ignore[union-attr]
         why = lab.why(vote.seq)
-        assert "asks for an unclean election" in str(why)
+        assert "for an unclean election" in str(why)
 
 
 def test_without_the_command_it_stays_leaderless() -> None:
@@ -155,11 +157,11 @@ def test_a_broker_that_leaves_counts_as_gone() -> None:
         lab.create_topic("orders", assignment={0: [leader]})
         lab.settle()
         assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "ELECTION_NOT_NEEDED"}
-        lab._world.acting().context.shutting_down.add(leader)  # type: ignore[union-attr]
+        acting(lab).context.shutting_down.add(leader)
         assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "ELIGIBLE_LEADERS_NOT_AVAILABLE"}
 
 
-def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer() -> None:
+def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(prose: Prose) -> None:
     """`partitionLeadershipInfo(partition)` throws NoSuchElementException; the event fails and the client times out."""
     with Lab(brokers=3, generation="2.4", seed=1, config=CALM) as lab:
         assert lab.controller is not None
@@ -171,7 +173,7 @@ def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(
         lab.settle()
         assert "orders-0" not in [f"{p.topic}-{p.partition}" for p in lab.partitions() if p.leader >= 0]
         since, now = len(lab.trace), lab.now
-        with pytest.raises(Unavailable, match="Timeout waiting for election results"):
+        with prose.refused(Unavailable):
             lab.elect_leaders("unclean", ["fine-0", "orders-0"])
         assert lab.now - now == pytest.approx(30, abs=0.1)
         failed = [r for r in lab.trace[since:] if r.action == "error_processing"]
@@ -184,8 +186,7 @@ def test_a_partition_that_never_had_a_leader_leaves_everybody_without_an_answer(
 def test_whoever_is_no_controller_any_more_says_so_for_each_partition() -> None:
     """2.4.1's AdminClient does not look for another controller then."""
     with leaderless() as lab:
-        controller = lab._world.acting()
-        assert controller is not None
+        controller = acting(lab)
         controller.active_id = 2
         assert codes(lab.elect_leaders("unclean", [ORDERS])) == {"orders-0": "NOT_CONTROLLER"}
         assert codes(lab.elect_leaders("unclean")) == {"orders-0": "NOT_CONTROLLER"}
@@ -194,35 +195,35 @@ def test_whoever_is_no_controller_any_more_says_so_for_each_partition() -> None:
 def test_what_is_dropped_from_the_queue_is_answered() -> None:
     """preemptReplicaLeaderElection: at the end of a session the queue is emptied."""
     with leaderless() as lab:
-        controller = lab._world.brokers[1].controller
+        controller = process_of(lab, 1).controller
         lab.create_topic("many", partitions=300, replication_factor=1)
         lab.run_until(lambda: controller.state == "TopicChange", limit=10)
 
         async def ask() -> Elections:
             request = ElectLeadersRequest(ElectionType.UNCLEAN, (ORDERS,), 30.0)
-            asked = lab._world.clock.spawn(lab._world.network.call(-1, 1, request))
-            await lab._world.clock.sleep(0.001)
+            asked = lab.world.clock.spawn(lab.world.network.call(-1, 1, request))
+            await lab.world.clock.sleep(0.001)
             assert len(controller.queue) == 1
             controller.queue.clear_and_put(events.ControllerChange())
             return dict((await asked)[0].elections)
 
-        assert codes(lab._world.run(ask())) == {"orders-0": "NOT_CONTROLLER"}
+        assert codes(lab.world.run(ask())) == {"orders-0": "NOT_CONTROLLER"}
 
 
-def test_who_is_not_told_in_time_has_timed_out() -> None:
+def test_who_is_not_reported_in_time_has_timed_out(prose: Prose) -> None:
     """The controller's own broker does not hear of the leader: the request times out, or before that the client."""
     with leaderless() as lab:
-        network = lab._world.network
-        lab._world.clock.call(lambda: network.cut(1, 1))
+        network = lab.world.network
+        lab.world.clock.call(lambda: network.cut(1, 1))
         request = ElectLeadersRequest(ElectionType.UNCLEAN, (ORDERS,), 1.0)
-        response, _ = lab._world.run(network.call(-1, 1, request))
+        response, _ = lab.world.run(network.call(-1, 1, request))
         assert codes(dict(response.elections)) == {"orders-0": "REQUEST_TIMED_OUT"}
-        lab._world.clock.call(network.heal)
+        lab.world.clock.call(network.heal)
         lab.settle()
         assert lab.partition(*ORDERS).leader == 3
     with leaderless() as lab:
-        lab._world.clock.call(lambda: lab._world.network.cut(1, 1))
-        with pytest.raises(Unavailable, match="Timeout waiting for election results"):
+        lab.world.clock.call(lambda: lab.world.network.cut(1, 1))
+        with prose.refused(Unavailable):
             lab.elect_leaders("unclean", [ORDERS])
 
 
@@ -264,17 +265,18 @@ def test_a_preferred_election_through_the_controller_answers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "error", "says"),
+    ("given", "error"),
     [
-        (("sideways",), UnknownName, "unknown election type 'sideways'; known: preferred, unclean"),
-        ((5,), BadInput, "an election type cannot be 5"),
-        (("unclean", 5), BadInput, "partitions cannot be 5"),
-        (("unclean", ["orders"]), BadInput, "names no partition"),
+        (("sideways",), UnknownName),
+        ((5,), BadInput),
+        (("unclean", 5), BadInput),
+        (("unclean", ["orders"]), BadInput),
     ],
+    ids=source,
 )
-def test_what_cannot_be_asked_for(given: tuple, error: type[Exception], says: str) -> None:
+def test_what_cannot_be_asked_for(prose: Prose, given: tuple, error: type[Exception]) -> None:
     with Lab(brokers=1, generation="2.4", seed=1) as lab:
-        with pytest.raises(error, match=says):
+        with prose.refused(error):
             lab.elect_leaders(*given)
         with pytest.raises(BadInput, match="through 'pigeon'"):
             lab.elect_preferred(through="pigeon")
@@ -318,3 +320,69 @@ def test_the_log_of_the_controller() -> None:
 
 def test_an_answer_prints_as_kafka_names_it() -> None:
     assert str(ApiError("ELECTION_NOT_NEEDED", "Leader election not needed for topic partition")).startswith("ELECTION")
+
+
+# A topic whose configuration is changed (KAFKA-6835)
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def test_a_topic_that_allows_unclean_elections_gets_its_leader_at_once() -> None:
+    """Only the active controller's broker does something of it; what may lead is read from ZooKeeper."""
+    with leaderless() as lab:
+        before = len(lab.trace)
+        lab.alter_config("topics", "orders", {UNCLEAN: True})
+        lab.settle()
+        assert (lab.partition(*ORDERS).leader, lab.partition(*ORDERS).isr) == (3, (3,))
+        news = [r for r in lab.trace if r.seq >= before]
+        events = [(r.actor, r.topic, r.target) for r in news if r.action == "TopicUncleanLeaderElectionEnable"]
+        assert events == [("controller-1", "orders", step) for step in ("queued", "started", "done")]
+        vote = next(r for r in news if r.kind == "election")
+        assert (vote.action, vote.target, vote.leader) == ("offline", "unclean", 3)
+        causes = {r.seq: r for r in lab.trace}
+        chain = [vote]
+        while chain[-1].cause is not None:
+            chain.append(causes[chain[-1].cause])
+        assert {"TopicUncleanLeaderElectionEnable", "config-changed", "alter_config"} <= {r.action for r in chain}
+        why = lab.why(
+            next(r.seq for r in news if r.action == "TopicUncleanLeaderElectionEnable" and r.target == "done")
+        )
+        assert "KAFKA-6835" in str(why)
+        assert "Unclean leader election has been enabled for topic orders" in lab.trace.kafka_log("controller")
+        with Lab.replay(lab.story) as again:
+            assert again.trace.text() == lab.trace.text()
+
+
+@pytest.mark.parametrize(
+    ("generation", "config"),
+    [
+        ("2.0", {UNCLEAN: True}),
+        (Generation("2.4").but(elects_once_unclean_is_allowed=False), {UNCLEAN: True}),
+        ("2.4", {UNCLEAN: False}),
+        ("2.4", {"min.insync.replicas": 1}),
+    ],
+)
+def test_otherwise_it_waits_for_a_broker_or_a_controller(generation: str | Generation, config: dict) -> None:
+    with leaderless(generation=generation) as lab:
+        lab.alter_config("topics", "orders", config)
+        lab.run_for(600)
+        assert lab.partition(*ORDERS).leader == -1
+        assert not lab.trace.slice(action="TopicUncleanLeaderElectionEnable")
+        lab.add_broker(4)
+        lab.settle()
+        assert lab.partition(*ORDERS).leader == (3 if config.get(UNCLEAN) else -1)
+
+
+def test_another_topic_and_one_to_be_deleted_are_left_alone() -> None:
+    with leaderless() as lab:
+        lab.create_topic("calm", assignment={0: [1]})
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+        before = len(lab.trace)
+        for topic in ("calm", "orders"):
+            lab.alter_config("topics", topic, {UNCLEAN: True})
+        lab.settle()
+        news = [r for r in lab.trace if r.seq >= before]
+        assert [r.topic for r in news if r.action == "unclean_enabled"] == [None, None]
+        assert not [r for r in news if r.kind == "election"]

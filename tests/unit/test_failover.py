@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from labs import acting, settled
+from labs import acting, by_hand, process_of, settled
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.controller.controller import Controller
@@ -24,7 +24,7 @@ def opened(generation: str | Generation, brokers: int = 4, **config: object) -> 
     return settled(generation, {"orders": {0: [2, 3], 1: [3, 2]}}, brokers, SETTINGS | config)
 
 
-def told(lab: Lab, since: int, broker: int) -> list[str]:
+def reported(lab: Lab, since: int, broker: int) -> list[str]:
     """What a new controller said, did in ZooKeeper and put into batches, until it took up its schedule."""
     words = []
     for r in lab.trace[since:]:
@@ -90,7 +90,7 @@ def test_the_order_of_taking_over(generation: str, order: str) -> None:
         lab.kill(1)
         lab.settle()
         assert lab.controller is not None
-        did = told(lab, since, lab.controller.id)
+        did = reported(lab, since, lab.controller.id)
         expected = [word.strip() for line in order.strip().splitlines() for word in line.split("|")]
         start = did.index(expected[0])
         extra = ("invoking_partitions", "invoking_replicas")
@@ -194,18 +194,13 @@ def stuck(generation: str) -> Lab:
     assert lab.controller is not None
     assert lab.controller.id != 1
 
-    async def by_hand() -> None:
-        zk = await lab._admin.zk()
-        await zk.write(Delete("/admin/reassign_partitions"))
-        data = json.dumps({"version": 1, "partitions": {"0": [2, 3], "1": [3, 2]}})
-        (await zk.write(Set("/brokers/topics/orders", data.encode()))).checked()
-
-    lab._world.run(by_hand())
+    data = json.dumps({"version": 1, "partitions": {"0": [2, 3], "1": [3, 2]}})
+    by_hand(lab, Delete("/admin/reassign_partitions"), Set("/brokers/topics/orders", data.encode()))
     return lab
 
 
 @pytest.mark.parametrize(("generation", "attempted"), [("0.10", True), ("2.0", False)])
-def test_0_10_attempts_again_what_it_was_told_before_it_resigned(generation: str, attempted: bool) -> None:
+def test_0_10_attempts_again_what_it_was_reported_before_it_resigned(generation: str, attempted: bool) -> None:
     """KAFKA-5310: what was being reassigned outlives the resignation, whatever has happened meanwhile."""
     with stuck(generation) as lab:
         while lab.controller is None or lab.controller.id != 1:
@@ -222,7 +217,7 @@ def test_one_field_brings_the_old_memory_back() -> None:
     with lab:
         controller = acting(lab)
         controller.context.reassigning[("orders", 0)] = (7,)  # type: ignore[index]
-        lab._world.run(controller.resign())
+        lab.world.run(controller.resign())
         assert controller.context.reassigning == {("orders", 0): (7,)}
 
 
@@ -233,7 +228,7 @@ def test_0_10_finishes_a_deletion_it_is_at_before_it_resigns() -> None:
         lab.delete_topic("orders")
         lab.run_until(lambda lab: any(t.busy for t in controller.threads), limit=5)
         since = len(lab.trace)
-        lab._world.run(controller.resign())
+        lab.world.run(controller.resign())
         said = [r.action for r in lab.trace[since:] if r.kind == "controller" and r.actor == controller.actor]
         assert said[-1] == "resigned"
         assert len(said) > 1  # it went on until it was done
@@ -252,7 +247,7 @@ def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
             lab.delete_controller()
             lab.run_until(lambda lab: lab.controller is not None and lab.controller.epoch == 2)
             lab.settle()
-            other = old if acting(lab) is not old else lab._world.brokers[2].controller
+            other = old if acting(lab) is not old else process_of(lab, 2).controller
             fence = 1 if generation == "2.4" else None  # what it left at /controller_epoch
             other.zk.fence = fence
             before = lab.partition(*ORDERS)
@@ -267,7 +262,7 @@ def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
                 except Exception as refusal:
                     error = str(refusal)
 
-            lab._world.run(write())
+            lab.world.run(write())
             written[generation] = lab.partition(*ORDERS).zk_version != before.zk_version
             assert bool(error) == (generation == "2.4")
             if error:
@@ -279,16 +274,16 @@ def test_a_deposed_controller_of_2_4_cannot_write_and_one_of_2_0_can() -> None:
 def test_what_waits_for_zookeeper_when_the_session_expires(generation: str, done: bool) -> None:
     """zkclient, which 0.10 used, does it in the next session as if nothing had happened."""
     with opened(generation) as lab:
-        broker = lab._world.brokers[1]
+        broker = process_of(lab, 1)
         assert broker.zk.session is not None
         session = broker.zk.session
         answers = []
 
         async def write() -> None:
-            lab._world.expire(session)
+            lab.world.expire(session)
             answers.append(await broker.zk.write(Set("/brokers/topics/orders", b"{}")))
 
-        lab._world.run(write())
+        lab.world.run(write())
         assert [a.error for a in answers] == [None if done else "SESSIONEXPIRED"]
 
 

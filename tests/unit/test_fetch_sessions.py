@@ -127,10 +127,10 @@ def test_a_session_over_the_wire(generation: str, version: int) -> None:
             common = {"replica_id": -1, "max_wait": 0, "min_bytes": 1, "max_bytes": 1 << 20}
 
             def fetch(id: int, epoch: int, topics: Any = (), forgotten: Any = ()) -> tuple[str | None, int, list[Any]]:
-                told = broker.ask("Fetch", version, **common, session_id=id, session_epoch=epoch, topics=topics,
+                reported = broker.ask("Fetch", version, **common, session_id=id, session_epoch=epoch, topics=topics,
                                   forgotten_topics_data=forgotten)  # fmt: skip
-                parts = [p["partition_index"] for topic in told["responses"] for p in topic["partitions"]]
-                return name_of(told["error_code"]), told["session_id"], parts
+                parts = [p["partition_index"] for topic in reported["responses"] for p in topic["partitions"]]
+                return name_of(reported["error_code"]), reported["session_id"], parts
 
             error, id, parts = fetch(0, INITIAL, fetch_of(("orders", 0, 0), ("orders", 1, 0)))
             assert (error, id > 0, parts) == (None, True, [0, 1])

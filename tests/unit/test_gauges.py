@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from labs import acting, process_of
 
 from kafka_ctl import Lab
-from kafka_ctl.brokers.gauges import NAMES
 from kafka_ctl.cluster import ReplicaAssignment, TopicPartition
 from kafka_ctl.controller.gauges import COUNTS
 from kafka_ctl.generation import GENERATIONS, Generation
-from kafka_ctl.lab.metrics import METRICS, Meter, Timer
+from kafka_ctl.lab.metrics import METRICS, REPLICA_MANAGER, Meter, Timer
 from kafka_ctl.partition import OFFLINE as OFFLINE_STATE
 from kafka_ctl.replica import INELIGIBLE, SUCCESSFUL
 from kafka_ctl.replica import ONLINE as ONLINE_REPLICA
@@ -75,7 +75,7 @@ def test_each_generation_has_the_metrics_that_kafka_registers(generation: str) -
 
 
 def test_every_metric_has_a_source_and_is_computed() -> None:
-    assert {"ActiveControllerCount", *COUNTS, *NAMES} < {metric.name for metric in METRICS}
+    assert {"ActiveControllerCount", *COUNTS, *REPLICA_MANAGER} < {metric.name for metric in METRICS}
     assert len({metric.name for metric in METRICS}) == len(METRICS)
     for metric in METRICS:
         assert set(metric.sources) <= set(GENERATIONS)
@@ -226,7 +226,7 @@ def test_gauges_are_as_old_as_the_last_event_but_for_0_10(generation: str, now: 
     with cluster(generation) as lab:
         lab.kill(2)
         lab.run_until(lambda: "elect" in [r.action for r in lab.trace[-40:] if r.kind == "partition"], limit=30)
-        led = {tp: s.leader for tp, s in lab._world.acting().context.leadership.items()}  # type: ignore[union-attr]
+        led = {tp: s.leader for tp, s in acting(lab).context.leadership.items()}
         assert led[TopicPartition("orders", 1)] == 3  # elected, but the event goes on
         assert lab.trace[-1].kind != "event"
         assert shown(lab, 1, IMBALANCE) == (1 if now else 0,)
@@ -257,8 +257,7 @@ def test_an_offline_partition_of_a_topic_whose_deletion_waits(generation: str, c
         lab.settle()
         follower_dies(lab)
         assert shown(lab, 1, OFFLINE) == (1,)
-        controller = lab._world.acting()
-        assert controller is not None
+        controller = acting(lab)
         controller.context.topics_to_be_deleted["late"] = None
         controller.gauges.update()
         assert shown(lab, 1, OFFLINE) == (counted,)
@@ -271,8 +270,7 @@ def test_a_log_directory_that_fails_makes_partitions_offline_since_2_4_only() ->
     """2.0 looks whether the leader is registered, 2.4 at the state of the partition."""
     for generation, offline in (("2.0", 0), ("2.4", 1)):
         with cluster(generation) as lab:
-            controller = lab._world.acting()
-            assert controller is not None
+            controller = acting(lab)
             tp = TopicPartition("orders", 1)
             controller.context.partitions[tp] = OFFLINE_STATE
             controller.gauges.update()
@@ -283,8 +281,7 @@ def test_a_preferred_replica_that_a_reassignment_adds() -> None:
     """KIP-455: it counts when it is in the ISR and does not matter before, whoever leads."""
     tp = TopicPartition("orders", 0)
     with cluster("2.4") as lab:
-        controller = lab._world.acting()
-        assert controller is not None
+        controller = acting(lab)
         context = controller.context
         context.topics["orders"][0] = ReplicaAssignment((3, 1, 2), adding=(3,), removing=(2,))
         for isr, count in (((1, 2), 0), ((1, 2, 3), 1)):
@@ -299,8 +296,7 @@ def test_a_preferred_replica_that_a_reassignment_adds() -> None:
 def test_2_4_adds_up_a_set_of_numbers() -> None:
     """`topicsToBeDeleted.map { ... }.sum` maps a set to a set: equal numbers count once."""
     with cluster("2.4") as lab:
-        controller = lab._world.acting()
-        assert controller is not None
+        controller = acting(lab)
         context = controller.context
         for topic, replicas in (("a", (1,)), ("b", (2,)), ("c", (1, 2))):
             context.topics[topic] = {0: ReplicaAssignment(replicas)}
@@ -320,8 +316,7 @@ def test_2_4_adds_up_a_set_of_numbers() -> None:
 def test_a_count_that_fails_stops_those_after_it(generation: str) -> None:
     """`replicas.head` of no replicas: what was counted before it is new, the rest as it was."""
     with cluster(generation) as lab:
-        controller = lab._world.acting()
-        assert controller is not None
+        controller = acting(lab)
         context, tp = controller.context, TopicPartition("orders", 1)
         context.leadership[tp] = context.leadership[tp]._replace(leader=-1)
         context.partitions[tp] = OFFLINE_STATE
@@ -393,7 +388,7 @@ def test_copies_in_a_log_directory_that_failed_are_offline(generation: str) -> N
         lab.fail_log_dir(2)
         lab.settle()
         assert shown(lab, 2, *names) == (2, 1)
-        replicas = lab._world.brokers[2].replicas
+        replicas = process_of(lab, 2).replicas
         lost = next(iter(replicas.process.offline))
         answer = replicas.stop_replica(StopReplicaRequest(1, lab.controller.epoch, (lost,), delete=True))  # type: ignore[union-attr]
         assert answer.errors == {lost: "KAFKA_STORAGE_ERROR"}

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import Costs, Lab, TopicPartition
 from kafka_ctl.brokers.broker import ShutdownReport
-from kafka_ctl.errors import BadInput, KafkaCtlError, NotReached, UnknownName
+from kafka_ctl.errors import BadInput, ConditionNotMet, KafkaCtlError, UnknownName
 from kafka_ctl.generation import GENERATIONS, Generation
 from kafka_ctl.lab.lab import COMMANDS
 
@@ -34,7 +35,7 @@ def test_a_lab_is_ready_when_it_opens() -> None:
         assert lab.controller.epoch == 1
         assert lab.generation == Generation("2.0")
         assert {b.state for b in lab.brokers.values()} == {"running"}
-        assert repr(lab).startswith("Lab of Kafka 2.0: brokers [1, 2, 3] of [1, 2, 3] up, controller ")
+        assert repr(lab).startswith("Lab of Kafka 2.0: brokers [1, 2, 3]")
 
 
 @pytest.mark.parametrize(("brokers", "ids"), [(2, [1, 2]), ([5, 1], [1, 5]), ({7: "a", 3: "b"}, [3, 7]), ([0], [0])])
@@ -198,11 +199,11 @@ def test_running_for_a_while(lab: Lab) -> None:
     assert lab.now == begun + 2.5
 
 
-def test_running_until_something_holds(lab: Lab) -> None:
+def test_running_until_something_holds(prose: Prose, lab: Lab) -> None:
     lab.kill(1)
     lab.run_until(lambda lab: any(r.action == "elect" for r in lab.trace))
     assert lab.trace[-1].kind in ("partition", "request")
-    with pytest.raises(NotReached, match="the condition did not hold within"):
+    with prose.refused(ConditionNotMet):
         lab.run_until(lambda lab: False, limit=5)
 
 
@@ -221,93 +222,93 @@ def test_stepping(lab: Lab) -> None:
     assert len(lab.trace) == seen
 
 
-def test_what_never_ends_is_given_up() -> None:
+def test_what_never_ends_is_given_up(prose: Prose) -> None:
     with Lab(brokers=1) as lab:
         lab.kill(1)
-        with pytest.raises(NotReached, match="still busy after 1 s of virtual time"):
+        with prose.refused(ConditionNotMet):
             lab.settle(limit=1)
 
 
 # What is refused
 
-BAD: list[tuple[str, tuple[Any, ...], dict[str, Any], str]] = [
-    ("kill", (9,), {}, "unknown broker 9; known: 1, 2, 3"),
-    ("kill", ("1",), {}, "broker id cannot be '1'; it is a whole number"),
-    ("kill", (None,), {}, "broker"),
-    ("kill", ([1],), {}, "broker"),
-    ("kill", (True,), {}, "broker"),
-    ("start", (1,), {}, "broker 1 is running; start needs one that is down"),
-    ("shutdown", (4,), {}, "unknown broker 4"),
-    ("shutdown", ([2],), {}, "broker"),
-    ("bounce", (4,), {}, "unknown broker 4"),
-    ("expire_session", (4,), {}, "unknown broker 4"),
-    ("catch_up", (4,), {}, "unknown broker 4"),
-    ("lag", (1, "nope", 0), {}, "unknown partition 'nope-0'; known: orders-0, orders-1"),
-    ("lag", (1, "orders", 7), {}, "unknown partition 'orders-7'"),
-    ("lag", (9, "orders", 0), {}, "unknown broker 9"),
-    ("create_topic", ("orders",), {}, "Topic 'orders' already exists"),
-    ("create_topic", ("",), {}, "Topic name is illegal, it can't be empty"),
-    ("create_topic", ("..",), {}, 'Topic name cannot be "." or ".."'),
-    ("create_topic", ("a b",), {}, 'Topic name "a b" is illegal'),
-    ("create_topic", (None,), {}, "topic.* None"),
-    ("create_topic", ("x" * 250,), {}, "it can't be longer than 249 characters"),
-    ("create_topic", ("t",), {"partitions": 0}, "artitions"),
-    ("create_topic", ("t",), {"partitions": -1}, "artitions"),
-    ("create_topic", ("t",), {"partitions": "x"}, "artitions"),
-    ("create_topic", ("t",), {"partitions": 1.5}, "artitions"),
-    ("create_topic", ("t",), {"replication_factor": 4}, "eplication factor: 4 larger than available brokers: 3"),
-    ("create_topic", ("t",), {"replication_factor": 0}, "eplication"),
-    ("create_topic", ("t",), {"partitions": 1, "assignment": {0: [1]}}, "not both"),
-    ("create_topic", ("t",), {"assignment": {}}, "partitions are numbered from 0 without gaps"),
-    ("create_topic", ("t",), {"assignment": {1: [1]}}, "partitions are numbered from 0 without gaps"),
-    ("create_topic", ("t",), {"assignment": {0: []}}, "Duplicate replica|no replica|empty"),
-    ("create_topic", ("t",), {"assignment": {0: [1, 1]}}, "Duplicate replica assignment found"),
-    ("create_topic", ("t",), {"assignment": {0: [1], 1: [1, 2]}}, "same number of replicas"),
-    ("create_topic", ("t",), {"assignment": {0: ["x"]}}, "replica"),
-    ("create_topic", ("t",), {"assignment": {0: [-1]}}, "replica"),
-    ("create_topic", ("t",), {"assignment": {0: 5}}, "assignment|replica"),
-    ("create_topic", ("t",), {"assignment": {"a": [1]}}, "assignment|partition"),
-    ("create_topic", ("t",), {"assignment": [1]}, "assignment"),
-    ("create_topic", ("t",), {"config": {"nope": 1}}, "unknown topic configuration key 'nope'; known: "),
-    ("create_topic", ("t",), {"config": 5}, "config"),
-    ("add_partitions", ("orders", 1), {}, "can only be increased: 1 asked, 2 are there"),
-    ("add_partitions", ("orders", "x"), {}, "artitions"),
-    ("add_partitions", ("nope", 3), {}, "unknown topic 'nope'; known: orders"),
-    ("add_partitions", (["x"], 3), {}, "topic"),
-    ("delete_topic", ("nope",), {}, "unknown topic 'nope'; known: orders"),
-    ("reassign", ({},), {}, "empty"),
-    ("reassign", ({("orders", 0): []},), {}, "Partition replica list cannot be empty: orders-0"),
-    ("reassign", ({("orders", 0): [1, 1]},), {}, "may not contain duplicate entries"),
-    ("reassign", ({("orders", 9): [1]},), {}, "non-existent partitions: orders-9"),
-    ("reassign", ({("orders", 0): ["x"]},), {}, "replica"),
-    ("reassign", ({("orders", 0): [-1]},), {}, "replica"),
-    ("reassign", ({("orders", 0): 5},), {}, "replica|orders-0"),
-    ("reassign", ({"orders": [1]},), {}, "names no partition"),
-    ("reassign", ({5: [1]},), {}, "names no partition"),
-    ("reassign", ({("orders", 0, 1): [1]},), {}, "names no partition"),
-    ("reassign", ([1],), {}, "reassign"),
-    ("reassign", (None,), {}, "reassign"),
-    ("elect_preferred", ([("nope", 0)],), {}, "unknown partition 'nope-0'"),
-    ("elect_preferred", (["orders"],), {}, "names no partition"),
-    ("elect_preferred", ([5],), {}, "names no partition"),
-    ("elect_preferred", (5,), {}, "partition"),
-    ("run_for", (-1,), {}, "0 or more"),
-    ("run_for", ("x",), {}, "seconds"),
-    ("run_for", (None,), {}, "seconds"),
-    ("run_for", (float("nan"),), {}, "seconds"),
-    ("run_for", (float("inf"),), {}, "seconds"),
-    ("settle", (-1,), {}, "limit|seconds"),
-    ("settle", ("x",), {}, "limit|seconds"),
-    ("step", (-1,), {}, "step"),
-    ("step", ("x",), {}, "step"),
+BAD: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
+    ("kill", (9,), {}),
+    ("kill", ("1",), {}),
+    ("kill", (None,), {}),
+    ("kill", ([1],), {}),
+    ("kill", (True,), {}),
+    ("start", (1,), {}),
+    ("shutdown", (4,), {}),
+    ("shutdown", ([2],), {}),
+    ("bounce", (4,), {}),
+    ("expire_session", (4,), {}),
+    ("catch_up", (4,), {}),
+    ("lag", (1, "nope", 0), {}),
+    ("lag", (1, "orders", 7), {}),
+    ("lag", (9, "orders", 0), {}),
+    ("create_topic", ("orders",), {}),
+    ("create_topic", ("",), {}),
+    ("create_topic", ("..",), {}),
+    ("create_topic", ("a b",), {}),
+    ("create_topic", (None,), {}),
+    ("create_topic", ("x" * 250,), {}),
+    ("create_topic", ("t",), {"partitions": 0}),
+    ("create_topic", ("t",), {"partitions": -1}),
+    ("create_topic", ("t",), {"partitions": "x"}),
+    ("create_topic", ("t",), {"partitions": 1.5}),
+    ("create_topic", ("t",), {"replication_factor": 4}),
+    ("create_topic", ("t",), {"replication_factor": 0}),
+    ("create_topic", ("t",), {"partitions": 1, "assignment": {0: [1]}}),
+    ("create_topic", ("t",), {"assignment": {}}),
+    ("create_topic", ("t",), {"assignment": {1: [1]}}),
+    ("create_topic", ("t",), {"assignment": {0: []}}),
+    ("create_topic", ("t",), {"assignment": {0: [1, 1]}}),
+    ("create_topic", ("t",), {"assignment": {0: [1], 1: [1, 2]}}),
+    ("create_topic", ("t",), {"assignment": {0: ["x"]}}),
+    ("create_topic", ("t",), {"assignment": {0: [-1]}}),
+    ("create_topic", ("t",), {"assignment": {0: 5}}),
+    ("create_topic", ("t",), {"assignment": {"a": [1]}}),
+    ("create_topic", ("t",), {"assignment": [1]}),
+    ("create_topic", ("t",), {"config": {"nope": 1}}),
+    ("create_topic", ("t",), {"config": 5}),
+    ("add_partitions", ("orders", 1), {}),
+    ("add_partitions", ("orders", "x"), {}),
+    ("add_partitions", ("nope", 3), {}),
+    ("add_partitions", (["x"], 3), {}),
+    ("delete_topic", ("nope",), {}),
+    ("reassign", ({},), {}),
+    ("reassign", ({("orders", 0): []},), {}),
+    ("reassign", ({("orders", 0): [1, 1]},), {}),
+    ("reassign", ({("orders", 9): [1]},), {}),
+    ("reassign", ({("orders", 0): ["x"]},), {}),
+    ("reassign", ({("orders", 0): [-1]},), {}),
+    ("reassign", ({("orders", 0): 5},), {}),
+    ("reassign", ({"orders": [1]},), {}),
+    ("reassign", ({5: [1]},), {}),
+    ("reassign", ({("orders", 0, 1): [1]},), {}),
+    ("reassign", ([1],), {}),
+    ("reassign", (None,), {}),
+    ("elect_preferred", ([("nope", 0)],), {}),
+    ("elect_preferred", (["orders"],), {}),
+    ("elect_preferred", ([5],), {}),
+    ("elect_preferred", (5,), {}),
+    ("run_for", (-1,), {}),
+    ("run_for", ("x",), {}),
+    ("run_for", (None,), {}),
+    ("run_for", (float("nan"),), {}),
+    ("run_for", (float("inf"),), {}),
+    ("settle", (-1,), {}),
+    ("settle", ("x",), {}),
+    ("step", (-1,), {}),
+    ("step", ("x",), {}),
 ]
 
 
-@pytest.mark.parametrize(("name", "args", "kwargs", "words"), BAD, ids=lambda v: str(v)[:40])
-def test_bad_input_is_one_clear_error(lab: Lab, name: str, args: Any, kwargs: Any, words: str) -> None:
+@pytest.mark.parametrize(("name", "args", "kwargs"), BAD, ids=lambda v: str(v)[:60])
+def test_bad_input_is_one_clear_error(prose: Prose, lab: Lab, name: str, args: Any, kwargs: Any) -> None:
     """It names the thing and what is allowed, and leaves no half-done command in the story."""
     story = lab.story
-    with pytest.raises(BadInput, match=words):
+    with prose.refused(BadInput):
         getattr(lab, name)(*args, **kwargs)
     assert not lab.story.removeprefix(story).startswith(name)
     lab.settle()
@@ -317,51 +318,51 @@ def test_bad_input_is_one_clear_error(lab: Lab, name: str, args: Any, kwargs: An
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    "options",
     [
-        ({"brokers": 0}, "a lab has 1 to 1000 brokers"),
-        ({"brokers": 1001}, "a lab has 1 to 1000 brokers"),
-        ({"brokers": "three"}, "a number of brokers, a list of ids, or a mapping"),
-        ({"brokers": None}, "a number of brokers"),
-        ({"brokers": True}, "a number of brokers"),
-        ({"brokers": []}, "at least one broker"),
-        ({"brokers": [1, 1]}, "an id stands there twice"),
-        ({"brokers": ["a"]}, "broker id 'a': an id is a whole number"),
-        ({"brokers": [-1]}, "broker id -1"),
-        ({"brokers": {1: 5}}, "rack"),
-        ({"generation": "0.8"}, r"unknown generation '0\.8'; known: 0\.10, 2\.0, 2\.4"),
-        ({"generation": None}, "unknown generation None"),
-        ({"seed": None}, "seed"),
-        ({"seed": [1]}, "seed"),
-        ({"config": {"nope": 1}}, "unknown configuration key 'nope'; known: auto.leader.rebalance.enable"),
-        ({"config": {"unclean.leader.election.enable": "yes"}}, "it is True or False"),
-        ({"config": {"zookeeper.session.timeout.ms": -1}}, "cannot be -1"),
-        ({"config": {"zookeeper.session.timeout.ms": 1.5}}, "a whole number"),
-        ({"config": {"zookeeper.max.in.flight.requests": 0}}, "cannot be 0"),
-        ({"config": {"replica.lag.time.max.ms": 0}}, "cannot be 0"),
-        ({"config": 5}, "config"),
-        ({"zookeeper": "nowhere"}, "ZooKeeper address 'nowhere'"),
-        ({"zookeeper": 5}, "ookeeper"),
+        {"brokers": 0},
+        {"brokers": 1001},
+        {"brokers": "three"},
+        {"brokers": None},
+        {"brokers": True},
+        {"brokers": []},
+        {"brokers": [1, 1]},
+        {"brokers": ["a"]},
+        {"brokers": [-1]},
+        {"brokers": {1: 5}},
+        {"generation": "0.8"},
+        {"generation": None},
+        {"seed": None},
+        {"seed": [1]},
+        {"config": {"nope": 1}},
+        {"config": {"unclean.leader.election.enable": "yes"}},
+        {"config": {"zookeeper.session.timeout.ms": -1}},
+        {"config": {"zookeeper.session.timeout.ms": 1.5}},
+        {"config": {"zookeeper.max.in.flight.requests": 0}},
+        {"config": {"replica.lag.time.max.ms": 0}},
+        {"config": 5},
+        {"zookeeper": "nowhere"},
+        {"zookeeper": 5},
     ],
     ids=str,
 )
-def test_a_lab_that_cannot_be(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(BadInput, match=words):
+def test_a_lab_that_cannot_be(prose: Prose, options: dict[str, Any]) -> None:
+    with prose.refused(BadInput):
         Lab(**options)
 
 
-def test_a_closed_lab_says_so(lab: Lab) -> None:
+def test_a_closed_lab_says_so(prose: Prose, lab: Lab) -> None:
     """Closing twice is harmless; what happened can still be looked at."""
     lab.close()
     lab.close()
-    with pytest.raises(BadInput, match="this lab is closed; settle needs an open one"):
+    with prose.refused(BadInput):
         lab.settle()
     assert len(lab.trace) > 100
     assert "Lab of Kafka" in repr(lab)
 
 
-def test_looking_for_what_is_not_there(lab: Lab) -> None:
-    with pytest.raises(UnknownName, match="unknown partition 'orders-2'; known: orders-0, orders-1"):
+def test_looking_for_what_is_not_there(prose: Prose, lab: Lab) -> None:
+    with prose.refused(UnknownName):
         lab.partition("orders", 2)
 
 
@@ -444,15 +445,15 @@ def test_a_story_reopens_exactly(options: dict[str, Any], tmp_path: Path) -> Non
     lab = played(eventful, **options)
     file = tmp_path / "story.txt"
     file.write_text(lab.story, "utf-8")
-    for told in (lab.story, file):
-        with Lab.replay(told) as again:
+    for reported in (lab.story, file):
+        with Lab.replay(reported) as again:
             assert list(again.trace) == list(lab.trace)
             assert again.story == lab.story
             assert again.znodes() == lab.znodes()
     lab.close()
 
 
-def test_a_story_reads_as_it_was_told(lab: Lab) -> None:
+def test_a_story_reads_as_it_was_reported(lab: Lab) -> None:
     lab.kill(1)
     lab.run_for(1.5)
     assert lab.story.splitlines() == [
@@ -471,28 +472,28 @@ def test_every_command_is_a_method_with_a_sentence() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "words"),
+    "reported",
     [
-        ("", "cannot be read|empty"),
-        ("# only prose\n", "the story is empty; it begins with a line such as: lab"),
-        ("kill 1\nsettle\n", "line 1: a story begins with 'lab'"),
-        ("lab 3\nsettle\n", "line 1: a story begins with 'lab'"),
-        ("lab brokers=3 colour=red\n", "line 1: a story begins with 'lab'"),
-        ("lab brokers=x\n", "brokers='x'"),
-        ("lab brokers=3\n\nexplode 1\n", r"unknown command \(line 3\) 'explode'; known: add_broker, add_partitions"),
-        ("lab brokers=3\nclose\n", r"unknown command \(line 2\) 'close'"),
-        ("lab brokers=3\nkill\n", "line 2: kill: .*broker"),
-        ("lab brokers=3\nkill 1 2\n", "line 2: kill: too many positional arguments"),
-        ("lab brokers=3\nkill broker=1 2\n", "line 2: '2' comes after a named argument"),
-        ('lab brokers=3\nkill "1\n', "line 2: .* is no command: No closing quotation"),
-        ("lab brokers=3\nkill 9\n", "unknown broker 9"),
-        ("/no/such/story", "story '/no/such/story' cannot be read"),
+        "",
+        "# only prose\n",
+        "kill 1\nsettle\n",
+        "lab 3\nsettle\n",
+        "lab brokers=3 colour=red\n",
+        "lab brokers=x\n",
+        "lab brokers=3\n\nexplode 1\n",
+        "lab brokers=3\nclose\n",
+        "lab brokers=3\nkill\n",
+        "lab brokers=3\nkill 1 2\n",
+        "lab brokers=3\nkill broker=1 2\n",
+        'lab brokers=3\nkill "1\n',
+        "lab brokers=3\nkill 9\n",
+        "/no/such/story",
     ],
     ids=lambda v: v[:30],
 )
-def test_a_story_that_cannot_be_played(told: str, words: str) -> None:
-    with pytest.raises(BadInput, match=words):
-        Lab.replay(told)
+def test_a_story_that_cannot_be_played(prose: Prose, reported: str) -> None:
+    with prose.refused(BadInput):
+        Lab.replay(reported)
 
 
 def test_errors_are_one_family() -> None:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from kafka_ctl.history.log_chunks import _values
+from kafka_ctl.history.log_chunks import values_of
 from kafka_ctl.history.log_files import read_texts
-from kafka_ctl.kafka_log.read import Line
+from kafka_ctl.kafka_log.read import LogLine
 
 WHO = "[Controller id=1 epoch=2]"
 SAID = f"{WHO} Changed partition eu.orders-0 state from NonExistentPartition to NewPartition with assigned replicas 1,2"
@@ -32,7 +32,7 @@ LAYOUTS = [
 ]
 
 
-def understood(text: str) -> Line:
+def understood(text: str) -> LogLine:
     (said,) = read_texts([(1, text)])
     assert said.line is not None, said.rejected
     return said.line
@@ -81,7 +81,7 @@ def test_shapes_of_other_releases(said: str) -> None:
 def test_a_controllers_line_names_its_broker() -> None:
     """So that elections in logs say who was elected."""
     line = understood(f"[{AT}] INFO [Controller id=5] 5 successfully elected as the controller (kafka.controller.K)")
-    assert (line.action, 5 in _values(line)) == ("elected", True)
+    assert (line.action, 5 in values_of(line)) == ("elected", True)
 
 
 @pytest.mark.parametrize(

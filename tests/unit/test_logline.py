@@ -4,14 +4,14 @@ import json
 
 import pytest
 
-from kafka_ctl.kafka_log.read import Line, parse_line, parse_lines
+from kafka_ctl.kafka_log.read import LogLine, parse_line, parse_lines
 
 STAMP = "[2019-03-04 05:06:07,089]"
 
 
 def read(text, logger="state.change.logger", level="TRACE"):
     line = parse_line(f"{STAMP} {level} {text} ({logger})\n")
-    assert isinstance(line, Line)
+    assert isinstance(line, LogLine)
     return line
 
 
@@ -291,7 +291,8 @@ def test_a_line_without_an_actor_is_the_last_controllers():
     texts = [
         f"{STAMP} INFO [Controller id=4] Epoch incremented to 7 (kafka.controller.KafkaController)",
         "\tat a.stack.Trace",
-        f"{STAMP} TRACE [Broker id=4] Deleted partition t-0 from metadata cache in response to x (state.change.logger)",
+        f"{STAMP} TRACE [Broker id=4] Deleted partition t-0 from metadata cache in response to UpdateMetadata request "
+        "sent by controller 4 epoch 7 with correlation id 2 (state.change.logger)",
         f"{STAMP} DEBUG The stop replica request (delete = false) sent to broker 8 is  "
         f"(kafka.controller.ControllerBrokerRequestBatch)",
     ]

@@ -6,11 +6,12 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from labs import settled
+from labs import acting, by_hand, settled
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.errors import ApiException, BadInput
 from kafka_ctl.trace import Record
+from kafka_ctl.zookeeper.store import Create, Set
 from kafka_ctl.zookeeper.znodes import TopicZNode
 
 QUIET = {"auto.leader.rebalance.enable": False}
@@ -81,8 +82,8 @@ def test_the_twelve_steps_in_order(generation: str) -> None:
         since = len(lab.trace)
         lab.reassign({ORDERS: [2, 3]})
         lab.settle()
-        told = [did for r in lab.trace[since:] if (did := step(r))]
-        assert told == [
+        reported = [did for r in lab.trace[since:] if (did := step(r))]
+        assert reported == [
             "AR=2,3,1 in ZooKeeper",  # 1
             "LeaderAndIsr to 2 epoch=1", "LeaderAndIsr to 3 epoch=1", "LeaderAndIsr to 1 epoch=1",  # 2
             "UpdateMetadata epoch=0",
@@ -126,7 +127,7 @@ def step(r: Record) -> str | None:
 # The stale leader epoch, KAFKA-9212
 
 
-def epochs_told(lab: Lab, since: int) -> tuple[set[int | None], int | None]:
+def epochs_reported(lab: Lab, since: int) -> tuple[set[int | None], int | None]:
     """The leader epochs of the first batch: those of its LeaderAndIsr, and that of its UpdateMetadata."""
     records = [r for r in lab.trace[since:] if r.kind == "request" and r.topic]
     end = next(n for n, r in enumerate(records) if r.action == "UpdateMetadata")
@@ -141,7 +142,7 @@ def test_metadata_has_the_old_leader_epoch_until_the_move_ends(generation: str) 
         lab.reassign({ORDERS: [1, 2, 3]})
         assert lab.run_until(lambda lab: lab.partition(*ORDERS).leader_epoch == 1) is None
         lab.run_for(0.05)
-        assert epochs_told(lab, since) == ({1}, 0)
+        assert epochs_reported(lab, since) == ({1}, 0)
         assert {b.metadata[ORDERS].leader_epoch for b in lab.brokers.values()} == {0}
         assert lab.partition(*ORDERS).leader_epoch == 1
         lab.settle()  # the move is over: leader 1 stays, which raises the epoch once more
@@ -153,7 +154,7 @@ def test_2_4_tells_everybody_the_same_epoch() -> None:
         since = len(lab.trace)
         lab.reassign({ORDERS: [1, 2, 3]})
         lab.run_for(0.05)
-        assert epochs_told(lab, since) == ({1}, 1)
+        assert epochs_reported(lab, since) == ({1}, 1)
         assert {b.metadata[ORDERS].leader_epoch for b in lab.brokers.values()} == {1}
 
 
@@ -163,7 +164,7 @@ def test_one_field_makes_the_difference() -> None:
         since = len(lab.trace)
         lab.reassign({ORDERS: [1, 2, 3]})
         lab.run_for(0.05)
-        assert epochs_told(lab, since) == ({1}, 1)
+        assert epochs_reported(lab, since) == ({1}, 1)
 
 
 # Epochs, orders, dead targets
@@ -305,8 +306,8 @@ def test_2_4_says_why_requests_are_dropped() -> None:
         partitions.append({"topic": "orders", "partition": 0, "replicas": [1, 3]})
         write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
         lab.settle()
-        (told,) = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "zk_reassignment_failed"]
-        assert told["partitions"] == {"nowhere-0": "UNKNOWN_TOPIC_OR_PARTITION"}
+        (reported,) = [json.loads(r.detail or "") for r in lab.trace[since:] if r.action == "zk_reassignment_failed"]
+        assert reported["partitions"] == {"nowhere-0": "UNKNOWN_TOPIC_OR_PARTITION"}
         assert lab.partition(*ORDERS).replicas == (1, 3)
         assert "/admin/reassign_partitions" not in lab.znodes()
 
@@ -474,12 +475,7 @@ def test_a_move_that_is_running_stops_a_second_request(generation: str) -> None:
 
 def write(lab: Lab, path: str, content: object) -> None:
     """Write a znode as somebody with a ZooKeeper shell might."""
-
-    async def by_hand() -> None:
-        zk = await lab._admin.zk()
-        await zk.set_or_create(path, json.dumps(content).encode())
-
-    lab._world.run(by_hand())
+    by_hand(lab, (Set if path in lab.znodes() else Create)(path, json.dumps(content).encode()))
 
 
 @generations
@@ -514,14 +510,14 @@ def test_a_reassignment_that_outlives_its_topic_stops_the_greeting_of_a_broker(g
         lab.settle()
         lab.kill(3)
         lab.settle()
-        assert lab._world.acting().context.topics == {}
+        assert acting(lab).context.topics == {}
         since = len(lab.trace)
         lab.start(3)
         lab.settle()
         errors = lab.trace.slice(since, action="error_processing")
         assert [json.loads(r.detail or "")["error"] for r in errors] == [said]
-        assert list(lab._world.acting().context.topics) == ["c"] * (generation == "2.0")
-        assert lab._world.acting().context.all_topics == []
+        assert list(acting(lab).context.topics) == ["c"] * (generation == "2.0")
+        assert acting(lab).context.all_topics == []
         lab.create_topic("c", assignment={0: [2]})
         lab.settle()
         assert lab.partition("c", 0).leader == 2

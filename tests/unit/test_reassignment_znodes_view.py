@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree
 
 from kafka_ctl import Costs, Lab
-from kafka_ctl.views.reassignment_znodes import lists, settings, throttles
+from kafka_ctl.views.figures.reassignment_znodes import lists, settings, throttles
 
 
 def moving(**options: object) -> Lab:

@@ -54,8 +54,8 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         assert after.leader_epoch == before.leader_epoch + 1
         assert said(lab, since, "preferred_done")[0]["partition"] == "orders-0"
         assert "/admin/preferred_replica_election" not in lab.znodes()
-        told = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
-        assert told == {1, 2, 3}
+        reported = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
+        assert reported == {1, 2, 3}
         lab.elect_preferred([ORDERS])  # and again: the watch was armed anew
         lab.settle()
         assert "/admin/preferred_replica_election" not in lab.znodes()
@@ -176,7 +176,7 @@ def test_the_next_look_comes_at_a_fixed_time_or_when_the_last_is_over(generation
         lab.settle()
         lab.start(3)
         lab.settle()
-        lab._world.store.half_trip = 1.0  # type: ignore[attr-defined]
+        lab.world.store.half_trip = 1.0  # type: ignore[attr-defined]
         lab.run_for(200)
         looks = [r for r in lab.trace if r.kind == "event" and r.action == "AutoPreferredReplicaLeaderElection"]
         started = [r.time_ms / 1000 for r in looks if r.target == "started"]

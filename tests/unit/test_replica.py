@@ -9,6 +9,7 @@ from machines import Bench, bench, requests
 
 from kafka_ctl.cluster import LeaderAndIsr, Replica, TopicPartition
 from kafka_ctl.controller.replica_machine import ReplicaStateMachine
+from kafka_ctl.errors import InvalidTransition
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.replica import (
     INELIGIBLE,
@@ -79,9 +80,9 @@ def test_the_machine(move: tuple[ReplicaState, ReplicaState], generation: str) -
             assert (record.action, record.error) == (legal(generation)[move], None)
             assert states.get(replica, NON_EXISTENT) is target
         else:
-            entered = " or ".join(REPLICA[generation].previous(target))
+            refused = InvalidTransition("orders-0@3", source, target, REPLICA[generation].previous(target))
             assert (record.action, record.error) == ("refuse", "InvalidTransition")
-            assert record.detail == f"orders-0@3 cannot move {source} -> {target}; {target} is entered from {entered}"
+            assert record.detail == str(refused)
             assert states.get(replica, NON_EXISTENT) is source
 
 
@@ -99,7 +100,7 @@ def test_answers_only_change_the_state(move: tuple[ReplicaState, ReplicaState]) 
         assert [r.kind for r in did] == ["replica"]
 
 
-def test_a_new_replica_is_told_who_leads() -> None:
+def test_a_new_replica_is_reported_who_leads() -> None:
     """LeaderAndIsr, saying that it is new, to it alone; metadata to everybody; nothing is read or written."""
     with bench() as stage:
         did = stage.replicas([put(stage, 0, NON_EXISTENT)], NEW)
@@ -108,7 +109,7 @@ def test_a_new_replica_is_told_who_leads() -> None:
         assert not [r for r in did if r.kind == "zk"]
 
 
-def test_a_new_replica_of_a_partition_without_leader_is_told_nothing() -> None:
+def test_a_new_replica_of_a_partition_without_leader_is_reported_nothing() -> None:
     with bench() as stage:
         tp = stage.plan("parcels")
         replica = Replica(*tp, 3)
@@ -141,7 +142,7 @@ def test_joining_makes_it_assigned() -> None:
 
 
 @pytest.mark.parametrize("source", [ONLINE, OFFLINE, INELIGIBLE])
-def test_a_replica_that_is_back_is_told_who_leads(source: ReplicaState) -> None:
+def test_a_replica_that_is_back_is_reported_who_leads(source: ReplicaState) -> None:
     """What the controller knows, without asking ZooKeeper; it is not new."""
     with bench() as stage:
         did = stage.replicas([put(stage, 0, source)], ONLINE)
@@ -232,7 +233,9 @@ def test_a_deletion_is_asked_of_the_broker() -> None:
     with bench() as stage:
         replica = put(stage, 0, OFFLINE)
         machine = stage.controller.replica_machine
-        did = stage._did(machine.handle([replica], STARTED, lambda broker, answer: answers.append((broker, answer))))
+        did = stage.carry_out(
+            machine.handle([replica], STARTED, lambda broker, answer: answers.append((broker, answer)))
+        )
         assert requests(did) == [("StopReplica", "orders-0", 3)]
         assert [r.detail for r in did if r.kind == "request" and r.topic] == ["delete"]
         stage.lab.settle()

@@ -9,7 +9,7 @@ from kafka_ctl import Costs, Lab
 TIMEOUT, TICK = 6.0, 2.0
 
 
-def silence(seed: int, costs: Costs | None = None, seconds: float = 0.0) -> float:
+def quiet(seed: int, costs: Costs | None = None, seconds: float = 0.0) -> float:
     """The seconds from a broker's death to the end of its session."""
     with Lab(seed=seed, costs=costs) as lab:
         lab.run_for(seconds)
@@ -22,7 +22,7 @@ def silence(seed: int, costs: Costs | None = None, seconds: float = 0.0) -> floa
 
 def test_a_session_ends_between_two_thirds_of_its_timeout_and_a_tick_after_it() -> None:
     """The last ping was up to a third of the timeout before the death; the server looks once a tick."""
-    seen = [silence(seed, seconds=0.37 * seed) for seed in range(60)]
+    seen = [quiet(seed, seconds=0.37 * seed) for seed in range(60)]
     assert all(TIMEOUT * 2 / 3 <= end <= TIMEOUT + TICK for end in seen)
     assert min(seen) < 5
     assert max(seen) > 7
@@ -30,12 +30,12 @@ def test_a_session_ends_between_two_thirds_of_its_timeout_and_a_tick_after_it() 
 
 
 def test_the_same_seed_ends_it_at_the_same_moment() -> None:
-    assert silence(5) == silence(5) != silence(6)
+    assert quiet(5) == quiet(5) != quiet(6)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_without_a_tick_it_ends_exactly_at_its_timeout(seed: int) -> None:
-    assert silence(seed, Costs(zookeeper_tick=0), 0.37 * seed) == pytest.approx(TIMEOUT, abs=1e-6)
+    assert quiet(seed, Costs(zookeeper_tick=0), 0.37 * seed) == pytest.approx(TIMEOUT, abs=1e-6)
 
 
 def test_sessions_end_on_ticks_of_one_server() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 
 import pytest
-from labs import acting, settled
+from labs import acting, process_of, settled
 
 from kafka_ctl import Generation, Lab
 from kafka_ctl.controller import events
@@ -25,7 +25,7 @@ def opened(generation: str | Generation, assignment: dict[int, list[int]], broke
 
 def ask(lab: Lab, request: ControlledShutdownRequest, receiver: int = 1) -> Response:
     """Ask a broker's controller by hand, as a broker that does not really leave."""
-    return lab._world.run(lab._world.network.call(request.broker, receiver, request))[0]
+    return lab.world.run(lab.world.network.call(request.broker, receiver, request))[0]
 
 
 @generations
@@ -152,7 +152,7 @@ def test_an_unknown_broker_and_a_broker_that_is_no_controller(generation: str) -
 def test_a_request_of_an_earlier_life_is_refused_since_there_are_epochs(generation: str, refused: bool) -> None:
     """KIP-380: a delayed request would empty a broker that has just come back."""
     with opened(generation, {0: [3, 1]}) as lab:
-        old = lab._world.brokers[3].epoch
+        old = process_of(lab, 3).epoch
         lab.bounce(3)
         lab.settle()
         lab.elect_preferred()
@@ -160,7 +160,7 @@ def test_a_request_of_an_earlier_life_is_refused_since_there_are_epochs(generati
         assert lab.partition("orders", 0).leader == 3
         response = ask(lab, ControlledShutdownRequest(3, old))
         if refused:
-            now = lab._world.brokers[3].epoch
+            now = process_of(lab, 3).epoch
             assert response.error == "STALE_BROKER_EPOCH"
             assert response.text == (
                 f"Received controlled shutdown request from an old broker epoch {old} for broker 3. "
@@ -177,16 +177,16 @@ def test_a_request_of_an_earlier_life_is_refused_since_there_are_epochs(generati
 
 
 @pytest.mark.parametrize(
-    ("generation", "told"),
+    ("generation", "reported"),
     [("0.10", {1, 2, 3}), ("2.0", {1, 2}), ("2.4", {1, 2, 3})],
 )
-def test_whether_the_leaving_broker_is_told_of_its_successor(generation: str, told: set[int]) -> None:
+def test_whether_the_leaving_broker_is_reported_of_its_successor(generation: str, reported: set[int]) -> None:
     """KAFKA-7482: from 1.1 to 2.0.1 it stays leader in its own eyes."""
     with opened(generation, {0: [3, 1, 2]}) as lab:
         since = len(lab.trace)
         lab.shutdown(3)
         first = [r for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic and r.leader_epoch == 1]
-        assert {r.broker for r in first} == told
+        assert {r.broker for r in first} == reported
 
 
 def moved(lab: Lab, since: int) -> list[int | None]:
@@ -230,13 +230,13 @@ def at(lab: Lab, target: str) -> Record:
 
 def hand_over(lab: Lab, *brokers: int) -> list[asyncio.Future]:
     """Let these brokers ask at the same moment; where the answers will be."""
-    controller, replies = acting(lab), [lab._world.clock.loop.create_future() for _ in brokers]
+    controller, replies = acting(lab), [lab.world.clock.loop.create_future() for _ in brokers]
 
     def ask() -> None:
         for broker, reply in zip(brokers, replies, strict=True):
             controller.hand_over(events.ControlledShutdown(broker, -1, reply))
 
-    lab._world.clock.call(ask)
+    lab.world.clock.call(ask)
     return replies
 
 
@@ -291,13 +291,13 @@ def test_2_2_and_later_tell_the_old_controllers_clients_to_look_again() -> None:
     for generation in ("2.0", "2.4"):
         with opened(generation, {0: [3, 1]}) as lab:
             controller = acting(lab)
-            reply: asyncio.Future = lab._world.clock.loop.create_future()
+            reply: asyncio.Future = lab.world.clock.loop.create_future()
 
             async def drop(controller: Controller = controller, reply: asyncio.Future = reply) -> None:
                 controller.queue.put(events.ControlledShutdown(3, -1, reply))
                 controller.queue.clear_and_put(events.ControllerChange())
 
-            lab._world.run(drop())
+            lab.world.run(drop())
             lab.settle()
             answered[generation] = reply.done()
             if reply.done():
@@ -329,5 +329,5 @@ def test_a_move_to_a_broker_that_is_leaving_need_not_end(generation: str) -> Non
     story = """disconnect 1 zookeeper\ncreate_topic c partitions=1 replication_factor=1
 reassign '{"c-0":[3,2,1]}' zookeeper\nshutdown 1\nheal\nsettle\n"""
     with Lab.replay(f"lab brokers=[1,2,3] generation={generation} seed=0\n{story}") as lab:
-        assert lab._world.brokers[1].as_follower.unfetched or lab.brokers[1].state == "down"
+        assert process_of(lab, 1).as_follower.unfetched or lab.brokers[1].state == "down"
         assert [v for v in lab.violations if v.known is None] == []

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from html import escape
 from xml.etree import ElementTree
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import BadInput, Lab, UnknownName
-from kafka_ctl.jupyter.widgets import CurveWidget, GuessWidget
-from kafka_ctl.views.teaching import Drawing, beliefs, curve, logs, walk
+from kafka_ctl.exercises.checking import GUESSES
+from kafka_ctl.exercises.exercise import PictureGuess
+from kafka_ctl.jupyter.widgets import CurveWidget, GuessPicture, GuessWidget
+from kafka_ctl.views.figures.teaching import Drawing, beliefs, curve, logs, walk
+from kafka_ctl.views.widget.player import Player
 
 
 def words(drawing: Drawing) -> list[str]:
@@ -31,8 +36,8 @@ def test_a_walk_ends_where_the_election_does(isr: tuple, live: set, unclean: boo
     assert sum("-> leads" in line for line in repr(drawing).splitlines()) == (end != "nobody leads")
 
 
-def test_a_walk_needs_replicas() -> None:
-    with pytest.raises(BadInput, match="has nobody to lead"):
+def test_a_walk_needs_replicas(prose: Prose) -> None:
+    with prose.refused(BadInput):
         walk([], [], {1})
 
 
@@ -70,12 +75,19 @@ def test_beliefs_that_differ_from_zookeeper_are_red() -> None:
     assert {"ZooKeeper", "leader 2", "broker 3", "says 1"} <= set(words(edited))
 
 
-def test_a_curve_is_told_as_text() -> None:
+def test_a_curve_is_reported_as_text() -> None:
     drawing = curve("How long", "down (s)", [5, 20], {"off": [6, 20], "on": [6, 6]}, at=1)
     assert repr(drawing).splitlines() == ["How long", "down (s): 5, 20", "off: 6, 20", "on: 6, 6"]
     assert {"How long", "down (s)", "off: 20", "on: 6"} <= set(words(drawing))
     bundle = drawing._repr_mimebundle_()
     assert bundle["text/plain"] == repr(drawing) and 'src="data:image/svg+xml' in bundle["text/html"]
+
+
+def test_a_curve_says_where_its_steps_are_not_to_scale() -> None:
+    """A straight line is bent there; where values are equally far apart, nothing is said."""
+    uneven, even = (curve("Cost", "partitions", values, {"2.0": values}) for values in ([1, 10, 100], [1, 2, 3]))
+    assert "partitions (not to scale)</text>" in uneven.svg
+    assert "partitions</text>" in even.svg
 
 
 @pytest.mark.parametrize("lines", [{"a": [1]}, {str(n): [1, 2] for n in range(5)}])
@@ -93,10 +105,69 @@ def test_the_slider_moves_the_mark() -> None:
 
 
 def test_a_guess_is_committed_to_once() -> None:
-    widget = GuessWidget("05.a")
-    assert "( ) 2" in repr(widget) and "looked" not in repr(widget)
-    widget.buttons[1].click()
-    assert "You looked at the assignment" in widget.reply.value
-    assert all(button.disabled for button in widget.buttons) and widget.buttons[1].icon == "check"
+    widget = GuessWidget("05.b")
+    assert "( ) 4" in repr(widget) and "stopped" not in repr(widget)
+    widget.buttons[2].click()
+    assert "Broker 2 stopped fetching" in widget.reply.value
+    assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "check"
     with pytest.raises(UnknownName, match="unknown guess 'x'"):
         GuessWidget("x")
+
+
+PICTURES = {name: guess for name, guess in GUESSES.items() if isinstance(guess, PictureGuess)}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_guess_in_the_picture_is_answered_by_a_run(name: str) -> None:
+    """What is right is read off the run; every remark is about something that is wrong; the run is played below."""
+    guess = PICTURES[name]
+    widget = GuessWidget(name)
+    picture = widget.picture
+    assert picture is not None and len(picture) == 1 and picture.kind == guess.kind
+    drawn = {part.of or part.id for part in picture.films[0].scene.parts.values()} | {"nobody"}
+    with guess.before() as lab:
+        guess.run(lab)
+        right = guess.outcome(lab)
+    assert right and right <= drawn and guess.hints.keys() <= drawn - right
+    wrong = next(one for one in guess.hints if one != "nobody")
+    picture.guessed = [wrong]
+    if picture.many:
+        assert picture.answering, "several can be chosen"
+        widget.buttons[0].click()
+    assert not picture.answering and widget.buttons[0].disabled
+    assert escape(guess.hints[wrong]) in widget.reply.value and "It is " in widget.reply.value
+    assert escape(guess.why) in widget.reply.value
+    played = widget.children[-1]
+    assert isinstance(played, Player) and len(played) > 5 and not isinstance(played, GuessPicture)
+    reported = widget.reply.value
+    widget.commit()
+    assert widget.reply.value == reported and widget.children[-1] is played, "once"
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_a_right_guess_in_the_picture_is_said_to_be_right(name: str) -> None:
+    guess, widget = PICTURES[name], GuessWidget(name)
+    with guess.before() as lab:
+        guess.run(lab)
+        right = guess.outcome(lab)
+    assert widget.picture is not None
+    widget.picture.guessed = sorted(right)
+    widget.commit()
+    assert "So it is." in widget.reply.value and not any(hint in widget.reply.value for hint in guess.hints.values())
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_what_is_saved_of_a_guess_does_not_answer_it(name: str) -> None:
+    """The question, and the cluster before the run."""
+    guess, widget = PICTURES[name], GuessWidget(name)
+    bundle = widget._repr_mimebundle_()[0]
+    assert bundle["text/plain"] == guess.text
+    saved = " ".join(str(value) for kind, value in bundle.items() if "widget" not in kind)
+    assert guess.why not in saved and not any(hint in saved for hint in guess.hints.values())
+    assert "<svg" in bundle["image/svg+xml"] and "killed" not in bundle["image/svg+xml"].split("</title>")[0]
+
+
+def test_nobody_can_be_guessed() -> None:
+    widget = GuessWidget("05.a")
+    widget.buttons[0].click()
+    assert "You say: <i>nobody</i>" in widget.reply.value and "are in sync" in widget.reply.value

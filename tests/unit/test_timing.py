@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import BadInput, Costs, Generation, Lab
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace.timing import Timing, timing
-from kafka_ctl.views.lanes import lanes
+from kafka_ctl.views.figures.lanes import lanes
 
 QUEUE = Generation("2.0").but(pipelined=False)
 
@@ -42,18 +49,18 @@ def test_the_same_work_waits_for_less(generation: str | Generation, known: float
     assert all(0 < answered - sent < 3 for sent, answered in found.requests)
 
 
-def test_a_moment_that_is_not_there_is_an_error() -> None:
+def test_a_moment_that_is_not_there_is_an_error(prose: Prose) -> None:
     with Lab() as lab:
         with pytest.raises(BadInput, match="'expired'"):
             timing(lab.trace, "expired")
         for broker in lab.brokers:
             lab.kill(broker)
         lab.settle()
-        with pytest.raises(BadInput, match="no controller does anything"):
+        with prose.refused(BadInput):
             timing(lab.trace, "expired", lab.trace.slice(action="expired")[-1].seq)
 
 
-def test_lanes_have_one_zero() -> None:
+def test_lanes_have_one_zero(prose: Prose) -> None:
     """A lane for each run; where ten operations share a round trip, strokes are fewer and higher."""
     runs = {"0.10": killed("0.10", 12), "2.0": killed("2.0", 12)}
     drawing = lanes(runs)
@@ -62,10 +69,45 @@ def test_lanes_have_one_zero() -> None:
     assert "3 elections" in repr(drawing) and "leaders known 1.4 ms" in repr(drawing)
     assert drawing.svg.count("v-5.5") > 20 and drawing.svg.count("<circle") == 3 + 1
     assert lanes(runs, until=1).svg.count("<circle") < 4
-    with pytest.raises(BadInput, match="one run or more"):
+    with prose.refused(BadInput):
         lanes({})
 
 
 def test_a_run_without_a_new_leader_says_so() -> None:
     nothing = Timing(0.0, (), (), (), {}, 0.0)
     assert "no new leader" in str(nothing) and "no new leader" in repr(lanes({"quiet": nothing}))
+
+
+def calls(act: Callable[[], object]) -> int:
+    """How many functions are called by something: its work, whatever else the machine does."""
+    count = 0
+
+    def called(frame: FrameType, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(called)
+    try:
+        act()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def death_and_return(generation: str, partitions: int) -> tuple[float, float]:
+    """Calls for each partition as a broker dies, and as it returns."""
+    with Lab(brokers=3, generation=generation, seed=1) as lab:
+        lab.create_topic("orders", partitions, 3)
+        lab.settle()
+        broker = next(id for id in lab.brokers if id != lab.controller.id)
+        kill, start = partial(lab.kill, broker), partial(lab.start, broker)
+        died, back = (calls(act) + calls(lab.settle) for act in (kill, start))
+        return died / partitions, back / partitions
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_return_is_work_for_each_partition_as_a_death_is(generation: str) -> None:
+    """However many there are: four times as many cost four times as much."""
+    few, many = (death_and_return(generation, partitions) for partitions in (60, 240))
+    assert many[0] < 1.05 * few[0] and many[1] < 1.05 * few[1], (few, many)
+    assert many[1] < 1.5 * many[0], many

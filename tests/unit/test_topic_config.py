@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import BadInput, Lab, UnknownName
 from kafka_ctl.errors import ApiException
@@ -39,14 +40,14 @@ REFUSED: list[tuple[str, Any, str]] = [
 def test_a_wrong_value_is_refused_in_kafkas_words(key: str, value: Any, said: str) -> None:
     """And nothing is written of it."""
     with Lab() as lab:
-        with pytest.raises(ApiException) as told:
+        with pytest.raises(ApiException) as reported:
             lab.create_topic("orders", config={key: value})
-        assert told.value.code == "INVALID_CONFIG" and said in str(told.value)
+        assert reported.value.code == "INVALID_CONFIG" and said in str(reported.value)
         assert "/config/topics/orders" not in lab.znodes()
 
 
-def test_an_unknown_key_is_refused() -> None:
-    with Lab() as lab, pytest.raises(UnknownName, match=r"unknown topic configuration key 'retention'; known: unclean"):
+def test_an_unknown_key_is_refused(prose: Prose) -> None:
+    with Lab() as lab, prose.refused(UnknownName):
         lab.create_topic("orders", config={"retention": 1})
 
 
@@ -67,11 +68,11 @@ def test_what_kafka_takes_is_stored(given: dict[str, Any], stored: dict[str, str
         assert json.loads(lab.znodes()["/config/topics/orders"][0])["config"] == stored
 
 
-def test_a_described_topic_is_checked_too() -> None:
+def test_a_described_topic_is_checked_too(prose: Prose) -> None:
     """A key the lab does not know is kept, a wrong value of one it knows is refused."""
     text = "Topic: t\tPartitionCount: 1\tReplicationFactor: 1\tConfigs: {}\n"
     text += "\tTopic: t\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\n"
     with Lab.from_description(text.format("segment.bytes=7")) as lab:
         assert json.loads(lab.znodes()["/config/topics/t"][0])["config"] == {"segment.bytes": "7"}
-    with pytest.raises(BadInput, match=r"min\.insync\.replicas: Value must be at least 1"):
+    with prose.refused(BadInput):
         Lab.from_description(text.format("min.insync.replicas=-3"))

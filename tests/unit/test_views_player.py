@@ -11,8 +11,8 @@ from filmed import NASTY, every_kind, failover
 
 from kafka_ctl.errors import BadInput, UnknownName
 from kafka_ctl.views.frames import VIEWS, film
-from kafka_ctl.views.player import Player, player
 from kafka_ctl.views.static_svg import filmstrip
+from kafka_ctl.views.widget.player import Player, player
 
 
 def bundle(shown: Player) -> dict[str, str]:
@@ -43,7 +43,7 @@ def test_what_is_shown_is_the_same_every_time(view: str) -> None:
 
 
 def test_names_from_outside_are_text_in_the_html() -> None:
-    data = bundle(player(every_kind(NASTY), wants=lambda record: True))
+    data = bundle(player(every_kind(NASTY), is_relevant=lambda record: True))
     assert set(re.findall(r"<\w+", data["text/html"])) == {"<img"}
 
 
@@ -69,7 +69,7 @@ def test_several_views_keep_step() -> None:
     assert {len(view["tokens"]) for view in made.film["views"]} == {len(made)}
 
 
-def test_wrong_calls_are_told() -> None:
+def test_wrong_calls_are_reported() -> None:
     with pytest.raises(UnknownName, match="unknown view"):
         player(failover(), "film")
     with pytest.raises(BadInput, match="needs a view"):

@@ -9,25 +9,25 @@ from xml.etree import ElementTree
 
 import pytest
 from filmed import NASTY, every_kind, failover
+from prose import Prose
 
 from kafka_ctl import Lab
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.trace import Record
-from kafka_ctl.views import raster
 from kafka_ctl.views.animated import animated
 from kafka_ctl.views.dot import printable
-from kafka_ctl.views.export import export, page
-from kafka_ctl.views.frames import VIEWS, Film, film, wants_of
+from kafka_ctl.views.export import export, gif, page, png
+from kafka_ctl.views.frames import VIEWS, Film, film, relevant_to
 from kafka_ctl.views.palette import THEMES
-from kafka_ctl.views.payload import drawing, payload
 from kafka_ctl.views.static_svg import caption_height, filmstrip, filmstrips, key_frames, static_svg
+from kafka_ctl.views.widget.payload import drawing, payload
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def nasty(view: str) -> Film:
-    return film(every_kind(NASTY), view, wants=lambda record: True)
+    return film(every_kind(NASTY), view, is_relevant=lambda record: True)
 
 
 def svgs(made: Film) -> dict[str, str]:
@@ -187,7 +187,7 @@ def test_several_views_are_one_picture_in_step(tmp_path: Path) -> None:
     root = ElementTree.parse(path).getroot()
     inner = root.findall(f"{SVG}svg")
     views = "cluster", "timeline"
-    films = [film(failover(), view, limit=12, wants=wants_of(views)) for view in views]
+    films = [film(failover(), view, limit=12, is_relevant=relevant_to(views)) for view in views]
     assert [svg.get("viewBox") for svg in inner] == [
         f"0 0 {one.scene.width:g} {one.scene.height + caption_height(one) + 4:g}" for one in films
     ]
@@ -257,15 +257,15 @@ def test_export_of_several_views() -> None:
     assert len(payload(made)["views"]) == 2
 
 
-def test_an_unknown_ending_is_told(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match=r"'\.mp4' is not one of \.svg, \.html, \.png, \.gif"):
+def test_an_unknown_ending_is_reported(prose: Prose, tmp_path: Path) -> None:
+    with prose.refused(BadInput):
         export(failover(), tmp_path / "film.mp4")
 
 
-@pytest.mark.parametrize("draw", [raster.png, raster.gif])
-def test_without_a_browser_the_cure_is_told(draw: object, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("draw", [png, gif])
+def test_without_a_browser_the_cure_is_reported(draw: object, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("playwright")
-    pytest.importorskip("PIL") if draw is raster.gif else None
-    monkeypatch.setattr(raster.shutil, "which", lambda name: None)
+    pytest.importorskip("PIL") if draw is gif else None
+    monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(Unavailable, match="Chromium"):
         draw([film(every_kind())])  # type: ignore[operator]

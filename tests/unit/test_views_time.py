@@ -79,15 +79,15 @@ def test_the_six_seconds_of_a_session_are_seen_in_space_and_time() -> None:
 def test_a_silent_session_counts_down() -> None:
     """From the kill on, until ZooKeeper ends it; a paused broker and one without ZooKeeper count, too."""
     trace = list(troubled())
-    model, told = ClusterModel(), dict[str, list[str]]()
+    model, reported = ClusterModel(), dict[str, list[str]]()
     for record in trace:
         model.apply(record)
         for broker in model.brokers:
             if text := session_state(model, broker, record.time_ms):
-                told.setdefault(str(broker), []).append(text)
-    assert set(told) == {"1", "2", "4"}
-    assert told["1"][0] == told["2"][0] == told["4"][0] == "silent 0.0 of 6 s"
-    numbers = [float(text.split()[1]) for text in told["1"]]
+                reported.setdefault(str(broker), []).append(text)
+    assert set(reported) == {"1", "2", "4"}
+    assert reported["1"][0] == reported["2"][0] == reported["4"][0] == "silent 0.0 of 6 s"
+    numbers = [float(text.split()[1]) for text in reported["1"]]
     assert numbers == sorted(numbers) and numbers[-1] > 0
     assert model.brokers[1].silent is None
 
@@ -100,6 +100,141 @@ def test_the_countdown_stands_on_the_session_of_the_broker() -> None:
     assert "expiring" in look.styles and look.texts == ("silent 0.0 of 6 s",)
     expired = next(f for f in made.frames if f.index > kill.index and f"/brokers/ids/{broker}" in f.caption)
     assert "gone" in made.looks(expired.index)[f"session:{broker}"].styles
+
+
+def counting(trace: Trace, of: str) -> dict[int, list[str]]:
+    """What counts seconds with this word, by frame: on parts and on what travels."""
+    made, found = film(trace), dict[int, list[str]]()
+    for frame in made.frames:
+        texts = [text for look in made.looks(frame.index).values() for text in look.texts]
+        texts += [token.label for token in frame.picture.tokens]
+        if counted := [text for text in texts if text.startswith(of) and text.endswith(" s")]:
+            found[frame.index] = counted
+    return found
+
+
+@lru_cache
+def unanswered(**config: int) -> Trace:
+    """A request of the controller meets a broker that is paused, then one that is cut off for longer than it waits."""
+    with Lab(brokers=3, seed=7, config={name.replace("_", "."): value for name, value in config.items()}) as lab:
+        lab.create_topic("orders", assignment={0: [2, 1], 1: [1, 2]})
+        lab.settle()
+        assert lab.controller is not None and lab.controller.id == 2
+        lab.pause(1, seconds=4)
+        lab.create_topic("new", assignment={0: [1, 2]})
+        lab.settle()
+        lab.disconnect(2, 1)
+        lab.create_topic("more", assignment={0: [1, 2]})
+        lab.run_for(40)
+        lab.heal()
+        lab.settle()
+        return lab.trace
+
+
+def test_a_request_without_answer_says_how_long_it_waits() -> None:
+    """From its sending on, in every frame; then it is sent again; with the answer it is gone."""
+    trace, made = unanswered(), film(unanswered())
+    found = counting(trace, "LeaderAndIsr")
+    texts = [text for _, said in sorted(found.items()) for text in said]
+    sent = next(f for f in made.frames if f.index in found)
+    assert texts[0] == "LeaderAndIsr 0.0 of 30 s" and "sends LeaderAndIsr" in sent.caption
+    assert "LeaderAndIsr 4.0 of 30 s" in texts and "LeaderAndIsr again, 40.0 s" in texts
+    assert not any(" of " in text and float(text.split()[1]) > 30 for text in texts)
+    styles = [t.styles for f in made.frames if f.index in found for t in f.picture.tokens if "waiting" in t.styles]
+    assert styles.count("parcel waiting") == 2 and "parcel waiting parked" in styles
+    assert max(found) < len(made) - 1
+    assert not counting(failover(), "UpdateMetadata"), "who is answered at once does not count"
+
+
+def test_the_limits_are_those_of_the_lab() -> None:
+    trace = unanswered(controller_socket_timeout_ms=20000, replica_lag_time_max_ms=5000)
+    assert {r.detail for r in trace if r.action == "start" and r.kind == "broker"} == {
+        "controller.socket.timeout.ms=20000 replica.lag.time.max.ms=5000"
+    }
+    assert any("of 20 s" in text for said in counting(trace, "LeaderAndIsr").values() for text in said)
+    assert any("of 5 s" in text for said in counting(trace, "lag").values() for text in said)
+    assert {r.detail for r in unanswered() if r.action == "start" and r.kind == "broker"} == {None}
+
+
+def test_a_produce_request_that_waits_says_so() -> None:
+    """With acks=all it waits in its leader's purgatory until the follower is out of the ISR."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", assignment={0: [1, 3]})
+        lab.settle()
+        lab.lag(3, "orders", 0)
+        lab.produce("orders", 0, records=2, acks="all")
+        lab.settle()
+        trace = lab.trace
+    texts = [text for said in counting(trace, "Produce").values() for text in said]
+    answered = next(r for r in trace if r.kind == "response" and r.action == "Produce")
+    asked = next(r for r in trace if r.kind == "request" and r.action == "Produce")
+    assert answered.time_ms - asked.time_ms > 5000
+    assert texts[0] == "Produce 0.0 of 30 s" and float(texts[-1].split()[1]) > 5
+
+
+def test_a_follower_that_lags_counts_until_it_is_out_of_the_isr() -> None:
+    """As its leader does, which looks every five seconds."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", assignment={0: [1, 3], 1: [1, 2]})
+        lab.settle()
+        lab.lag(3, "orders", 0)
+        lab.create_topic("later", assignment={0: [1, 2]})
+        lab.run_for(4)
+        lab.elect_preferred()
+        lab.settle()
+        trace = lab.trace
+    texts = [float(text.split()[1]) for said in counting(trace, "lag").values() for text in said]
+    assert texts[0] == 0 and texts == sorted(texts) and any(4 <= text < 5 for text in texts)
+    fell = next(r for r in trace if r.action == "lag")
+    out = next(r for r in trace if r.action == "shrink-isr")
+    assert 10_000 <= out.time_ms - fell.time_ms <= 15_000
+    made = film(trace)
+    last = made.looks(max(counting(trace, "lag")))
+    assert [name for name, look in last.items() if "late" in look.styles.split()] == ["role:orders-0@3"]
+    assert not any("late" in look.styles.split() for look in made.looks(len(made) - 1).values())
+
+
+def test_who_is_killed_lags_until_the_controller_takes_it_out() -> None:
+    """Where another broker leads; nobody counts for a partition whose leader is gone."""
+    trace = troubled()
+    made = film(trace)
+    kill = next(f for f in made.frames if "is killed" in f.caption)
+    model = ClusterModel().apply_all(r for r in trace if r.seq <= kill.seqs[-1])
+    late = {name for name, look in made.looks(kill.index).items() if "lag 0.0 of 10 s" in look.texts}
+    follows = {f"role:{t}-{p}@1" for (t, p), seen in model.partitions.items() if 1 in seen.isr and seen.leader != 1}
+    assert follows and late == follows
+
+
+def test_in_2_4_who_is_silent_and_has_all_does_not_lag() -> None:
+    """KAFKA-7152: only a follower whose log is shorter than its leader's leaves the ISR."""
+    with Lab(brokers=3, seed=7, generation="2.4") as lab:
+        lab.create_topic("orders", assignment={0: [1, 3]})
+        lab.settle()
+        lab.pause(3, seconds=4)
+        lab.run_for(1)
+        quiet = film(lab.trace, generation="2.4")
+        lab.produce("orders", 0, records=1, acks=1)
+        lab.run_for(1)
+        lab.settle()
+        trace = lab.trace
+    assert "lag" not in " ".join(quiet.looks(len(quiet) - 1)["role:orders-0@3"].texts)
+    late = [
+        made.looks(f.index)["role:orders-0@3"].texts for made in [film(trace, generation="2.4")] for f in made.frames
+    ]
+    assert any(text.startswith("lag") for texts in late for text in texts)
+
+
+def test_words_on_a_session_do_not_cross_its_line() -> None:
+    """The line stops above the words and goes on below them."""
+    made = film(failover())
+    for broker in (1, 2, 3):
+        part = made.scene.parts[f"session:{broker}"]
+        numbers = [
+            tuple(map(float, point.split(",")))
+            for point in part.shapes[0].attributes[0][1][1:].replace("M", "L").split("L")
+        ]
+        (_, above), (_, below) = numbers[1], numbers[2]
+        assert above <= part.texts[0].y - 10 and below >= part.texts[0].y + 4
 
 
 def test_the_legend_explains_every_mark() -> None:
@@ -120,6 +255,7 @@ def test_the_legend_explains_every_mark() -> None:
         "faded",
         "absent",
         "sent",
+        "late",
     }
     spoken |= {"badge", "differs"}  # both bear the sign of the legend
     for trace in (failover(), troubled()):

@@ -10,7 +10,9 @@ from kafka_ctl import Lab
 from kafka_ctl.trace import Record
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.frames import film
-from kafka_ctl.views.timeline import MARGIN, WIDTH, Span, spans
+from kafka_ctl.views.spacetime import gap
+from kafka_ctl.views.timeline import LEFT, MARGIN, NARROW, WIDTH, Span, spans
+from kafka_ctl.views.wording import duration
 
 
 def one(seq: int, time_ms: float, **columns: object) -> Record:
@@ -42,17 +44,45 @@ def test_the_controllers_reign_ends_with_its_life() -> None:
     assert all(before.end == after.begin for before, after in pairwise(ruled))
 
 
-def test_the_timeline_is_to_scale() -> None:
-    """The gap of orders-1 is as wide, in pixels, as it was long."""
+def test_the_timeline_has_the_axis_of_space_and_time() -> None:
+    """Any two changes are as far apart as the logarithm of the time between them says, and the whole has the width."""
     trace = list(failover())
     made = film(trace, "timeline")
-    gap = max(
-        (part for part in made.scene.parts.values() if part.title.startswith("nobody")), key=lambda p: p.box.width
-    )
-    seconds = float(gap.title.split()[2])
-    whole = (trace[-1].time_ms - trace[0].time_ms) / 1000
-    assert abs(gap.box.width / (WIDTH / (1 + MARGIN)) - seconds / whole) < 0.01
-    assert seconds > 5.9, "a session times out after six seconds"
+    ruled, led = spans(trace, trace[-1].time_ms)
+    changes = {t for found in (ruled, *led.values()) for span in found for t in (span.begin, span.end)}
+    times = sorted({trace[0].time_ms, trace[-1].time_ms, *changes})
+    sizes = [NARROW + gap(after - before) for before, after in pairwise(times)]
+    bars = [part for name, part in made.scene.parts.items() if name.startswith("span:")]
+    for bar in bars:
+        who, _, seconds, _ = bar.title.split()
+        pixels = {
+            sum(sizes[times.index(s.begin) : times.index(s.end)]) * WIDTH * (1 - MARGIN) / sum(sizes)
+            for found in (ruled, *led.values())
+            for s in found
+            if s.end != times[-1] and f"{(s.end - s.begin) / 1000:.3f}" == seconds
+        }
+        assert not pixels or min(abs(bar.box.width - wide) for wide in pixels) < 1.2, who
+    assert max(bar.box.x + bar.box.width for bar in bars) == LEFT + WIDTH
+
+
+def test_the_axis_of_who_led_when_is_labelled() -> None:
+    """The time of a change at its tick, and below it how long nobody led; no two labels overlap."""
+    trace = list(failover())
+    parts = film(trace, "timeline").scene.parts
+    assert parts["axis"].title.startswith("Logarithmic")
+    nobody = max((p for p in parts.values() if p.title.startswith("nobody")), key=lambda p: float(p.title.split()[2]))
+    said = {name: part.texts[0] for name, part in parts.items() if name.startswith(("tick:", "passes:"))}
+    assert duration(float(nobody.title.split()[2]) * 1000)[:2] in {text.text[:2] for text in said.values()}
+    for kind in ("tick:", "passes:"):
+        texts = sorted((text.x, len(text.text)) for name, text in said.items() if name.startswith(kind))
+        assert len(texts) >= 2
+        assert all(x1 - x0 >= 3.2 * (n0 + n1) for (x0, n0), (x1, n1) in pairwise(texts))
+
+
+def test_the_line_of_the_present_follows_the_axis() -> None:
+    made = film(failover(), "timeline")
+    places = [made.looks(frame.index)["now"].at[0] for frame in made.frames]  # type: ignore[index]
+    assert places == sorted(places) and places[0] == LEFT and LEFT + WIDTH - 40 < places[-1] <= LEFT + WIDTH
 
 
 def test_an_event_waits_is_worked_on_and_is_gone() -> None:

@@ -55,10 +55,10 @@ def test_a_request_survives_the_wire(request_sent: Sent) -> None:
         assert fields <= {"broker_epoch", "partitions"}
         if isinstance(found, (LeaderAndIsrRequest, UpdateMetadataRequest)):
             assert isinstance(request_sent, (LeaderAndIsrRequest, UpdateMetadataRequest))
-            assert {tp: told.state for tp, told in found.partitions.items()} == dict.fromkeys(
+            assert {tp: reported.state for tp, reported in found.partitions.items()} == dict.fromkeys(
                 request_sent.partitions, STATE.state
             )
-            assert all(told.replicas == (2, 3, 1) for told in found.partitions.values())
+            assert all(reported.replicas == (2, 3, 1) for reported in found.partitions.values())
         if version == latest:
             assert found.broker_epoch == 17
             if isinstance(found, LeaderAndIsrRequest):
@@ -81,8 +81,8 @@ def test_an_answer_survives_the_wire() -> None:
 @pytest.mark.parametrize(("version", "size"), [(0, 91), (1, 92), (2, 104), (3, 112), (4, 93)])
 def test_sizes_of_one_leader_and_isr(version: int, size: int) -> None:
     """What each version added, and what flexible lengths save: lesson 17."""
-    told = PartitionState(LeaderAndIsr(3, (3, 1), 1, 2, 1), (2, 3, 1))
-    assert len(body(LeaderAndIsrRequest(1, 1, {ORDERS[1]: told}, (3,)), version)) == size
+    reported = PartitionState(LeaderAndIsr(3, (3, 1), 1, 2, 1), (2, 3, 1))
+    assert len(body(LeaderAndIsrRequest(1, 1, {ORDERS[1]: reported}, (3,)), version)) == size
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_sizes_of_one_leader_and_isr(version: int, size: int) -> None:
 )
 def test_bytes_of_metadata(partitions: int, sizes: tuple[int, int, int]) -> None:
     """A partition is 56, 48, 40 bytes with two replicas: what grows when an UpdateMetadata has more of them."""
-    told = PartitionState(LeaderAndIsr(1, (1, 2), 0, 0, 1), (1, 2))
-    many = {TopicPartition("orders", number): told for number in range(partitions)}
+    reported = PartitionState(LeaderAndIsr(1, (1, 2), 0, 0, 1), (1, 2))
+    many = {TopicPartition("orders", number): reported for number in range(partitions)}
     for version, size in zip((4, 5, 6), sizes, strict=True):
         empty = body(UpdateMetadataRequest(1, 1, {}, (1, 2, 3)), version)
         assert len(body(UpdateMetadataRequest(1, 1, many, (1, 2, 3)), version)) - len(empty) == size
@@ -104,8 +104,8 @@ def test_the_controller_speaks_over_sockets(generation: str) -> None:
         lab.create_topic("orders", assignment={0: [2, 3]})
         lab.settle()
         controller = lab.controller.id  # type: ignore[union-attr]
-        network = lab._world.network
-        assert {(controller, broker) for broker in (1, 2, 3)} <= network._connections.keys()  # type: ignore[attr-defined]
+        network = lab.world.network
+        assert {(controller, broker) for broker in (1, 2, 3)} <= network.connections.keys()  # type: ignore[attr-defined]
         became = lab.trace.slice(action="become-leader", topic="orders")[-1]
         causes = [(record.kind, record.action) for record in lab.trace.causes(became.seq)]
         assert ("request", "LeaderAndIsr") in causes
@@ -129,9 +129,9 @@ def test_a_shutdown_asked_for_by_hand() -> None:
                 connection.sendall(request)
                 size = int.from_bytes(connection.recv(4, socket.MSG_WAITALL), "big")
                 answer = connection.recv(size, socket.MSG_WAITALL)
-            header, told = decode_message(message_type(7, 1, RESPONSE), answer)
+            header, reported = decode_message(message_type(7, 1, RESPONSE), answer)
             assert header["correlation_id"] == 5
-            return read_response(told)
+            return read_response(reported)
 
         other = next(broker for broker in (1, 2, 3) if broker != controller)
         assert asked(other).error == "STALE_CONTROLLER_EPOCH"

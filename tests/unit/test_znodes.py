@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from prose import Prose
 
 from kafka_ctl.cluster import Broker, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from kafka_ctl.errors import BadInput
@@ -212,10 +212,10 @@ def test_older_and_newer_forms() -> None:
     assert ReassignPartitionsZNode.decode(b'{"partitions":[]}') == {}
 
 
-def test_broker_ids_are_numbers() -> None:
+def test_broker_ids_are_numbers(prose: Prose) -> None:
     """Names of znodes sort as texts, brokers as numbers."""
     assert BrokerIdsZNode.ids(["10", "9", "1"]) == [1, 9, 10]
-    with pytest.raises(BadInput, match="/brokers/ids: 'x'; an integer"):
+    with prose.refused(BadInput):
         BrokerIdsZNode.ids(["1", "x"])
 
 
@@ -280,43 +280,31 @@ def state(**changes: object) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("path", "data", "text"),
+    ("path", "data"),
     [
-        (STATE_PATH, BYTES[2][0][:30], "Expecting ':' delimiter at character 30"),
-        (STATE_PATH, b"\xff", "not UTF-8 at byte 0; JSON is expected"),
-        (STATE_PATH, state(leader="1"), "field 'leader' is '1'; a 32-bit integer is expected"),
-        (STATE_PATH, state(leader=True), "field 'leader' is True; a 32-bit integer is expected"),
-        (STATE_PATH, state(leader_epoch=2**31), "field 'leader_epoch' is 2147483648; a 32-bit integer"),
-        (STATE_PATH, state(isr=[1, "2"]), "field 'isr' is [1, '2']; a list of integers is expected"),
-        (STATE_PATH, state(isr="12"), "field 'isr' is '12'; a list of integers is expected"),
-        (STATE_PATH, state(version=2), "version 2; known: 1"),
-        (STATE_PATH, b'{"version":1,"leader":1}', "field 'isr' is missing; present: 'version', 'leader'"),
-        ("/controller", b'{"version":1}', "field 'brokerid' is missing; present: 'version'"),
-        ("/controller", b"one", "Expecting value at character 0"),
-        ("/controller_epoch", b"first", "'first'; an integer is expected"),
-        ("/brokers/topics/orders", b'{"partitions":{"zero":[1]}}', "'zero'; an integer is expected"),
-        (
-            "/brokers/topics/orders",
-            b'{"partitions":{"0":"1,2"}}',
-            "field 'partitions' gives partition '0' the replicas '1,2'; a list of integers is expected",
-        ),
-        ("/brokers/topics/orders", b'{"version":4}', "version 4; known: 1, 2, 3"),
-        (
-            "/brokers/ids/5",
-            b'{"version":4,"endpoints":["nowhere"]}',
-            "endpoint 'nowhere'; LISTENER://host:port is expected",
-        ),
-        ("/brokers/ids/5", b'{"version":4,"endpoints":[]}', "endpoint ''; LISTENER://host:port is expected"),
-        ("/brokers/ids/5", b'{"version":0}', "version 0; known: 1, 2, 3, 4, 5"),
-        (
-            "/admin/reassign_partitions",
-            b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
-            ", partitions[0]: field 'replicas' is missing; present: 'topic', 'partition'",
-        ),
+        (STATE_PATH, BYTES[2][0][:30]),
+        (STATE_PATH, b"\xff"),
+        (STATE_PATH, state(leader="1")),
+        (STATE_PATH, state(leader=True)),
+        (STATE_PATH, state(leader_epoch=2**31)),
+        (STATE_PATH, state(isr=[1, "2"])),
+        (STATE_PATH, state(isr="12")),
+        (STATE_PATH, state(version=2)),
+        (STATE_PATH, b'{"version":1,"leader":1}'),
+        ("/controller", b'{"version":1}'),
+        ("/controller", b"one"),
+        ("/controller_epoch", b"first"),
+        ("/brokers/topics/orders", b'{"partitions":{"zero":[1]}}'),
+        ("/brokers/topics/orders", b'{"partitions":{"0":"1,2"}}'),
+        ("/brokers/topics/orders", b'{"version":4}'),
+        ("/brokers/ids/5", b'{"version":4,"endpoints":["nowhere"]}'),
+        ("/brokers/ids/5", b'{"version":4,"endpoints":[]}'),
+        ("/brokers/ids/5", b'{"version":0}'),
+        ("/admin/reassign_partitions", b'{"version":1,"partitions":[{"topic":"t","partition":0}]}'),
     ],
 )
-def test_a_refusal_says_what_is_wrong(path: str, data: bytes, text: str) -> None:
+def test_a_refusal_says_what_is_wrong(prose: Prose, path: str, data: bytes) -> None:
     """The path, the field, what it holds and what is expected."""
-    with pytest.raises(BadInput, match=re.escape(text)) as refusal:
+    with prose.refused(BadInput) as refusal:
         DECODERS[path](data)
     assert str(refusal.value).startswith(path)

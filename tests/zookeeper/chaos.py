@@ -59,21 +59,21 @@ class Strike:
         if self.record not in self.lab.trace.listeners:
             return  # that was done before
         self.lab.trace.listeners.remove(self.record)
-        sessions = sorted(self.lab._world.store.sessions, key=lambda session: session.actor)
+        sessions = sorted(self.lab.world.store.sessions, key=lambda session: session.actor)
         if self.how == "kill":
             assert self.lab.zookeeper_server is not None
             self.lab.zookeeper_server.kill()
         elif self.how == "cut one" and sessions:
-            sessions[int(self.chosen * len(sessions))]._connection.cut()
+            sessions[int(self.chosen * len(sessions))].connection.cut()
         else:
             for session in sessions:
-                session._connection.cut()
+                session.connection.cut()
         self.done.set()
 
     def wait(self, seconds: float) -> None:
         """Hit now if the records did not come."""
         if not self.done.wait(seconds):
-            self.lab._world.clock.call(self.hit)
+            self.lab.world.clock.call(self.hit)
 
 
 def half_made(p: PartitionView) -> bool:
@@ -115,7 +115,7 @@ class Chaos:
         acts = [self.upheaval, self.request, self.note]
         rng.shuffle(acts)
         strike = Strike(lab, how, after, rng)
-        told = [act() for act in acts]
+        reported = [act() for act in acts]
         strike.wait(1.0)
         if how == "kill":
             assert lab.zookeeper_server is not None
@@ -129,7 +129,7 @@ class Chaos:
         lab.settle()
         self.check()
         self.heal()
-        return f"{', '.join(told)}; {how} after {after} records" + f", back after {outage:g} s" * (how == "kill")
+        return f"{', '.join(reported)}; {how} after {after} records" + f", back after {outage:g} s" * (how == "kill")
 
     def upheaval(self) -> str:
         """Somebody goes; the controller in most cases."""
@@ -188,10 +188,10 @@ class Chaos:
         assert lab.controller is not None and acting == [lab.controller.id], f"{acting} act as controller"
         registered = {int(path.rpartition("/")[2]) for path in znodes if path.startswith(f"{BrokerIdsZNode.path()}/")}
         assert registered == alive, f"{registered} are registered, {alive} run"
-        doomed = {path.rpartition("/")[2] for path in znodes if path.startswith(f"{DeleteTopicsZNode.path()}/")}
+        to_delete = {path.rpartition("/")[2] for path in znodes if path.startswith(f"{DeleteTopicsZNode.path()}/")}
         for p in partitions:
             name = f"{p.topic}-{p.partition}: {p}"
-            if alive & set(p.isr) and p.topic not in doomed and not half_made(p):
+            if alive & set(p.isr) and p.topic not in to_delete and not half_made(p):
                 assert p.state == "OnlinePartition" and p.leader in alive and p.leader in p.isr, name
                 assert (p.topic, p.partition) in brokers[p.leader].leads, f"{p.leader} does not know it leads {name}"
         there = {(p.topic, p.partition) for p in partitions}
@@ -237,13 +237,13 @@ def play(generation: str, rounds: int, seed: int, tell: Callable[[str], object],
     before = set(threading.enumerate())
     chaos = Chaos(generation, seed)
     server = chaos.lab.zookeeper_server
-    assert server is not None and server.folder is not None and server._supervisor is not None
-    folder, supervisor = server.folder, server._supervisor
+    assert server is not None and server.folder is not None and server.supervisor is not None
+    folder, supervisor = server.folder, server.supervisor
     try:
         for number in range(rounds):
             began = time.monotonic()
-            told = chaos.play()
-            tell(f"{generation:>4} round {number + 1}: {told}; {time.monotonic() - began:.1f} s")
+            reported = chaos.play()
+            tell(f"{generation:>4} round {number + 1}: {reported}; {time.monotonic() - began:.1f} s")
         chaos.end()
     except BaseException:
         (folder_for_trace / "chaos-trace.txt").write_text(chaos.lab.trace.text(), encoding="utf-8")

@@ -19,6 +19,6 @@ def test_nothing_acknowledged_is_lost(
     for name in ("PROPAGATION_CHECK", "PROPAGATION_QUIET"):
         monkeypatch.setattr(f"kafka_ctl.brokers.leader.{name}", 0.1)
     monkeypatch.setattr("kafka_ctl.simulation.real_world.CERTAIN", 0.5)
-    told: list[str] = []
-    chaos.play(generation, 2, seed, told.append, tmp_path)
-    assert len(told) == 2
+    reported: list[str] = []
+    chaos.play(generation, 2, seed, reported.append, tmp_path)
+    assert len(reported) == 2

@@ -73,7 +73,7 @@ def test_a_dropped_lab_is_collected_and_its_trace_stays_as_it_was() -> None:
     """Nothing keeps it alive; who kept the trace finds in it what happened, and no more."""
     lab = Lab(seed=3, settle=False)
     lab.run_for(0.2)
-    trace, there, world = lab.trace, weakref.ref(lab), weakref.ref(lab._world)
+    trace, there, world = lab.trace, weakref.ref(lab), weakref.ref(lab.world)
     before = trace.text("all")
     del lab
     assert there() is None

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from prose import Prose, source
 
 from kafka_ctl import BadInput, Lab, TopicPartition
 from kafka_ctl.lab import described_cluster, story
@@ -122,7 +123,7 @@ def odd_descriptions(draw: st.DrawFn) -> Description:
 @given(descriptions() | odd_descriptions())
 def test_a_story_keeps_a_description(description: Description) -> None:
     """Through a line of text and back: numbers, gaps and configurations."""
-    line = str(story.Command("lab", (), {"description": described_cluster.compact(description)}))
+    line = str(story.Command("lab", (), {"description": described_cluster.encode(description)}))
     (read,) = story.parse(line)
     assert story.opening(read)["described"] == description
 
@@ -152,21 +153,21 @@ def test_the_text_of_a_description_in_a_story() -> None:
     """Without gaps a list, as ever; with gaps the numbers are kept; and numbers that are none are refused."""
     first, second = PartitionDescription((1, 2), 1, (1,)), PartitionDescription((2, 1), None, (2,), (1,), ())
     plain = Description((1, 2), {TopicPartition("t", 0): first, TopicPartition("t", 1): second}, {"t": {"a": "b"}})
-    assert described_cluster.compact(plain) == {"t": [[[1, 2], 1, [1]], [[2, 1], None, [2], [1], []], {"a": "b"}]}
+    assert described_cluster.encode(plain) == {"t": [[[1, 2], 1, [1]], [[2, 1], None, [2], [1], []], {"a": "b"}]}
     gaps = plain._replace(partitions={TopicPartition("t", 1): first, TopicPartition("t", 7): second})
     kept = {"1": [[1, 2], 1, [1]], "7": [[2, 1], None, [2], [1], []], "configs": {"a": "b"}}
-    assert described_cluster.compact(gaps) == {"t": kept}
+    assert described_cluster.encode(gaps) == {"t": kept}
     for odd in ({"x": []}, {"1": 3}, {"-1": [[1], 1, [1]]}, {"configs": 3}, [[[1, "2"], 1, [1]]], [[[1], 1]], 3, "x"):
         with pytest.raises(BadInput, match="description"):
-            described_cluster.expand({"t": odd})
+            described_cluster.decode({"t": odd})
 
 
 def test_a_described_cluster(tmp_path: Path) -> None:
     """Text or file; who must be dead is down, who is out of sync stays behind until it may catch up."""
     path = tmp_path / "topics.txt"
     path.write_text(DESCRIBED)
-    for source in (DESCRIBED, path):
-        with Lab.from_description(source) as lab:
+    for form in (DESCRIBED, path):
+        with Lab.from_description(form) as lab:
             assert state_of(lab) == parse_description(DESCRIBED).partitions
             assert {id: b.state for id, b in lab.brokers.items()} == {
                 1: "running", 2: "running", 3: "running", 4: "down",
@@ -191,13 +192,13 @@ def test_the_json_of_a_reassignment_is_a_cluster() -> None:
         assert lab.znodes()["/brokers/topics/t"][0] == b'{"version":1,"partitions":{"0":[5,2]}}'
 
 
-def test_options_are_those_of_the_lab() -> None:
+def test_options_are_those_of_the_lab(prose: Prose) -> None:
     """Racks and brokers that hold nothing may be added; none may be missing."""
     with Lab.from_description(DESCRIBED, brokers={n: f"r{n % 2}" for n in range(1, 7)}, seed=5) as lab:
         assert [id for id, b in lab.brokers.items() if b.state == "running"] == [1, 2, 3, 5, 6]
         assert lab.brokers[5].rack == "r1" and lab.seed == 5
         assert "\nsettle" not in lab.story and Lab.replay(lab.story).brokers[6].rack == "r0"
-    with pytest.raises(BadInput, match=r"brokers=\[1, 2\]: the description also has 3, 4"):
+    with prose.refused(BadInput):
         Lab.from_description(DESCRIBED, brokers=2)
 
 
@@ -244,21 +245,18 @@ def test_a_running_reassignment_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    "text",
     [
-        ("no such file", "description 'no such file': no description, and as a file"),
-        (MOVING, r"t-0 is adding or removing replicas \(KIP-455\).*open it with generation='2\.4'"),
-        (
-            "Topic: t PartitionCount: 2 ReplicationFactor: 1 Configs:\n"
+        "no such file",
+        MOVING,
+        "Topic: t PartitionCount: 2 ReplicationFactor: 1 Configs:\n"
             " Topic: t Partition: 0 Leader: none Replicas: 1 Isr: 1\n"
             " Topic: t Partition: 1 Leader: 1 Replicas: 1 Isr: 1\n",
-            "t-0 has no leader although broker 1 could lead it; as it leads t-1, it is alive",
-        ),
-    ],
+    ], ids=source,
 )  # fmt: skip
-def test_what_cannot_be_is_said(text: str, said: str) -> None:
+def test_what_cannot_be_is_said(prose: Prose, text: str) -> None:
     """One sentence names the partition or the file."""
-    with pytest.raises(BadInput, match=said):
+    with prose.refused(BadInput):
         Lab.from_description(text)
 
 
@@ -271,7 +269,7 @@ def test_a_story_with_another_description_is_refused(kept: str) -> None:
         Lab.replay(f"lab brokers=[1] description='{kept}'\n")
 
 
-def test_an_existing_topic_is_not_overwritten() -> None:
+def test_an_existing_topic_is_not_overwritten(prose: Prose) -> None:
     """On somebody's ZooKeeper a described topic may exist already."""
     from zookeepers import missing
 
@@ -286,9 +284,7 @@ def test_an_existing_topic_is_not_overwritten() -> None:
         kazoo = KazooClient(f"{server.address}")
         kazoo.start()
         kazoo.create("/kit/brokers/topics/alone", b"theirs", makepath=True)
-        with pytest.raises(
-            BadInput, match=f"topic 'alone' is described, but exists already in ZooKeeper {server.address}/kit"
-        ):
+        with prose.refused(BadInput):
             Lab.from_description(DESCRIBED, zookeeper=f"{server.address}/kit", join=True, **options)
         assert kazoo.get("/kit/brokers/topics/alone")[0] == b"theirs"
         with Lab.from_description(DESCRIBED, zookeeper=f"{server.address}/other", **options) as lab:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from prose import Prose
 from waiting import eventually
 from zookeepers import missing, started
 
-from kafka_ctl import BadInput, Lab, NotReached, TopicPartition, Unavailable, UnknownName
+from kafka_ctl import BadInput, ConditionNotMet, Lab, TopicPartition, Unavailable, UnknownName
 from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.lab.view import ControllerView, PartitionView
 from kafka_ctl.paths import ROOT
@@ -268,7 +269,7 @@ def test_a_controller_written_by_hand_does_not_act(generation: str, open_lab: Op
         lab.write_znode("/controller", ControllerZNode.encode(named, 0).decode())
         lab.settle()
         assert lab.controller is None
-        assert f"no controller: /controller names broker {named}, which does not act" in repr(lab)
+        assert f"/controller names broker {named}" in repr(lab)
         assert [id for id, broker in lab.brokers.items() if broker.is_controller] == []
     lab.create_topic("orders")
     lab.settle()
@@ -280,7 +281,7 @@ def test_a_controller_written_by_hand_does_not_act(generation: str, open_lab: Op
     assert f"controller {lab.controller.id} epoch 2," in repr(lab)
 
 
-def test_no_epoch_is_told_before_there_is_one(open_lab: OpenLab) -> None:
+def test_no_epoch_is_reported_before_there_is_one(open_lab: OpenLab) -> None:
     """While a broker takes over, `/controller` names it already."""
     lab = open_lab(settle=False)
     seen: set[ControllerView | None] = set()
@@ -326,12 +327,12 @@ def test_run_until_looks_at_the_lab(open_lab: OpenLab) -> None:
     assert online(lab)
 
 
-def test_wrong_calls_are_refused(open_lab: OpenLab) -> None:
+def test_wrong_calls_are_refused(prose: Prose, open_lab: OpenLab) -> None:
     """The same clear errors in both worlds."""
     lab = open_lab()
     with pytest.raises(UnknownName, match=r"unknown broker 9; known: 1, 2, 3"):
         lab.kill(9)
-    with pytest.raises(BadInput, match="broker 1 is running; start needs one that is down"):
+    with prose.refused(BadInput):
         lab.start(1)
     lab.create_topic("orders")
     with pytest.raises(BadInput, match="Topic 'orders' already exists"):
@@ -422,7 +423,7 @@ def test_an_outside_client_finds_kafkas_json() -> None:
             assert isinstance(broker, dict) and broker["endpoints"] == ["PLAINTEXT://127.0.0.1:9095"]
 
 
-def test_a_killed_server_is_said_and_its_return_noticed() -> None:
+def test_a_killed_server_is_said_and_its_return_noticed(prose: Prose) -> None:
     """Calls fail with the cure while it is gone; with its data back, the lab goes on where it was."""
     if missing():
         pytest.skip(missing())
@@ -433,7 +434,7 @@ def test_a_killed_server_is_said_and_its_return_noticed() -> None:
         assert server is not None
         server.kill()
         for call in (lab.znodes, lab.settle, lambda: lab.create_topic("late")):
-            with pytest.raises(Unavailable, match=r"does not answer.*zookeeper_server\.restart\(\)"):
+            with prose.refused(Unavailable):
                 call()
         assert "ZooKeeper does not answer" in repr(lab)
         server.restart()
@@ -486,31 +487,29 @@ def test_somebodys_server_that_returns_is_waited_for() -> None:
 
 
 GARBAGE = {
-    "/controller_epoch": (b"junk", "'junk'; an integer is expected"),
-    "/controller": (b"{}", "'{}' of no session, which nobody can replace; an ephemeral is expected"),
-    "/brokers/ids/1": (b"junk", "'junk' of no session, which nobody can replace; an ephemeral is expected"),
-    "/brokers/ids/one": (b"", "'one'; an integer is expected"),
-    "/brokers/topics/t": (b'{"partitions":7}', "field 'partitions' is 7; an object of replica lists is expected"),
-    "/brokers/topics/t/partitions/0/state": (b"{}", "field 'leader' is missing; present: none"),
+    "/controller_epoch": b"junk",
+    "/controller": b"{}",
+    "/brokers/ids/1": b"junk",
+    "/brokers/ids/one": b"",
+    "/brokers/topics/t": b'{"partitions":7}',
+    "/brokers/topics/t/partitions/0/state": b"{}",
 }
-"""Znodes that somebody left, and what is said of them."""
+"""Znodes that somebody left."""
 
 
 @pytest.mark.parametrize("path", GARBAGE)
-def test_somebodys_garbage_is_named_at_once(path: str, server: EmbeddedServer) -> None:
+def test_somebodys_garbage_is_named_at_once(prose: Prose, path: str, server: EmbeddedServer) -> None:
     """No broker starts where no controller could work; the error names the znode, and what belongs there."""
-    data, said = GARBAGE[path]
     with client(server.address) as outside:
-        outside.create(f"/garbage{path}", data, makepath=True)
+        outside.create(f"/garbage{path}", GARBAGE[path], makepath=True)
         try:
-            with pytest.raises(BadInput, match=r"holds what no controller can work with: /.*Delete it") as told:
+            with prose.refused(BadInput):
                 Lab(zookeeper=f"{server.address}/garbage", config=SHORT, join=True)
-            assert said in str(told.value) and path.rpartition("/")[0] in str(told.value)
         finally:
             outside.delete("/garbage", recursive=True)
 
 
-def test_garbage_that_comes_later_is_named_too(server: EmbeddedServer) -> None:
+def test_garbage_that_comes_later_is_named_too(prose: Prose, server: EmbeddedServer) -> None:
     """The brokers go on electing, in vain; `settle` says why it need not wait for them.
 
     They may also stop: who hears of a new `/controller` only when it has gone again does not compete (as in Kafka).
@@ -518,7 +517,7 @@ def test_garbage_that_comes_later_is_named_too(server: EmbeddedServer) -> None:
     with Lab(zookeeper=f"{server.address}/later", config=SHORT, brokers=2) as lab:
         lab.write_znode("/controller_epoch", "junk")
         lab.delete_controller()
-        with pytest.raises(NotReached, match=r"nobody can become controller: /controller_epoch: 'junk'; an integer"):
+        with prose.refused(ConditionNotMet):
             lab.settle()
         lab.write_znode("/controller_epoch", "7")
         lab.bounce(1)
@@ -546,7 +545,7 @@ def test_nothing_stays_behind() -> None:
         assert folder is not None and not folder.exists()
 
 
-def test_a_failed_opening_leaves_nothing(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_opening_leaves_nothing(prose: Prose, server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is wrong is one clear error, without a thread or znode left."""
     monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 2)
     before = threads()
@@ -557,7 +556,7 @@ def test_a_failed_opening_leaves_nothing(server: EmbeddedServer, monkeypatch: py
     ):
         with pytest.raises(error, match=said):
             Lab(zookeeper=address)
-    with pytest.raises(BadInput, match=r"session\.timeout\.ms' cannot be 10 on a real ZooKeeper; it is 1000 or more"):
+    with prose.refused(BadInput):
         Lab(zookeeper=server.address, config={"zookeeper.session.timeout.ms": 10})
     assert eventually(lambda: threads() <= before), threads() - before
 
@@ -577,10 +576,10 @@ def test_an_exception_while_opening_closes_everything(server: EmbeddedServer, mo
         assert not outside.exists("/interrupted")
 
 
-def test_two_labs_cannot_share_a_chroot(server: EmbeddedServer) -> None:
+def test_two_labs_cannot_share_a_chroot(prose: Prose, server: EmbeddedServer) -> None:
     """Brokers of another lab are not disturbed."""
     with Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1) as first:
-        with pytest.raises(BadInput, match=r"another lab lives at ZooKeeper .*/shared: /kafka_ctl_lab belongs to"):
+        with prose.refused(BadInput):
             Lab(zookeeper=f"{server.address}/shared", config=SHORT, brokers=1)
         assert first.controller == (1, 1)
         with Lab(zookeeper=f"{server.address}/other", config=SHORT, brokers=1) as second:
@@ -610,8 +609,8 @@ def test_a_killed_program_leaves_no_server() -> None:
         "print(lab.zookeeper_address, lab.zookeeper_server.folder, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
-    address, folder = told.stdout.split()
+    reported = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    address, folder = reported.stdout.split()
 
     def unreachable() -> bool:
         with contextlib.suppress(OSError):
@@ -623,11 +622,11 @@ def test_a_killed_program_leaves_no_server() -> None:
     assert eventually(lambda: not Path(folder).exists())
 
 
-def test_a_closed_lab_says_so(server: EmbeddedServer) -> None:
+def test_a_closed_lab_says_so(prose: Prose, server: EmbeddedServer) -> None:
     """Looking at it or commanding it is refused; its trace stays."""
     with Lab(zookeeper=f"{server.address}/closed", config=SHORT, brokers=1) as lab:
         pass
     assert len(lab.trace) > 50
     for call in (lab.settle, lab.partitions, lambda: lab.brokers):
-        with pytest.raises(BadInput, match="this lab is closed"):
+        with prose.refused(BadInput):
             call()

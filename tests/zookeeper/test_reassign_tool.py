@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from prose import Prose
 
 from kafka_ctl import Generation, Lab, TopicPartition
 from kafka_ctl.cli.commands import status
@@ -123,7 +124,7 @@ def test_a_proposal_keeps_counts_and_uses_the_brokers_named() -> None:
     assert {broker for replicas in proposed.values() for broker in replicas} == {4, 5, 6, 7}
 
 
-def test_a_proposal_keeps_racks_apart_unless_told_not_to() -> None:
+def test_a_proposal_keeps_racks_apart_unless_reported_not_to() -> None:
     racks: dict[int, str | None] = {1: "a", 2: "a", 3: "b", 4: "b"}
     with Lab(brokers=racks, seed=1) as lab:
         lab.create_topic("orders", partitions=8, replication_factor=2)
@@ -163,9 +164,9 @@ def test_throttled_replicas_are_those_that_send_and_those_that_come() -> None:
 @every
 def test_a_throttle_stands_in_the_configurations_until_verify_removes_it(generation: Generation) -> None:
     with opened(generation) as lab:
-        told = lab.execute_reassignment({ORDERS: [3, 4]}, throttle=1000)
+        reported = lab.execute_reassignment({ORDERS: [3, 4]}, throttle=1000)
         named = "The throttle limit" if generation.name == "0.10" else "The inter-broker throttle limit"
-        assert f"{named} was set to 1000 B/s" in told.splitlines()
+        assert f"{named} was set to 1000 B/s" in reported.splitlines()
         rates = dict.fromkeys(("leader.replication.throttled.rate", "follower.replication.throttled.rate"), "1000")
         assert all(config(lab, "brokers", str(broker)) == rates for broker in (1, 2, 3, 4))
         assert config(lab, "topics", "orders") == {
@@ -230,11 +231,11 @@ def test_while_one_is_running_only_its_throttle_can_be_changed(generation: Gener
     with opened(generation) as lab:
         lab.execute_reassignment({ORDERS: [3, 4]}, throttle=1000)
         request = lab.znodes()["/admin/reassign_partitions"][0]
-        told = lab.execute_reassignment({ORDERS: [1, 3]}, throttle=2000).splitlines()
-        assert told[0] == "There is an existing assignment running."
+        reported = lab.execute_reassignment({ORDERS: [1, 3]}, throttle=2000).splitlines()
+        assert reported[0] == "There is an existing assignment running."
         assert lab.znodes()["/admin/reassign_partitions"][0] == request
         assert config(lab, "brokers", "1")["leader.replication.throttled.rate"] == "2000"
-        assert told[1:] == ["The throttle limit was set to 2000 B/s"] * (generation.name == "0.10")
+        assert reported[1:] == ["The throttle limit was set to 2000 B/s"] * (generation.name == "0.10")
         with pytest.raises(BadInput, match="There is an existing assignment running"):
             lab.reassign({ORDERS: [1, 3]}, through="zookeeper")
 
@@ -259,15 +260,13 @@ def test_partitions_and_brokers_must_exist(generation: Generation) -> None:
 
 
 @pytest.mark.parametrize("generation", GENERATIONS[:2], ids=str)
-def test_before_2_4_nothing_can_be_listed_or_cancelled(generation: Generation) -> None:
+def test_before_2_4_nothing_can_be_listed_or_cancelled(prose: Prose, generation: Generation) -> None:
     with opened(generation) as lab:
-        with pytest.raises(BadInput, match=r"cannot list reassignments; that came with 2.4 \(KIP-455\)"):
+        with prose.refused(BadInput):
             lab.list_reassignments()
-        with pytest.raises(BadInput, match=r"cannot cancel a reassignment; that came with 2.4 \(KIP-455\)"):
+        with prose.refused(BadInput):
             lab.cancel_reassignment([ORDERS])
-        with pytest.raises(
-            BadInput, match=r"through 'controller'; it goes through zookeeper; controller came with 2.4"
-        ):
+        with prose.refused(BadInput):
             lab.reassign({ORDERS: [3, 4]}, through="controller")
 
 
@@ -338,9 +337,9 @@ def test_the_command_cannot_ask_brokers_for_log_directories(
     where = ["--zookeeper", str(cluster.zookeeper_address), "--reassignment-json-file", str(plan)]
     for action in ("execute", "verify"):
         assert status(["reassign", action, *where, "--generation", "2.4"]) == 2
-        told = capsys.readouterr().err
-        assert "bootstrap-server needs to be provided in order to reassign replica to the specified log dir" in told
-        assert 'this tool speaks with ZooKeeper only: write "any" for every log directory' in told
+        reported = capsys.readouterr().err
+        assert "bootstrap-server needs to be provided in order to reassign replica to the specified log dir" in reported
+        assert 'write "any" for every' in reported
     assert "/admin/reassign_partitions" not in cluster.znodes()
     throttle = ["--replica-alter-log-dirs-throttle", "5"]
     assert status(["reassign", "execute", *where, "--generation", "0.10", *throttle]) == 2
@@ -355,6 +354,6 @@ def test_a_wrong_call_names_what_is_wrong(cluster: Lab, tmp_path: Path, capsys: 
     assert capsys.readouterr().err == "kafka-ctl: The input string is not a valid JSON\n"
     nowhere = ["--zookeeper", f"{cluster.zookeeper_address}/nowhere"]
     assert status(["reassign", "list", *nowhere]) == 1
-    assert "there is no Kafka cluster at ZooKeeper" in capsys.readouterr().err
+    assert "no Kafka cluster at ZooKeeper" in capsys.readouterr().err
     assert not any(path.startswith("/nowhere") for path in cluster.znodes())
     assert status(["reassign", "execute", *where, "--reassignment-json-file", str(tmp_path / "no")]) == 2

@@ -191,7 +191,7 @@ async def test_anybody_may_delete_an_ephemeral(world: World) -> None:
 
 
 @story
-async def test_an_expired_session_is_told_and_loses_its_ephemerals(world: World) -> None:
+async def test_an_expired_session_is_reported_and_loses_its_ephemerals(world: World) -> None:
     a, b = await world.connect("a"), await world.connect("b")
     await a.session.create("/controller", b"", ephemeral=True)
     assert await b.session.exists("/controller", watch=True)
@@ -241,7 +241,7 @@ async def watched(world: World) -> tuple[Client, Client]:
     return a, b
 
 
-async def told(world: World, client: Client, *events: tuple[str, str]) -> None:
+async def reported(world: World, client: Client, *events: tuple[str, str]) -> None:
     """The client hears of exactly these."""
     await world.until(lambda: len(client.events) >= len(events))
     await client.caught_up()
@@ -254,12 +254,12 @@ async def test_a_watch_fires_once(world: World) -> None:
     await a.session.get("/x", watch=True)
     await b.session.set("/x", b"1")
     await b.session.set("/x", b"2")
-    await told(world, a, ("NodeDataChanged", "/x"))
+    await reported(world, a, ("NodeDataChanged", "/x"))
     await a.session.get("/x", watch=True)
     await a.session.get("/x", watch=True)
     await b.session.set("/x", b"3")
     await b.session.set("/x", b"4")
-    await told(world, a, ("NodeDataChanged", "/x"), ("NodeDataChanged", "/x"))
+    await reported(world, a, ("NodeDataChanged", "/x"), ("NodeDataChanged", "/x"))
 
 
 @story
@@ -270,7 +270,7 @@ async def test_a_read_without_watch_arms_none(world: World) -> None:
     await a.session.children("/x")
     await b.session.set("/x", b"1")
     await b.session.create("/x/y")
-    await told(world, a)
+    await reported(world, a)
 
 
 @story
@@ -278,7 +278,7 @@ async def test_a_data_watch_sees_the_deletion(world: World) -> None:
     a, b = await watched(world)
     await a.session.get("/x", watch=True)
     await b.session.delete("/x")
-    await told(world, a, ("NodeDeleted", "/x"))
+    await reported(world, a, ("NodeDeleted", "/x"))
 
 
 @story
@@ -286,7 +286,7 @@ async def test_exists_watches_changes_too(world: World) -> None:
     a, b = await watched(world)
     assert await a.session.exists("/x", watch=True)
     await b.session.set("/x", b"1")
-    await told(world, a, ("NodeDataChanged", "/x"))
+    await reported(world, a, ("NodeDataChanged", "/x"))
 
 
 @story
@@ -295,7 +295,7 @@ async def test_exists_of_a_missing_znode_waits_for_its_creation(world: World) ->
     assert await a.session.exists("/y", watch=True) is None
     await b.session.create("/y")
     await b.session.set("/y", b"1")
-    await told(world, a, ("NodeCreated", "/y"))
+    await reported(world, a, ("NodeCreated", "/y"))
 
 
 @story
@@ -304,7 +304,7 @@ async def test_a_get_of_a_missing_znode_arms_nothing(world: World) -> None:
     await refused(errors.NoNode, a.session.get("/y", watch=True))
     await refused(errors.NoNode, a.session.children("/y", watch=True))
     await b.session.create("/y")
-    await told(world, a)
+    await reported(world, a)
 
 
 @story
@@ -312,14 +312,14 @@ async def test_a_child_watch_sees_children_come_and_go_but_not_change(world: Wor
     a, b = await watched(world)
     await a.session.children("/x", watch=True)
     await b.session.set("/x", b"1")
-    await told(world, a)
+    await reported(world, a)
     await b.session.create("/x/y")
-    await told(world, a, ("NodeChildrenChanged", "/x"))
+    await reported(world, a, ("NodeChildrenChanged", "/x"))
     await a.session.children("/x", watch=True)
     await b.session.set("/x/y", b"1")
-    await told(world, a, ("NodeChildrenChanged", "/x"))
+    await reported(world, a, ("NodeChildrenChanged", "/x"))
     await b.session.delete("/x/y")
-    await told(world, a, *[("NodeChildrenChanged", "/x")] * 2)
+    await reported(world, a, *[("NodeChildrenChanged", "/x")] * 2)
 
 
 @story
@@ -328,19 +328,19 @@ async def test_a_child_watch_sees_the_parent_go(world: World) -> None:
     await a.session.children("/x", watch=True)
     await a.session.children("/", watch=True)
     await b.session.delete("/x")
-    await told(world, a, ("NodeDeleted", "/x"), ("NodeChildrenChanged", "/"))
+    await reported(world, a, ("NodeDeleted", "/x"), ("NodeChildrenChanged", "/"))
 
 
 @story
-async def test_one_deletion_is_told_once_to_a_session_with_both_watches(world: World) -> None:
+async def test_one_deletion_is_reported_once_to_a_session_with_both_watches(world: World) -> None:
     a, b = await watched(world)
     await a.session.get("/x", watch=True)
     await a.session.children("/x", watch=True)
     await b.session.delete("/x")
-    await told(world, a, ("NodeDeleted", "/x"))
+    await reported(world, a, ("NodeDeleted", "/x"))
     await b.session.create("/x")
     await b.session.create("/x/y")
-    await told(world, a, ("NodeDeleted", "/x"))
+    await reported(world, a, ("NodeDeleted", "/x"))
 
 
 @story
@@ -348,7 +348,7 @@ async def test_the_creation_of_a_child_is_no_change_of_the_parents_data(world: W
     a, b = await watched(world)
     await a.session.get("/x", watch=True)
     await b.session.create("/x/y")
-    await told(world, a)
+    await reported(world, a)
 
 
 @story
@@ -356,17 +356,17 @@ async def test_a_session_hears_of_its_own_writes(world: World) -> None:
     a, _ = await watched(world)
     await a.session.get("/x", watch=True)
     await a.session.set("/x", b"1")
-    await told(world, a, ("NodeDataChanged", "/x"))
+    await reported(world, a, ("NodeDataChanged", "/x"))
 
 
 @story
-async def test_every_watching_session_is_told(world: World) -> None:
+async def test_every_watching_session_is_reported(world: World) -> None:
     a, b = await watched(world)
     await a.session.get("/x", watch=True)
     await b.session.get("/x", watch=True)
     await b.session.set("/x", b"1")
-    await told(world, a, ("NodeDataChanged", "/x"))
-    await told(world, b, ("NodeDataChanged", "/x"))
+    await reported(world, a, ("NodeDataChanged", "/x"))
+    await reported(world, b, ("NodeDataChanged", "/x"))
 
 
 @story
@@ -388,7 +388,7 @@ async def test_a_closing_session_fires_the_watches_on_its_ephemerals(world: Worl
     await a.session.exists("/x/e", watch=True)
     await a.session.children("/x", watch=True)
     await b.session.close()
-    await told(world, a, ("NodeDeleted", "/x/e"), ("NodeChildrenChanged", "/x"))
+    await reported(world, a, ("NodeDeleted", "/x/e"), ("NodeChildrenChanged", "/x"))
 
 
 # Transactions and pipelines.
@@ -447,7 +447,7 @@ async def test_a_transaction_does_nothing_if_one_part_fails(world: World) -> Non
     with pytest.raises(errors.BadVersion):
         answer.checked()
     assert await world.store.dump() == before
-    await told(world, a)
+    await reported(world, a)
     await b.session.close()
     assert await a.session.exists("/x/e") is None, "it still was the session's ephemeral"
 
@@ -469,7 +469,7 @@ async def test_a_transaction_fires_the_watches_of_its_parts(world: World) -> Non
     await a.session.exists("/y", watch=True)
     await a.session.children("/", watch=True)
     assert (await b.session.send([Multi((Set("/x", b"1"), Create("/y"), Create("/z")))]))[0].error is None
-    await told(world, a, ("NodeDataChanged", "/x"), ("NodeCreated", "/y"), ("NodeChildrenChanged", "/"))
+    await reported(world, a, ("NodeDataChanged", "/x"), ("NodeCreated", "/y"), ("NodeChildrenChanged", "/"))
 
 
 @story
@@ -540,10 +540,10 @@ async def test_operations_and_watches_are_recorded_with_their_causes(world: Worl
     await b.session.send([Multi((Check("/x", 1), Set("/x", b"4"), Delete("/x/e")))])
     await a.session.exists("/no")
     start = next(r.seq for r in world.trace if r.action == "get")
-    told = [
+    reported = [
         (r.actor, r.kind, r.action, r.path, r.target, r.zk_version, r.error, r.detail) for r in world.trace.slice(start)
     ]
-    assert told == [
+    assert reported == [
         ("a", "zk", "get", "/x", None, 0, None, None),
         ("a", "zk", "children", "/x", None, 0, None, None),
         ("b", "zk", "set", "/x", None, 1, None, "1"),
@@ -577,7 +577,7 @@ async def test_the_end_of_a_session_is_recorded_with_what_goes_along(world: Worl
     await b.session.create("/x/e", ephemeral=True)
     await a.session.children("/x", watch=True)
     await b.session.close()
-    await told(world, a, ("NodeChildrenChanged", "/x"))
+    await reported(world, a, ("NodeChildrenChanged", "/x"))
     end = next(r.seq for r in world.trace if r.action == "closed")
     records = [(r.actor, r.kind, r.action, r.path, r.cause) for r in world.trace.slice(end, end + 3)]
     assert records == [

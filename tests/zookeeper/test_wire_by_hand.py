@@ -12,7 +12,7 @@ from wire_clients import eventually, listening
 from kafka_ctl import BadInput, Lab, Unavailable
 from kafka_ctl.cluster import LeaderAndIsr, TopicPartition
 from kafka_ctl.requests import LeaderAndIsrRequest, PartitionState, UpdateMetadataRequest
-from kafka_ctl.views.message_bytes import message_bytes
+from kafka_ctl.views.figures.message_bytes import message_bytes
 from kafka_ctl.wire.client import ask, exchange, request
 from kafka_ctl.wire.control import request_bytes
 from kafka_ctl.wire.metadata_server import MetadataServer

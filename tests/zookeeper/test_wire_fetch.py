@@ -6,9 +6,11 @@ import itertools
 from typing import Any
 
 import pytest
+from labs import process_of
 from wire_clients import Asking, closed_connections, eventually, fetch_of, listening
 
 from kafka_ctl import Lab, TopicPartition
+from kafka_ctl.brokers.follower_fetch import FollowerFetch
 from kafka_ctl.wire.batches import TRANSACTIONAL, Record, read_batch, read_records, split, write_batch
 from kafka_ctl.wire.error_codes import name_of
 
@@ -40,8 +42,14 @@ def values(part: dict[str, Any]) -> list[bytes | None]:
 
 
 def waiting(lab: Lab, broker: int) -> int:
-    """How many fetches wait at a broker."""
-    return lab._world.clock.call(lambda: lab._world.brokers[broker].as_leader.fetch_purgatory.delayed)
+    """How many fetches from outside wait at a broker."""
+
+    def count() -> int:
+        lists = process_of(lab, broker).as_leader.fetch_purgatory.watchers.values()
+        found = {op for watchers in lists for op in watchers if not op.is_completed}
+        return sum(not isinstance(op, FollowerFetch) for op in found)
+
+    return lab.world.clock.call(count)
 
 
 @pytest.mark.parametrize("generation", VERSIONS)
@@ -57,8 +65,9 @@ def test_a_fetch_waits_until_there_is_something(generation: str) -> None:
             lab.produce("orders", 0)
             assert only(broker.receive())["high_watermark"] == 1
             assert waiting(lab, 1) == 0
+            lab.settle()
             shown = lab.metrics(1)
-            assert shown["NumDelayedOperations,delayedOperation=Fetch"] == 0
+            assert shown["NumDelayedOperations,delayedOperation=Fetch"] == 1  # that of follower 2
             empty = only(broker.ask("Fetch", VERSIONS[generation], **request(1, wait=50)))
             assert (empty["records"], empty["error_code"]) == (b"", 0)
 
@@ -99,15 +108,15 @@ def test_a_follower_reads_to_the_end_and_raises_the_high_watermark() -> None:
         with Asking(lab, 1) as consumer, Asking(lab, 1) as follower:
             consumer.send("Fetch", 8, **request(0))
             assert consumer.waits()
-            told = only(follower.ask("Fetch", 8, **request(0, replica=2)))
-            assert (values(told), told["high_watermark"]) == ([b"1", b"2", b"3"], 0)
+            reported = only(follower.ask("Fetch", 8, **request(0, replica=2)))
+            assert (values(reported), reported["high_watermark"]) == ([b"1", b"2", b"3"], 0)
             assert consumer.waits()
             follower.send("Fetch", 8, **request(3, replica=2))  # it has all three now
             assert values(only(consumer.receive())) == [b"1", b"2", b"3"]
             assert follower.waits()  # in 2.0 a higher high watermark is no news for a follower
             lab.produce("orders", 0, acks=1)
-            told = only(follower.receive())
-            assert (values(told), told["high_watermark"]) == ([b"4"], 3)
+            reported = only(follower.receive())
+            assert (values(reported), reported["high_watermark"]) == ([b"4"], 3)
 
 
 def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
@@ -121,8 +130,8 @@ def test_a_newer_high_watermark_is_news_for_a_follower_of_2_4() -> None:
             two.send("Fetch", 11, **request(1, replica=2))
             assert two.waits()
             three.send("Fetch", 11, **request(1, replica=3))
-            told = only(two.receive())
-            assert (told["records"], told["high_watermark"]) == (b"", 1)
+            reported = only(two.receive())
+            assert (reported["records"], reported["high_watermark"]) == (b"", 1)
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(-1, None), (0, None), (1, "UNKNOWN_LEADER_EPOCH")])
@@ -136,6 +145,48 @@ def test_a_reader_of_2_4_names_the_leader_epoch(epoch: int, error: str | None) -
             assert name_of(only(broker.ask("Fetch", 11, **asked))["error_code"]) == error
 
 
+@pytest.mark.parametrize("generation", ["2.0", "2.4"])
+def test_where_a_leader_epoch_ends(generation: str) -> None:
+    """A consumer asks after each change of leaders, and kafka-python's stops where nobody answers.
+
+    Motive: Kafka 2.4.1, OffsetsForLeaderEpochRequestTest.scala; LeaderEpochFileCacheTest.scala
+    """
+    with listening(generation) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.settle()
+        lab.produce("orders", 0, records=2)
+        lab.kill(1)
+        eventually(lambda: lab.partition("orders", 0).leader == 2)
+        lab.settle()
+        lab.produce("orders", 0)
+        now = lab.partition("orders", 0).leader_epoch
+        assert now > 0
+
+        def ends(broker: Asking, epoch: int, topic: str = "orders", current: int = -1) -> tuple[str | None, int, int]:
+            part = {"partition": 0, "leader_epoch": epoch, "current_leader_epoch": current}
+            asked = [{"topic": topic, "partitions": [part]}]
+            version = 3 if generation == "2.4" else 1
+            reported = broker.ask("OffsetForLeaderEpoch", version, topics=asked)["topics"][0]["partitions"][0]
+            return name_of(reported["error_code"]), reported["leader_epoch"], reported["end_offset"]
+
+        with Asking(lab, 2) as leader, Asking(lab, 3) as follower:
+            assert [ends(leader, epoch) for epoch in (-1, 0, now, now + 1)] == [
+                (None, -1, -1), (None, 0, 2), (None, now, 3), (None, -1, -1),
+            ]  # fmt: skip
+            assert ends(follower, 0) == ("NOT_LEADER_FOR_PARTITION", -1, -1)
+            assert ends(leader, 0, "nothing") == ("UNKNOWN_TOPIC_OR_PARTITION", -1, -1)
+            if generation == "2.4":
+                errors = [ends(leader, 0, current=epoch)[0] for epoch in (0, now, now + 1)]
+                assert errors == ["FENCED_LEADER_EPOCH", None, "UNKNOWN_LEADER_EPOCH"]
+                listed = [{"partition_index": 0, "timestamp": time, "current_leader_epoch": now} for time in (-2, -1)]
+                found = [
+                    leader.ask("ListOffsets", 5, replica_id=-1, topics=[{"name": "orders", "partitions": [one]}])
+                    for one in listed
+                ]
+                parts = [one["topics"][0]["partitions"][0] for one in found]
+                assert [(part["offset"], part["leader_epoch"]) for part in parts] == [(0, 0), (3, now)]
+
+
 # Transactions, as readers see them
 
 numbers = itertools.count()
@@ -146,16 +197,16 @@ def written(broker: Asking, producer: int, sequence: int, *texts: str) -> None:
     records = [Record(at, 1000, None, text.encode()) for at, text in enumerate(texts)]
     batch = write_batch(records, producer=producer, producer_epoch=0, sequence=sequence, attributes=TRANSACTIONAL)
     topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
-    told = broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
-    assert told["responses"][0]["partition_responses"][0]["error_code"] == 0
+    reported = broker.ask("Produce", 6, transactional_id="t", acks=-1, timeout=5000, topic_data=topics)
+    assert reported["responses"][0]["partition_responses"][0]["error_code"] == 0
 
 
 def ended(broker: Asking, producer: int, commits: bool) -> str | None:
     """What a coordinator does."""
     marker = {"producer_id": producer, "producer_epoch": 0, "transaction_result": commits, "coordinator_epoch": 0,
               "topics": [{"name": "orders", "partition_indexes": [0]}]}  # fmt: skip
-    told = broker.ask("WriteTxnMarkers", 0, markers=[marker])
-    return name_of(told["markers"][0]["topics"][0]["partitions"][0]["error_code"])
+    reported = broker.ask("WriteTxnMarkers", 0, markers=[marker])
+    return name_of(reported["markers"][0]["topics"][0]["partitions"][0]["error_code"])
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
@@ -192,8 +243,8 @@ def test_committed_records_are_what_lies_below_the_last_stable_offset(generation
                 if isolation == 0:
                     written(broker, 9, 0, "d", "e")
                 topics = [{"name": "orders", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
-                told = broker.ask("ListOffsets", 2, replica_id=-1, isolation_level=isolation, topics=topics)
-                assert told["topics"][0]["partitions"][0]["offset"] == end
+                reported = broker.ask("ListOffsets", 2, replica_id=-1, isolation_level=isolation, topics=topics)
+                assert reported["topics"][0]["partitions"][0]["offset"] == end
         assert closed_connections(lab) == []
 
 
@@ -242,12 +293,12 @@ def test_a_producer_cannot_end_a_transaction_itself() -> None:
         lab.settle()
         with Asking(lab, 1) as broker:
             topics = [{"name": "orders", "partition_data": [{"index": 0, "records": marker(7, 0, True, 0)}]}]
-            told = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
-            assert name_of(told["responses"][0]["partition_responses"][0]["error_code"]) == "CORRUPT_MESSAGE"
-            told = broker.ask("WriteTxnMarkers", 0, markers=[
+            reported = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
+            assert name_of(reported["responses"][0]["partition_responses"][0]["error_code"]) == "CORRUPT_MESSAGE"
+            reported = broker.ask("WriteTxnMarkers", 0, markers=[
                 {"producer_id": 1, "producer_epoch": 0, "transaction_result": True, "coordinator_epoch": 0,
                  "topics": [{"name": "nothing", "partition_indexes": [0]}]}])  # fmt: skip
-            error = told["markers"][0]["topics"][0]["partitions"][0]["error_code"]
+            error = reported["markers"][0]["topics"][0]["partitions"][0]["error_code"]
             assert name_of(error) == "UNKNOWN_TOPIC_OR_PARTITION"
 
 
@@ -260,16 +311,16 @@ def test_too_few_in_sync_replicas(when: str) -> None:
         batch = write_batch([Record(0, 1000, None, b"x")])
         topics = [{"name": "orders", "partition_data": [{"index": 0, "records": batch}]}]
 
-        def error(told: dict[str, Any]) -> str | None:
-            return name_of(told["responses"][0]["partition_responses"][0]["error_code"])
+        def error(reported: dict[str, Any]) -> str | None:
+            return name_of(reported["responses"][0]["partition_responses"][0]["error_code"])
 
         with Asking(lab, 1) as broker:
             if when == "before":
                 lab.kill(2)
                 eventually(lambda: lab.partition("orders", 0).isr == (1,))
                 lab.settle()
-                told = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
-                assert (error(told), lab.logs()) == ("NOT_ENOUGH_REPLICAS", [])
+                reported = broker.ask("Produce", 6, acks=-1, timeout=5000, topic_data=topics)
+                assert (error(reported), lab.logs()) == ("NOT_ENOUGH_REPLICAS", [])
             else:
                 lab.slow(2, 60)
                 broker.send("Produce", 6, acks=-1, timeout=30_000, topic_data=topics)

@@ -29,9 +29,9 @@ def grown(lab: Lab, topic: str, count: int, assignments: Any = None, only: bool 
     """What the controller answers: the error, and its text."""
     given = None if assignments is None else [{"broker_ids": ids} for ids in assignments]
     with Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
-        told = controller.ask("CreatePartitions", 1, timeout=timeout, validate_only=only,
+        reported = controller.ask("CreatePartitions", 1, timeout=timeout, validate_only=only,
                               topics=[{"name": topic, "count": count, "assignments": given}])  # fmt: skip
-    (one,) = told["results"]
+    (one,) = reported["results"]
     return name_of(one["error_code"]), one["error_message"]
 
 
@@ -92,9 +92,9 @@ def test_not_while_partitions_move(lab: Lab) -> None:
 def test_others_than_the_controller_refuse(lab: Lab) -> None:
     other = next(id for id in (1, 2, 3) if id != lab.controller.id)  # type: ignore[union-attr]
     with Asking(lab, other) as broker:
-        told = broker.ask("CreatePartitions", 1, timeout=1000, validate_only=True,
+        reported = broker.ask("CreatePartitions", 1, timeout=1000, validate_only=True,
                           topics=[{"name": "one", "count": 2, "assignments": None}])  # fmt: skip
-    assert name_of(told["results"][0]["error_code"]) == "NOT_CONTROLLER"
+    assert name_of(reported["results"][0]["error_code"]) == "NOT_CONTROLLER"
 
 
 def created(lab: Lab, topic: str, **fields: Any) -> Any:
@@ -130,3 +130,24 @@ def test_kafka_pythons_admin_does_so_too(lab: Lab) -> None:
         eventually(lambda: [p.replicas for p in lab.partitions() if p.topic == "wide"] == [(1, 2), (3, 2)])
     finally:
         admin.close()
+
+
+def test_several_ask_for_a_topic_that_nobody_has_made(lab: Lab) -> None:
+    """Whoever is second finds it made: LEADER_NOT_AVAILABLE until it has leaders, TOPIC_ALREADY_EXISTS for an
+    administrator.
+
+    Kafka 2.0.1: server/KafkaApis.scala, createTopic; zk/AdminZkClient.scala, writeTopicPartitionAssignment
+    """
+    names = [f"sudden-{number}" for number in range(10)]
+    with Asking(lab, 1) as first, Asking(lab, 2) as second, Asking(lab, lab.controller.id) as controller:  # type: ignore[union-attr]
+        for name in names:
+            topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+            for broker in (first, second):
+                broker.send("Metadata", 4, topics=[{"name": name}], allow_auto_topic_creation=True)
+            controller.send("CreateTopics", 3, timeout=10_000, validate_only=False, topics=[topic])
+            errors = {name_of(broker.receive()["topics"][0]["error_code"]) for broker in (first, second)}
+            assert errors <= {"LEADER_NOT_AVAILABLE", None}
+            error = name_of(controller.receive()["topics"][0]["error_code"])
+            assert error in (None, "TOPIC_ALREADY_EXISTS")
+    lab.settle()  # raises what a broker has died of
+    assert [len([p for p in lab.partitions() if p.topic == name]) for name in names] == [1] * 10

@@ -55,21 +55,21 @@ LITE = {
 """The page's configuration."""
 
 
-def build(out: Path, say: Callable[[str], object] = print) -> list[Lesson]:
+def build(out: Path, report: Callable[[str], object] = print) -> list[Lesson]:
     """Build the site into the folder `out`; the notebooks in it.
 
     Raises Unavailable, in one sentence, where what it is made of cannot be downloaded, BadInput where `out` holds
     something else, KafkaCtlError where JupyterLite fails.
     """
     if out.exists() and any(out.iterdir()) and not (out / "jupyter-lite.json").exists():
-        raise BadInput(f"--out {out} holds files that are no site; name an empty folder, or one that is not there yet")
+        raise BadInput(f"--out {out} has files that are not of a site; name an empty or new folder")
     began = time.monotonic()
     WORK.mkdir(parents=True, exist_ok=True)
     with file_lock(WORK / "lock"):
         found = _build(out)
     files = [path for path in out.rglob("*") if path.is_file()]
     size = sum(path.stat().st_size for path in files) / 1e6
-    say(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
+    report(f"{out}: {len(files)} files, {size:.1f} MB, in {time.monotonic() - began:.0f} s")
     return found
 
 

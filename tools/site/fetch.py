@@ -67,12 +67,12 @@ def pyodide(folder: Path) -> Path:
 def _pack(pin: pins.Pin, folder: Path) -> None:
     """Let npm download a package: the machine's own, or the one that comes as a wheel."""
     asked = ["pack", f"{pin.name}@{pin.version}", "--silent", "--pack-destination", str(folder)]
-    said = "there is no npm"
+    output = "there is no npm"
     if npm := shutil.which("npm"):
         done = subprocess.run([npm, *asked], capture_output=True, text=True, stdin=subprocess.DEVNULL)
         if not done.returncode:
             return
-        said = f"npm said: {_last(done.stdout + done.stderr)}"
+        output = f"npm said: {_last(done.stdout + done.stderr)}"
     (node,) = pins.pins("node")
     try:
         target = folder / "node"
@@ -81,7 +81,7 @@ def _pack(pin: pins.Pin, folder: Path) -> None:
         environ = {**os.environ, "PYTHONPATH": str(target)}
         done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True)
     except Unavailable as trouble:
-        raise Unavailable(f"the site needs npm's package {pin.name}, but {said}; instead of npm, {trouble}") from None
+        raise Unavailable(f"the site needs npm's package {pin.name}, but {output}; instead of npm, {trouble}") from None
     if done.returncode:
         raise Unavailable(f"the site needs npm's package {pin.name}, but npm said: {_last(done.stdout + done.stderr)}")
     shutil.rmtree(target)
@@ -94,8 +94,8 @@ def _run_pip(*arguments: str, requirements: Sequence[pins.Pin], listed: Path) ->
     command = [*_pip(), *arguments, "--quiet", "--disable-pip-version-check", "--no-input", "--require-hashes"]
     done = subprocess.run([*command, "-r", str(listed)], capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode:
-        said = done.stdout + done.stderr
-        raise Unavailable(hint(said) or f"pip could not get the packages of {listed.name}: {_last(said)}")
+        output = done.stdout + done.stderr
+        raise Unavailable(hint(output) or f"pip could not get the packages of {listed.name}: {_last(output)}")
 
 
 @lru_cache
@@ -108,5 +108,5 @@ def _pip() -> list[str]:
     raise Unavailable("the site is downloaded with pip, which this Python does not have: python -m ensurepip brings it")
 
 
-def _last(said: str) -> str:
-    return next((line.strip() for line in reversed(said.splitlines()) if line.strip()), "nothing")
+def _last(output: str) -> str:
+    return next((line.strip() for line in reversed(output.splitlines()) if line.strip()), "nothing")

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.machinery import PathFinder
+from importlib.metadata import Distribution, DistributionFinder, MetadataPathFinder
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -48,6 +49,10 @@ class Hidden:
         top = name.partition(".")[0]
         is_there = top in self.there or top.endswith("__mypyc")  # compiled parts of a package lie beside it
         return PathFinder.find_spec(name, path, target) if is_there else None
+
+    def find_distributions(self, context: DistributionFinder.Context) -> Iterable[Distribution]:
+        """What `importlib.metadata` asks: packages read their own version when they are imported."""
+        return MetadataPathFinder.find_distributions(context)
 
 
 def missing(module: str, name: str, hidden: Hidden) -> str | None:

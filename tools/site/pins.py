@@ -117,10 +117,10 @@ def _on_every_system(pin: Pin) -> tuple[str, ...]:
 
 
 def _report(arguments: list[str]) -> list[Pin]:
-    said = subprocess.run(
+    report = subprocess.run(
         [sys.executable, "-m", "pip", "install", *arguments], check=True, capture_output=True, text=True
     )
-    rows = [(row["metadata"], row["download_info"]["archive_info"]) for row in json.loads(said.stdout)["install"]]
+    rows = [(row["metadata"], row["download_info"]["archive_info"]) for row in json.loads(report.stdout)["install"]]
     return [Pin(_plain(meta["name"]), meta["version"], (file["hashes"]["sha256"],)) for meta, file in rows]
 
 

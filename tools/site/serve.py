@@ -66,11 +66,11 @@ def running(folder: Path, headers: dict[str, str] | None = None) -> Iterator[Sit
             thread.join()
 
 
-def forever(folder: Path, port: int | None, say: Callable[[str], object]) -> None:
+def forever(folder: Path, port: int | None, report: Callable[[str], object]) -> None:
     """Serve the folder until Ctrl-C. Raises BadInput when the port is taken."""
     if port and free_port(port) != port:
-        raise BadInput(f"port {port} is taken on 127.0.0.1; name another, or none to have a free one chosen")
+        raise BadInput(f"port {port} is taken on 127.0.0.1; give another port, or none to use a free one")
     with Site(folder, port or free_port(USUAL_PORT)) as server:
-        say(f"\nThe course is at\n\n    {server.address}\n\nCtrl-C ends it.\n")
+        report(f"\nThe course is at\n\n    {server.address}\n\nCtrl-C ends it.\n")
         with contextlib.suppress(KeyboardInterrupt):
             server.serve_forever()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
@@ -18,6 +18,10 @@ from kafka_ctl.history.live.folds import Aggregator, Controllers, Imbalance, Lea
 from kafka_ctl.history.lives import ACTIONS
 from kafka_ctl.history.workers import ship_package
 from kafka_ctl.trace.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from pyspark.sql.streaming.state import GroupState
 
 CARRIED = [name for name in Record._fields if name not in ("path", "detail", "cause")]
 
@@ -67,7 +71,7 @@ def _aggregated(records: DataFrame, aggregator: type[Aggregator]) -> DataFrame:
     )
     names = ["history", *(column.split()[0] for column in aggregator.columns.split(", "))]
 
-    def add(key: tuple[str], frames: Iterator[Any], kept: Any) -> Iterator[Any]:
+    def add(key: tuple[str], frames: Iterator[pd.DataFrame], kept: GroupState) -> Iterator[pd.DataFrame]:
         import pandas as pd
 
         mine = aggregator(json.loads(kept.get[0]) if kept.exists else None)

@@ -14,7 +14,9 @@ from kafka_ctl.history.lives import ACTIONS, announced, falls
 from kafka_ctl.partition import NON_EXISTENT, ONLINE
 from kafka_ctl.trace.record import SET, Record
 
-Row = tuple[Any, ...]
+Row = tuple[object, ...]
+State = dict[str, Any]
+"""What a fold remembers, as JSON."""
 
 
 class Aggregator:
@@ -23,8 +25,8 @@ class Aggregator:
     columns: ClassVar[str]
     kinds: ClassVar[tuple[str, ...]] = ("partition",)
 
-    def __init__(self, state: dict[str, Any] | None = None) -> None:
-        self.state: dict[str, Any] = {} if state is None else state
+    def __init__(self, state: State | None = None) -> None:
+        self.state: State = {} if state is None else state
 
     def concerns(self, r: Record) -> bool:
         """Whether the record is one to look at."""
@@ -42,7 +44,7 @@ class Aggregator:
             if self.concerns(record):
                 yield from self.add(record)
 
-    def known(self, r: Record) -> dict[str, Any] | None:
+    def state_of(self, r: Record) -> State | None:
         """What is remembered of the record's partition; None if that is newer, as when two logs arrive in turns."""
         now = [r.time_ms, r.seq]
         if r.time_ms < self.state.get("life", {}).get("since", r.time_ms):
@@ -55,7 +57,7 @@ class Aggregator:
 
     def begins(self, r: Record) -> bool:
         """Whether a controller announces an epoch that is not above the one before: the cluster was made anew."""
-        life = self.state.get("life", {})
+        life: State = self.state.get("life", {})
         epoch = announced(r, life.get("apart", False)) if r.kind == "controller" and r.action in ACTIONS else None
         if epoch is None or r.time_ms <= life.get("at", -1.0):
             return False  # nothing new, or a log that is read late
@@ -71,9 +73,9 @@ class Aggregator:
         partitions = self.state.get("partitions", {})
         for name in [name for name, mine in partitions.items() if mine["now"] < [r.time_ms, r.seq]]:
             topic, _, number = name.rpartition("-")
-            yield from self.gone(topic, int(number), partitions.pop(name), r)
+            yield from self.deleted(topic, int(number), partitions.pop(name), r)
 
-    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+    def deleted(self, topic: str, partition: int, mine: State, r: Record) -> Iterator[Row]:
         """The rows that say of one partition that it is there no more."""
         return iter(())
 
@@ -84,7 +86,7 @@ class Leaders(Aggregator):
     columns = "topic string, partition int, at_ms double, seq bigint, state string, leader int, leader_epoch int"
 
     def add(self, r: Record) -> Iterator[Row]:
-        mine = self.known(r)
+        mine = self.state_of(r)
         if mine is None:
             return
         leader = None if r.target != ONLINE else mine.get("leader") if r.leader is None else r.leader
@@ -93,7 +95,7 @@ class Leaders(Aggregator):
             mine["state"], mine["leader"] = new
             yield r.topic, r.partition, r.time_ms, r.seq, *new, r.leader_epoch
 
-    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+    def deleted(self, topic: str, partition: int, mine: State, r: Record) -> Iterator[Row]:
         if mine.get("state") not in (None, NON_EXISTENT):
             yield topic, partition, r.time_ms, r.seq, str(NON_EXISTENT), None, None
 
@@ -111,25 +113,25 @@ class UnderReplicated(Aggregator):
         return tells and r.topic is not None and super().concerns(r)
 
     def add(self, r: Record) -> Iterator[Row]:
-        mine = self.known(r)
+        mine = self.state_of(r)
         if mine is None:
             return
-        gone = r.target == NON_EXISTENT
+        deleted = r.target == NON_EXISTENT
         if r.kind == "partition" and r.source == NON_EXISTENT:
             mine["version"] = -1
         if r.replicas is not None:
             mine["replicas"] = list(r.replicas)
         version = mine.get("version", -1)
-        if not gone and (r.isr is None or (r.zk_version is not None and r.zk_version <= version)):
+        if not deleted and (r.isr is None or (r.zk_version is not None and r.zk_version <= version)):
             return
         mine["version"] = version if r.zk_version is None else max(version, r.zk_version)
-        isr = None if gone else list(r.isr or ())
+        isr = None if deleted else list(r.isr or ())
         missing = [] if isr is None else [id for id in mine.get("replicas", ()) if id not in isr]
         if missing != mine.get("missing", []):
             mine["missing"] = missing
             yield r.topic, r.partition, r.time_ms, r.seq, missing, isr, mine.get("replicas")
 
-    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+    def deleted(self, topic: str, partition: int, mine: State, r: Record) -> Iterator[Row]:
         if mine.get("missing"):
             yield topic, partition, r.time_ms, r.seq, [], None, mine.get("replicas")
 
@@ -140,7 +142,7 @@ class Imbalance(Aggregator):
     columns = "broker int, at_ms double, seq bigint, preferred bigint, led_elsewhere bigint, share double"
 
     def add(self, r: Record) -> Iterator[Row]:
-        mine = self.known(r)
+        mine = self.state_of(r)
         if mine is None:
             return
         touched = self._count(mine, -1)
@@ -152,11 +154,11 @@ class Imbalance(Aggregator):
             preferred, led_elsewhere = self.state["brokers"][str(broker)]
             yield broker, r.time_ms, r.seq, preferred, led_elsewhere, led_elsewhere / preferred if preferred else 0.0
 
-    def gone(self, topic: str, partition: int, mine: dict[str, Any], r: Record) -> Iterator[Row]:
+    def deleted(self, topic: str, partition: int, mine: State, r: Record) -> Iterator[Row]:
         self._count(mine, -1)
         return iter(())
 
-    def _count(self, mine: dict[str, Any], n: int) -> list[int]:
+    def _count(self, mine: State, n: int) -> list[int]:
         """Add or take away one partition; the broker that it concerns."""
         if not mine.get("there") or mine.get("preferred") is None:
             return []

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 from pyarrow.fs import FileType
@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailable
 
 from kafka_ctl.errors import BadInput, Unavailable
 from kafka_ctl.history.files import filesystem, naming
-from kafka_ctl.history.log_chunks import RECORD, Chunk, Read, read_chunk
+from kafka_ctl.history.log_chunks import RECORD, Chunk, ImportedRow, read_chunk
 from kafka_ctl.history.log_folders import log_files
 from kafka_ctl.history.schema import spark_schema, to_parquet
 from kafka_ctl.history.unpacking import Unreadable, blocks, packed
@@ -147,16 +147,17 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             for name, span in sorted(grown.items())
         ]
 
-    def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a piece."""
-        said = self._records(partition.chunk)
+        assert isinstance(partition, Piece)
+        parsed = self._records(partition.chunk)
         names, schema = [field.name for field in RECORD], to_arrow_schema(spark_schema())
-        while some := list(islice(said, 10_000)):
+        while some := list(islice(parsed, 10_000)):
             columns = dict(zip(names, zip(*(read.values for read in some), strict=True), strict=True))
             columns |= {"history": [self.history] * len(some), "seq": [read.number for read in some]}
             yield pa.RecordBatch.from_pydict(columns | {"cause": [None] * len(some)}, schema)
 
-    def _records(self, chunk: Chunk) -> Iterator[Read]:
+    def _records(self, chunk: Chunk) -> Iterator[ImportedRow]:
         for read in read_chunk(chunk, ahead=0):
             if read.what == "problem":
                 raise Unavailable(f"{chunk.file}: {read.text}")
@@ -178,7 +179,7 @@ def _known(folder: str, name: str) -> Known | None:
     try:
         whole = packed(name)
         begin = next(blocks(name), b"")[:NAMED_BY]
-        size = _to_last_break(blocks(name)) if whole else _last_break(name)
+        size = _to_last_break(blocks(name)) if whole else last_break(name)
     except (OSError, Unreadable):
         return None  # a packed file that is still being written
     first, found, _ = begin.partition(b"\n")
@@ -198,7 +199,7 @@ def _to_last_break(text: Iterator[bytes]) -> int:
     return size
 
 
-def _last_break(name: str) -> int:
+def last_break(name: str) -> int:
     """The same for a file in which one can go back."""
     fs, path, _ = filesystem(name)
     with fs.open_input_file(path) as file:

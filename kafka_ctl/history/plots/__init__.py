@@ -1,6 +1,7 @@
 """Answers to look at: each function takes the answer of a question and returns a picture that also says it in words.
 
-    unavailability_by_cause, outages_over_time, compare      of unavailability and compare     outages
+    unavailability_by_cause, outages_over_time,
+    outages_by_weight, compare                               of unavailability and compare     outages
     shutdown_vs_failure, rolling_restarts                    of the questions of that name     departures
     leader_churn, isr_churn, imbalance                       of the questions of that name     leaders
     failover_time, request_amplification                     of the questions of that name     controllers
@@ -15,9 +16,10 @@ from kafka_ctl.history.plots.controllers import failover_time, request_amplifica
 from kafka_ctl.history.plots.departures import rolling_restarts, shutdown_vs_failure
 from kafka_ctl.history.plots.leaders import imbalance, isr_churn, leader_churn
 from kafka_ctl.history.plots.machines import transition_counts
-from kafka_ctl.history.plots.outages import compare, outages_over_time, unavailability_by_cause
+from kafka_ctl.history.plots.outages import compare, outages_by_weight, outages_over_time, unavailability_by_cause
 
 __all__ = [
-    "compare", "durations", "failover_time", "imbalance", "isr_churn", "leader_churn", "outages_over_time",
-    "request_amplification", "rolling_restarts", "shutdown_vs_failure", "transition_counts", "unavailability_by_cause",
+    "compare", "durations", "failover_time", "imbalance", "isr_churn", "leader_churn", "outages_by_weight",
+    "outages_over_time", "request_amplification", "rolling_restarts", "shutdown_vs_failure", "transition_counts",
+    "unavailability_by_cause",
 ]  # fmt: skip

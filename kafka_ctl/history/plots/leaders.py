@@ -104,8 +104,10 @@ def imbalance(answer: DataFrame, history: str | None = None) -> Picture:
         at = [(row.at_ms - begin) / unit for row in mine] + [(end - begin) / unit]
         shares = [100 * row.share for row in mine]
         style = ("-", "--", "-.", ":")[n // len(SERIES) % 4]
-        look = {"color": SERIES[n % len(SERIES)], "linestyle": style, "linewidth": width(n, len(brokers))}
-        axes.step(at, [*shares, shares[-1]], where="post", label=str(broker), **look)
+        colour, wide = SERIES[n % len(SERIES)], width(n, len(brokers))
+        axes.step(
+            at, [*shares, shares[-1]], where="post", label=str(broker), color=colour, linestyle=style, linewidth=wide
+        )
     axes.axhline(10, color="black", linestyle=":", linewidth=1)
     per_cent(axes)
     legend(axes, "broker")

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
 from kafka_ctl.history.plots.picture import Picture, nothing
 from kafka_ctl.partition import PARTITION
 from kafka_ctl.replica import REPLICA
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.patches import Rectangle
 
 TABLES = {"partition": PARTITION, "replica": REPLICA}
 MADE, NEVER, ILLEGAL = "#cfe5f3", "#ffffff", "#f6c6a8"
@@ -38,7 +42,7 @@ def transition_counts(answer: DataFrame) -> Picture:
     return figure
 
 
-def _grid(axes: Any, name: str, states: list[str], rows: dict[tuple[str, str], Any]) -> None:
+def _grid(axes: Axes, name: str, states: list[str], rows: dict[tuple[str, str], Any]) -> None:
     short = [
         state.removesuffix("Partition").removesuffix("Replica").replace("ReplicaDeletion", "Del.") for state in states
     ]
@@ -64,7 +68,7 @@ def _grid(axes: Any, name: str, states: list[str], rows: dict[tuple[str, str], A
     axes.spines[:].set_visible(False)
 
 
-def _cell(x: int, y: int, colour: str, edge: str, hatch: str | None) -> Any:
+def _cell(x: int, y: int, colour: str, edge: str, hatch: str | None) -> Rectangle:
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.46, y - 0.44), 0.92, 0.88, facecolor=colour, edgecolor=edge, hatch=hatch, linewidth=0.8)

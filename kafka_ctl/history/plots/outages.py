@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
@@ -61,6 +63,38 @@ def unavailability_by_cause(answer: DataFrame, measure: str = "outage_ms") -> Pi
     return figure
 
 
+def outages_by_weight(answer: DataFrame) -> Picture:
+    """The share of intervals without a leader that took at most so long, and the share of all minutes that is in them.
+
+    `answer` comes from `questions.unavailability`; creations and intervals that did not end are left out. Lengths are
+    counted in steps of 5%, so that the picture costs the same for a million intervals.
+    """
+    ended = answer.where("NOT cause <=> 'topic creation' AND outage_ms IS NOT NULL")
+    step = fn.round(fn.log10(fn.greatest("outage_ms", fn.lit(0.1))) * 48)
+    rows = ended.groupBy(step.alias("step")).agg(fn.count("*"), fn.sum("outage_ms"), fn.max("outage_ms"))
+    found = sorted(tuple(row) for row in rows.collect())
+    title = "Intervals without a leader, and the minutes in them"
+    if not found:
+        return nothing(title)
+    figure, axes = picture(title, "time without a leader, since it was lost", "share up to that time")
+    after = [10 ** (at / 48) for at, *_ in found]
+    for place, label, look in ((1, "intervals", LOOKS["session expiry"]), (2, "minutes", LOOKS["broker crash"])):
+        up_to = list(accumulate(row[place] for row in found))
+        axes.step(after, [100 * each / up_to[-1] for each in up_to], where="post", label=label, color=look[0],
+                  linestyle=look[1], linewidth=2.5)  # fmt: skip
+    times(axes)
+    per_cent(axes)
+    legend(axes)
+    number, total = sum(row[1] for row in found), sum(row[2] for row in found)
+    brief = [row for row in found if row[3] <= 10_000]
+    many, little = sum(row[1] for row in brief) / number, sum(row[2] for row in brief) / total
+    figure.alt = (
+        f"{title}: {number} intervals, {readable(total)} in all. {many:.0%} of the intervals took at most 10 s; "
+        f"in them are {little:.0%} of the time."
+    )
+    return figure
+
+
 def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
     """When each partition of one history was without a leader, from the loss of its leader on.
 
@@ -85,9 +119,10 @@ def outages_over_time(answer: DataFrame, history: str | None = None) -> Picture:
         cause = row.cause or "unknown"
         end = last if row.end_ms is None else row.end_ms
         at, start = names.index((row.topic, row.partition)), (row.lost_ms - begin) / unit
-        look = {"color": LOOKS.get(cause, OTHERS)[0], "edgecolor": "black", "linewidth": 0.5}
-        axes.barh(at, (end - row.lost_ms) / unit, left=start, label=None if cause in labelled else cause, **look)
-        axes.plot(start, at, "|", color=look["color"], markersize=11)  # a moment would not be seen otherwise
+        colour, label = LOOKS.get(cause, OTHERS)[0], None if cause in labelled else cause
+        long = (end - row.lost_ms) / unit
+        axes.barh(at, long, left=start, label=label, color=colour, edgecolor="black", linewidth=0.5)
+        axes.plot(start, at, "|", color=colour, markersize=11)  # a moment would not be seen otherwise
         labelled.add(cause)
     axes.set_yticks(range(len(names)), [f"{topic}-{partition}" for topic, partition in names])
     legend(axes, "cause")

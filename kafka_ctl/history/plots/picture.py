@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from html import escape
 from io import BytesIO, StringIO
-from typing import Any
 
 from matplotlib import rc_context
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pyspark.sql import Column
 from pyspark.sql import functions as fn
@@ -54,7 +54,7 @@ class Picture(Figure):
 
     alt = ""
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> tuple[dict, dict]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> tuple[dict, dict]:
         png = BytesIO()
         self.savefig(png, format="png")
         coded = b64encode(png.getvalue()).decode()
@@ -72,7 +72,7 @@ class Picture(Figure):
         return f'<div style="color: var(--jp-content-font-color1, #1f2328)">{svg}</div>'
 
 
-def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, Any]:
+def picture(title: str, x: str, y: str, height: float = 4.5) -> tuple[Picture, Axes]:
     """A new picture with one pair of axes, their labels and a faint grid."""
     figure = Picture(figsize=(9, height), layout="constrained")
     axes = figure.subplots()
@@ -98,7 +98,7 @@ def width(number: int, of: int) -> float:
     return min(8.0, 2.0 + 1.6 * (of - 1 - number))
 
 
-def times(axes: Any, narrow: bool = False) -> None:
+def times(axes: Axes, narrow: bool = False) -> None:
     """Durations from left to right, each power of ten as far from the next, in words of everyday life."""
     axes.set_xscale("log")
     low, high = axes.get_xlim()
@@ -107,13 +107,13 @@ def times(axes: Any, narrow: bool = False) -> None:
     axes.set_xticks([], minor=True)
 
 
-def per_cent(axes: Any) -> None:
+def per_cent(axes: Axes) -> None:
     """Shares from bottom to top."""
     axes.set_ylim(0, 102)
     axes.set_yticks(range(0, 101, 25), [f"{share}%" for share in range(0, 101, 25)])
 
 
-def legend(axes: Any, title: str | None = None) -> None:
+def legend(axes: Axes, title: str | None = None) -> None:
     """Beside the picture, where it hides nothing; none where there is nothing to name."""
     if axes.get_legend_handles_labels()[0]:
         axes.legend(title=title, frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1))
@@ -135,7 +135,7 @@ def quantiles(column: str) -> Column:
 
 
 def curve(
-    axes: Any, values: Sequence[float] | None, share: float, label: str, look: tuple[str, str], wide: float = 2.0
+    axes: Axes, values: Sequence[float] | None, share: float, label: str, look: tuple[str, str], wide: float = 2.0
 ) -> None:
     """The share of things that are over after so long; `values` are quantiles, and all of them make up `share`."""
     after = [max(ms, 0.1) for ms in values or []]
@@ -143,7 +143,7 @@ def curve(
     axes.step(after, percent, where="post", label=label, color=look[0], linestyle=look[1], linewidth=wide)
 
 
-def clock(axes: Any, starts: Iterable[float]) -> tuple[float, float]:
+def clock(axes: Axes, starts: Iterable[float]) -> tuple[float, float]:
     """Label the x axis for times of a history or of logs; where it begins, and the milliseconds of one unit."""
     first = min(starts, default=0.0)
     if first < 1e11:  # a simulated history counts from 0

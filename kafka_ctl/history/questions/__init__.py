@@ -2,6 +2,7 @@
 
 Each takes records (a DataFrame from `load`, `Logs` from `import_logs`, an Arrow table, or a lab's own `trace`) and
 says in its docstring what the columns of its answer mean. Columns that end in `_ms` are milliseconds.
+`resampled` takes the answer of `unavailability`: how far its numbers would move with other clusters.
 """
 
 from kafka_ctl.history.questions.balance import imbalance
@@ -13,6 +14,7 @@ from kafka_ctl.history.questions.leadership import leader_churn
 from kafka_ctl.history.questions.requests import deletions, reassignments
 from kafka_ctl.history.questions.restarts import rolling_restarts, shutdown_vs_failure
 from kafka_ctl.history.questions.returns import broker_churn, preferred_leader_recovery
+from kafka_ctl.history.questions.summary import resampled as resampled
 from kafka_ctl.history.questions.summary import unavailability_by
 from kafka_ctl.history.questions.transitions import transition_counts
 from kafka_ctl.history.questions.unavailability import unavailability

@@ -8,7 +8,7 @@ from kafka_ctl.history.questions.departures import departures_of_lives
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _FAILOVER = """
-WITH said AS (
+WITH messages AS (
     SELECT history, life, actor, seq, time_ms, action, controller_epoch AS epoch, broker,
            CAST(get_json_object(detail, '$.epoch') AS INT) AS announced,
            CAST(get_json_object(detail, '$.partitions') AS INT) AS counted,
@@ -17,7 +17,7 @@ WITH said AS (
     FROM {main} WHERE kind = 'controller' AND action IN ('elected', 'epoch_incremented', 'initializing_context',
         'initializing_replica_state', 'initializing_partition_state', 'partition_states', 'ready', 'resigned')
 ), terms AS (  -- Kafka 0.10 names the winner in server.log: here its term begins with its epoch
-    SELECT *, count_if(begins) OVER (PARTITION BY history, life, actor ORDER BY seq {so_far}) AS term FROM said
+    SELECT *, count_if(begins) OVER (PARTITION BY history, life, actor ORDER BY seq {so_far}) AS term FROM messages
 ), offices AS (
     SELECT history, life, min(seq) AS seq, max(CASE WHEN begins THEN broker END) AS controller,
            coalesce(min(CASE WHEN begins THEN announced END),

@@ -27,7 +27,7 @@ RETRIED_MS = 300_000
 30 seconds (`controller.socket.timeout.ms`), and the next one follows 5 later (`controlled.shutdown.retry.backoff.ms`).
 """
 _QUERY = f"""
-WITH said AS (  -- and who is there again: a controller sees it, it is elected, or it registers
+WITH messages AS (  -- and who is there again: a controller sees it, it is elected, or it registers
     SELECT history, life, seq, time_ms, detail, CASE {_CASES} END AS cause, kind = 'event' AS asks,
            CASE WHEN kind = 'controller' AND action = 'elected' THEN broker END AS elected,
            explode(CASE WHEN action = 'brokers_changed' THEN from_json(get_json_object(detail, '$.new'), 'array<int>')
@@ -39,7 +39,7 @@ WITH said AS (  -- and who is there again: a controller sees it, it is elected, 
     SELECT *, last_value(elected) IGNORE NULLS OVER (PARTITION BY history, life ORDER BY seq {{so_far}}) AS controller,
            count_if(cause IS NULL AND NOT asks) OVER (
                PARTITION BY history, life, broker ORDER BY seq {{so_far}}) AS returns
-    FROM said
+    FROM messages
 ), tries AS (  -- each attempt of a controlled shutdown is a record; the last one is the departure
     SELECT *, NOT asks
            AND NOT (cause = 'controlled shutdown' AND coalesce(lead(cause) OVER its = cause, false)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from kafka_ctl.errors import BadInput
+from kafka_ctl.errors import BadInput, short
 from kafka_ctl.history.layout import HIGH_VOLUME
 from kafka_ctl.history.log_import import Logs
 from kafka_ctl.history.questions.lives import with_life
@@ -17,6 +17,7 @@ from kafka_ctl.trace.record import Recorder
 
 Records: TypeAlias = Any
 """What may be asked: a Spark DataFrame (`load`), `Logs` (`import_logs`), an Arrow table, or a lab's `Trace`."""
+MOST_MINUTES = 1_000_000_000
 
 
 def frame(records: Records) -> DataFrame:
@@ -49,3 +50,10 @@ def ask(query: str, **tables: DataFrame) -> DataFrame:
     query = query.replace("{so_far}", "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW")
     query = query.replace("{high_volume}", str(HIGH_VOLUME)[1:-1])
     return next(iter(tables.values())).sparkSession.sql(query, **tables)  # type: ignore[arg-type]
+
+
+def milliseconds(name: str, minutes: object) -> float:
+    """An argument of a question that counts minutes; BadInput for what is no number of them."""
+    if not isinstance(minutes, (int, float)) or isinstance(minutes, bool) or not 0 <= minutes <= MOST_MINUTES:
+        raise BadInput(f"{name}={short(minutes)}: a number of minutes from 0 to {MOST_MINUTES}")
+    return minutes * 60_000.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, overload
+from collections.abc import Iterable
+from typing import overload
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -34,18 +34,18 @@ def with_life(records: DataFrame | pa.Table) -> DataFrame | pa.Table:
     return _known.get(records, records)
 
 
-def _by_history(elections: Sequence[Any]) -> dict[str, list[int]]:
+def _by_history(elections: Iterable[_Row]) -> dict[str, list[int]]:
     """The beginnings of later lives, of histories that have any."""
-    histories: dict[str, list[Any]] = {}
+    histories: dict[str, list[_Row]] = {}
     for record in sorted(elections, key=lambda record: record.seq):
         histories.setdefault(record.history, []).append(record)
-    return {history: found for history, said in histories.items() if (found := beginnings(said))}
+    return {history: found for history, messages in histories.items() if (found := beginnings(messages))}
 
 
 def _in_arrow(records: pa.Table) -> pa.Table:
-    said = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
-    elections = records.filter(said).select(_COLUMNS).to_pylist()
-    lives: Any = pa.repeat(pa.scalar(0, pa.int64()), len(records))
+    logged = pc.and_(pc.equal(records["kind"], "controller"), pc.is_in(records["action"], pa.array(ACTIONS)))
+    elections = records.filter(logged).select(_COLUMNS).to_pylist()
+    lives = pa.repeat(pa.scalar(0, pa.int64()), len(records))
     for history, begins in _by_history([_Row(row) for row in elections]).items():
         for seq in begins:
             later = pc.and_(pc.equal(records["history"], history), pc.greater_equal(records["seq"], seq))
@@ -54,9 +54,17 @@ def _in_arrow(records: pa.Table) -> pa.Table:
 
 
 class _Row:
-    """A row whose columns are attributes, as those of Spark's."""
+    """A row whose columns are attributes."""
 
-    def __init__(self, columns: dict[str, Any]) -> None:
+    history: str
+    seq: int
+    time_ms: float
+    actor: str
+    action: str
+    controller_epoch: int | None
+    detail: str | None
+
+    def __init__(self, columns: dict[str, object]) -> None:
         self.__dict__ |= columns
 
 
@@ -64,8 +72,8 @@ def _in_spark(records: DataFrame) -> DataFrame:
     none = fn.lit(0).cast("bigint")
     lives: list[tuple[str, list[int]]] = []
     if "section" not in records.columns:
-        said = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
-        lives = [*_by_history(records.where(said).select(*_COLUMNS).collect()).items()]
+        logged = (fn.col("kind") == "controller") & fn.col("action").isin(*ACTIONS)
+        lives = [*_by_history(_Row(row.asDict()) for row in records.where(logged).select(*_COLUMNS).collect()).items()]
     if not lives:
         return records.select("*", none.alias("life"))
     table = records.sparkSession.createDataFrame(lives, "history string, begins array<bigint>")

@@ -7,9 +7,9 @@ from pyspark.sql import DataFrame
 from kafka_ctl.history.questions.frames import Records, ask, frame, only
 
 _REASSIGNMENTS = """
-WITH said AS (
+WITH messages AS (
     SELECT history, life, seq, time_ms, action, controller_epoch, action LIKE 'reassignment_leader%' AS leads,
-           from_json(detail, 'replicas array<int>, adding array<int>, removing array<int>') AS words,
+           from_json(detail, 'replicas array<int>, adding array<int>, removing array<int>') AS fields,
            explode(CASE WHEN action = 'reassignment_removed'
                         THEN from_json(get_json_object(detail, '$.partitions'), 'array<string>')
                         ELSE array(get_json_object(detail, '$.partition')) END) AS name
@@ -18,10 +18,10 @@ WITH said AS (
         'reassignment_leader_outside', 'reassignment_leader_stays', 'reassignment_leader_dead')
 ), steps AS (  -- `final`: since Kafka 2.4 the assignment is written when a reassignment begins, and when it is done
     SELECT *, action = 'full_assignment_updated' AS updated,
-           action = 'full_assignment_updated' AND size(words.adding) = 0 AND size(words.removing) = 0
+           action = 'full_assignment_updated' AND size(fields.adding) = 0 AND size(fields.removing) = 0
            AND coalesce(last_value(CASE WHEN leads OR action = 'full_assignment_updated' THEN leads END)
                         IGNORE NULLS OVER earlier, false) AS final
-    FROM said
+    FROM messages
     WINDOW earlier AS (PARTITION BY history, life, name ORDER BY seq ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ), ways AS (  -- whether it goes as in 2.4; a reassignment that was taken up before the history begins is not counted
     SELECT *, NOT updated AND count_if(updated) OVER (PARTITION BY history, life, name) = 0 OR coalesce(last_value(
@@ -43,8 +43,8 @@ WITH said AS (
 )
 SELECT history, regexp_extract(name, '(.*)-[0-9]+$', 1) AS topic,
        CAST(regexp_extract(name, '-([0-9]+)$', 1) AS INT) AS partition,
-       max_by(array_except(words.replicas, coalesce(words.removing, array())),
-              CASE WHEN words.replicas IS NOT NULL THEN seq END) AS replicas,
+       max_by(array_except(fields.replicas, coalesce(fields.removing, array())),
+              CASE WHEN fields.replicas IS NOT NULL THEN seq END) AS replicas,
        min(CASE WHEN taken_up THEN time_ms END) AS start_ms, max(CASE WHEN ends THEN time_ms END) AS end_ms,
        round(max(CASE WHEN ends THEN time_ms END) - min(CASE WHEN taken_up THEN time_ms END), 4) AS duration_ms,
        count_if(taken_up) AS tries, count_if(action = 'leader_epoch_updated') AS extra_epochs
@@ -66,7 +66,7 @@ def reassignments(records: Records) -> DataFrame:
 
 
 _DELETIONS = """
-WITH said AS (
+WITH messages AS (
     SELECT history, life, seq, time_ms,
            CASE WHEN action IN ('deletion_started', 'deletion_completed') THEN action ELSE 'asked' END AS action,
            explode(CASE WHEN action IN ('starting_deletion', 'topics_to_be_deleted')
@@ -80,7 +80,7 @@ WITH said AS (
     SELECT *, count_if(action = 'deletion_completed') OVER (
                PARTITION BY history, life, topic ORDER BY seq
                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS run
-    FROM said
+    FROM messages
 ), reported AS (
     SELECT history, topic, min(CASE WHEN action = 'asked' THEN time_ms END) AS asked_ms,
            min(CASE WHEN action = 'deletion_started' THEN time_ms END) AS started_ms,

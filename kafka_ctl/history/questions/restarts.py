@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.errors import BadInput
 from kafka_ctl.history.questions.departures import departures_of_lives
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, milliseconds
 from kafka_ctl.history.questions.unavailability import unavailability
 
 _COST = """
@@ -77,9 +76,8 @@ def rolling_restarts(records: Records, gap_minutes: float = 15.0) -> DataFrame:
     One row each: `history`, `start_ms` (the first request), `end_ms` (the last broker has left), `duration_ms`,
     `brokers` (in the order in which they left), `moved` (partitions they led when they were asked), `remaining`
     (partitions left behind), `leaderless` and `outage_ms` (as in `shutdown_vs_failure`). A gap of more than
-    `gap_minutes` ends a session. Raises BadInput for a gap below 0.
+    `gap_minutes` ends a session. Raises BadInput for what is no number of minutes.
     """
-    if gap_minutes < 0:
-        raise BadInput(f"gap_minutes={gap_minutes}: a number of minutes, 0 or more")
+    gap = milliseconds("gap_minutes", gap_minutes)
     shutdowns = _costs(frame(records)).where("cause = 'controlled shutdown'")
-    return ask(_SESSIONS.replace("{gap}", str(gap_minutes * 60_000)), shutdowns=shutdowns)
+    return ask(_SESSIONS.replace("{gap}", str(gap)), shutdowns=shutdowns)

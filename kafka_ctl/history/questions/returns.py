@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from kafka_ctl.errors import BadInput
 from kafka_ctl.history.questions.balance import imbalance_of_lives
 from kafka_ctl.history.questions.departures import departures_of_lives
-from kafka_ctl.history.questions.frames import Records, ask, frame
+from kafka_ctl.history.questions.frames import Records, ask, frame, milliseconds
 
 _CHURN = """
 WITH gaps AS (
@@ -36,12 +35,11 @@ def broker_churn(records: Records, within_minutes: float = 60.0) -> DataFrame:
 
     One row for each that ever left: `history`, `broker`, `departures`, `flaps` (departures at most `within_minutes`
     after the one before), `shortest_ms` (between two of them, null for a single one), `won` and `lost` (leaderships
-    that came from, or went to, another broker). Raises BadInput for a time below 0.
+    that came from, or went to, another broker). Raises BadInput for what is no number of minutes.
     """
-    if within_minutes < 0:
-        raise BadInput(f"within_minutes={within_minutes}: a number of minutes, 0 or more")
+    within = milliseconds("within_minutes", within_minutes)
     df = frame(records)
-    query = _CHURN.replace("<within>", str(within_minutes * 60_000))
+    query = _CHURN.replace("<within>", str(within))
     return ask(query, records=df, departures=departures_of_lives(df))
 
 

@@ -12,21 +12,26 @@ WITH moves AS (
     SELECT history, life, topic, partition, seq, time_ms, target, controller_epoch, nullif(leader, -1) AS leader,
            error IS NOT NULL OR target IN ('NewPartition', 'OfflinePartition') OR coalesce(leader = -1, false) AS down,
            coalesce(source IN ('NewPartition', 'OfflinePartition'), false) AS from_down,
-           source, 'NewPartition' IN (source, target) AS new
+           source, 'NewPartition' IN (source, target) AS new, error IS NOT NULL AS refused
     FROM {main}  -- a move that is refused leaves a partition where it is, and names that state
     WHERE kind = 'partition' AND action != 'set' AND (error IS NULL OR source IN ('NewPartition', 'OfflinePartition'))
 ), looking_back AS (
     SELECT *, lag(down, 1, false) OVER w AS was_down,
+           count_if(refused) OVER so_far AS refusals, count_if(refused) OVER whole AS all_refusals,
            source = 'OnlinePartition' AND coalesce(lead(target) OVER w = 'NonExistentPartition', false) AS going,
            last_value(leader) IGNORE NULLS OVER earlier AS led,
            last_value(CASE WHEN leader IS NOT NULL THEN time_ms END) IGNORE NULLS OVER earlier AS led_ms
     FROM moves
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq),
            earlier AS (PARTITION BY history, life, topic, partition ORDER BY seq
-                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-), changes AS (  -- where a partition goes down or comes up; `unseen`: nobody had said that it was down
+                       ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING),
+           so_far AS (PARTITION BY history, life, topic, partition ORDER BY seq {so_far}),
+           whole AS (PARTITION BY history, life, topic, partition ORDER BY seq
+                     ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)
+), changes AS (  -- where a partition goes down or comes up; `unseen`: nothing had reported that it was down
     SELECT *, NOT down AND NOT was_down AS unseen,
-           lead(time_ms) OVER w AS next_ms, lead(target) OVER w AS next_target
+           lead(time_ms) OVER w AS next_ms, lead(target) OVER w AS next_target,
+           coalesce(lead(refusals) OVER w, all_refusals) - refusals + int(refused) > 0 AS nobody_else
     FROM looking_back WHERE down != was_down OR (NOT down AND from_down)
     WINDOW w AS (PARTITION BY history, life, topic, partition ORDER BY seq)
 ), epochs AS (
@@ -38,14 +43,16 @@ WITH moves AS (
            CASE WHEN NOT new THEN led END AS leader,
            CASE WHEN unseen THEN coalesce(epoch_ms, time_ms) ELSE time_ms END AS start_ms,
            CASE WHEN unseen THEN time_ms ELSE next_ms END AS end_ms,
-           CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored
+           CASE WHEN unseen THEN target ELSE next_target END = 'OnlinePartition' AS restored,
+           NOT unseen AND nobody_else AS nobody_else
     FROM changes LEFT JOIN epochs USING (history, life, controller_epoch)
     WHERE (down OR unseen) AND NOT going
 ), line AS (  -- intervals and departures of each broker in one line, so that every interval can look back
     SELECT history, life, broker, cause_seq AS seq, struct(cause, cause_seq, at_ms) AS departure, NULL AS i
     FROM {departures}
     UNION ALL
-    SELECT history, life, leader, seq, NULL, struct(topic, partition, start_ms, end_ms, restored, led_ms, new)
+    SELECT history, life, leader, seq, NULL,
+           struct(topic, partition, start_ms, end_ms, restored, nobody_else, led_ms, new)
     FROM intervals
 ), blamed AS (
     SELECT history, broker AS leader, i.*,
@@ -63,7 +70,7 @@ WITH moves AS (
     FROM guilty WHERE i IS NOT NULL
 )
 SELECT history, topic, partition, start_ms, end_ms, round(end_ms - start_ms, 4) AS duration_ms, restored,
-       leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
+       nobody_else, leader, cause, cause_seq, lost_ms, round(end_ms - lost_ms, 4) AS outage_ms
 FROM reported
 """
 
@@ -79,6 +86,8 @@ def unavailability(records: Records) -> DataFrame:
       Offline without a record of it: such an interval starts with the first election that is refused, and if none is,
       with that controller's epoch.
     - `restored`: whether it ended with a leader; null when it did not end
+    - `nobody_else`: whether an election was refused in it: no other replica was alive and in sync, or, where unclean
+      elections are allowed, alive. Then it lasts until a broker returns, whatever the cause
     - `leader`: the broker that led before, null for a new partition
     - `cause`: why that broker left (see `departures`), `topic creation` for a new partition, null if unknown
     - `cause_seq`: the record of that cause

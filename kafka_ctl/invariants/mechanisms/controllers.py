@@ -26,14 +26,16 @@ class DeposedControllerWrote(Mechanism):
     """
 
     ticket = "KAFKA-6082"
-    breaks = ("I8", "I14", "I16", "I18", "I19", "I21")
+    breaks = ("I8", "I14", "I16", "I18", "I19", "I21", "I23")
     field = "fences_writes"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if invariant == "I8":
             return True
         since = self.past.term(self.facts.acting)
-        return any(self.facts.deposed.get(path, -1) > since for path in self._paths(about))
+        raised = next((r.seq for r, _ in self.past.logged("epoch_incremented", actor=self.facts.acting)), since)
+        known = {EPOCH: min(raised, since)}  # it has read the epoch before all else
+        return any(self.facts.deposed.get(path, -1) > known.get(path, since) for path in self._paths(about))
 
     def _paths(self, about: Subject) -> Iterator[str]:
         """The znodes that the subject depends on."""
@@ -108,7 +110,7 @@ class ResignedAfterElection(Mechanism):
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if about.aspect != "controller" or self.facts.controller is None:
             return False
-        resigned = next((record for record, _ in self.past.said("resigned", actor=self.facts.acting)), None)
+        resigned = next((record for record, _ in self.past.logged("resigned", actor=self.facts.acting)), None)
         if resigned is None or resigned.cause is None:
             return False
         return self.past.records[resigned.cause].action == "RegisterBrokerAndReelect"
@@ -179,7 +181,7 @@ class ReadTwice(Mechanism):
         state = self.facts.states.get(about.partition) if about.partition else None
         if state is None or about.aspect == "move" or state.leader in self.facts.registered:
             return False
-        fields = next((fields for _, fields in self.past.said("brokers_changed", actor=self.facts.acting)), None)
+        fields = next((fields for _, fields in self.past.logged("brokers_changed", actor=self.facts.acting)), None)
         return fields is not None and state.leader not in (*fields["live"], *fields["dead"])
 
 
@@ -207,8 +209,10 @@ class DeathMissed(Mechanism):
                 return False
         acting = self.facts.acting
         term = self.past.term(acting)
-        found: list[int] = next((fields["brokers"] for _, fields in self.past.said("active_brokers", term, acting)), [])
-        died = any(state.leader in fields["dead"] for _, fields in self.past.said("brokers_changed", term, acting))
+        found: list[int] = next(
+            (fields["brokers"] for _, fields in self.past.logged("active_brokers", term, acting)), []
+        )
+        died = any(state.leader in fields["dead"] for _, fields in self.past.logged("brokers_changed", term, acting))
         return state.leader not in found and not died
 
 
@@ -240,16 +244,43 @@ class PreferredIsDead(Mechanism):
         last = next((m for m in moves if (m.actor, m.source, m.target) == marked), None)
         if last is None or last.leader != state.leader:
             return False
-        raised = self.past.said("leader_epoch_updated", last.seq, self.facts.acting)
-        epochs = [
-            last.leader_epoch,
-            *(fields["leader_epoch"] for _, fields in raised if fields["partition"] == str(tp)),
-        ]
+        sent = (r for r in self.past.of("request", "LeaderAndIsr", tp, last.seq) if r.actor == self.facts.acting)
+        epochs = {last.leader_epoch, *(r.leader_epoch for r in sent if r.leader == last.leader)}
         held = (e for kind in ("offline", "preferred", "reassign") for e in self.past.of("election", kind, tp, term))
         return state.leader_epoch in epochs and not any(e.leader_epoch in epochs for e in held)
 
 
+class AddedBeforeWatch(Mechanism):
+    """Partitions were added to a topic after the controller had read its assignment, and before it watched the topic.
+
+    It notices them when the topic changes again, or another controller takes over.
+    Kafka 0.10.2.2: controller/PartitionStateMachine.scala, TopicChangeListener.doHandleChildChange, which reads a new
+    topic's assignment; controller/KafkaController.scala, onNewTopicCreation, which subscribes after that, and
+    onControllerFailover, which subscribes after initializeControllerContext and the state machines' startup
+    """
+
+    ticket = "KafkaController.onNewTopicCreation"
+    breaks = ("I23",)
+    field = "single_threaded"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp, acting = about.partition, self.facts.acting
+        if tp is None:
+            return False
+        path, broker, term = TOPIC + tp.topic, f"broker-{self.facts.controller}", self.past.term(acting)
+        reads = [r.seq for r in self.past.of("zk", "get", path, term) if r.actor == broker]
+        logged = self.past.logged("topics_changed", term, acting)
+        new = next(((r.seq, fields["assignment"]) for r, fields in logged if tp.topic in fields["new"]), None)
+        if new is not None and str(tp) in new[1]:
+            return False
+        since = next((seq for seq in reads if seq < new[0]), START) if new else min(reads, default=START)
+        watches = [r.seq for r in self.past.of("zk", "exists", path, new[0] if new else since) if r.actor == broker]
+        until = watches[-1] if watches else len(self.past.records)
+        wrote = next((r.seq for r in self.past.of("zk", "set", path) if r.error is None), START)
+        return START < since < wrote < until
+
+
 MECHANISMS = (
     DeposedControllerWrote, NobodyWatched, ResignedAfterElection, NeverWoken, DeadLeaderStays, LastMemberLeaves,
-    ReadTwice, DeathMissed, PreferredIsDead,
+    ReadTwice, DeathMissed, PreferredIsDead, AddedBeforeWatch,
 )  # fmt: skip

@@ -192,9 +192,10 @@ class ReplacedDisk(OfPartition):
 class JoinedWhileLeaving(Mechanism):
     """A follower had caught up, and its leader added it to the ISR without knowing that it leaves, or has left.
 
-    Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); until KIP-320 the
-    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead, and goes on with
-    its fetcher where the request named no leader (server/ReplicaManager.scala, makeFollowers)
+    Kafka 2.4.1: cluster/Partition.scala, maybeExpandIsr (the leader does not ask who is alive); the
+    follower may have missed the leader's epoch, of which nobody tells a broker that is taken for dead (a fetch session
+    does not check it, KAFKA-9338), and goes on with its fetcher where the request named no leader
+    (server/ReplicaManager.scala, makeFollowers)
     """
 
     ticket = "KAFKA-14140"
@@ -205,12 +206,11 @@ class JoinedWhileLeaving(Mechanism):
         if state is None or about.partition is None:
             return False
         epochs = {state.leader_epoch}
-        if not self.generation.records.checks_fetched_epoch:
-            for followed in self.past.of("broker", "become-follower", about.partition):
-                if followed.broker == about.broker and followed.error is None:
-                    epochs.add(followed.leader_epoch or 0)
-                    if "fetcher=kept" not in (followed.detail or ""):
-                        break
+        for followed in self.past.of("broker", "become-follower", about.partition):
+            if followed.broker == about.broker and followed.error is None:
+                epochs.add(followed.leader_epoch or 0)
+                if "fetcher=kept" not in (followed.detail or ""):
+                    break
         caught_up = (r for r in self.past.of("broker", "caught-up", about.partition) if r.broker == about.broker)
         return any(r.leader == state.leader and r.leader_epoch in epochs for r in caught_up)
 

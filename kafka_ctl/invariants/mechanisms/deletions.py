@@ -8,9 +8,11 @@ from typing import Any
 
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.invariants.base import Mechanism, Subject
+from kafka_ctl.invariants.facts import decoded
 from kafka_ctl.invariants.mechanisms.requests import DELETION
 from kafka_ctl.invariants.past import START
 from kafka_ctl.trace.record import Record
+from kafka_ctl.zookeeper.znodes import TopicZNode
 
 DELETED = re.compile(r"key not found: \[|Topic \S+ doesn't exist")
 """What a controller says that fails over a topic which has been deleted."""
@@ -30,7 +32,7 @@ class PartitionsAddedToDeletion(Mechanism):
         if about.aspect != DELETION:
             return False
         asked = self.past.last("zk", "create", f"/admin/delete_topics/{about.topic}")
-        return any(fields["topic"] == about.topic for _, fields in self.past.said("partitions_not_added", asked))
+        return any(fields["topic"] == about.topic for _, fields in self.past.logged("partitions_not_added", asked))
 
 
 class NeverLed(Mechanism):
@@ -60,7 +62,7 @@ class MoveDropped(Mechanism):
     breaks = ("I19",)
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
-        skipped = self.past.said("reassignment_skipped", self.past.last("controller", "elected"))
+        skipped = self.past.logged("reassignment_skipped", self.past.last("controller", "elected"))
         topics = (fields["partition"].rpartition("-")[0] for _, fields in skipped)
         return about.aspect == DELETION and about.topic in topics
 
@@ -78,17 +80,19 @@ class StaysIneligible(Mechanism):
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         topic = about.topic
-        deleted = self._said("deletion_completed", lambda fields: fields["topic"] == topic)
-        halted = self._said("deletion_halted", lambda fields: topic in fields["topics"])
-        found = self._said("initializing_deletion", lambda fields: topic in fields["ineligible"])
-        resumed = self._said("deletion_can_resume", lambda fields: topic in [name for name, *_ in fields["replicas"]])
+        deleted = self._last_logged("deletion_completed", lambda fields: fields["topic"] == topic)
+        halted = self._last_logged("deletion_halted", lambda fields: topic in fields["topics"])
+        found = self._last_logged("initializing_deletion", lambda fields: topic in fields["ineligible"])
+        resumed = self._last_logged(
+            "deletion_can_resume", lambda fields: topic in [name for name, *_ in fields["replicas"]]
+        )
         return about.aspect == DELETION and max(START, resumed) < max(halted, found) < deleted
 
-    def _said(self, message: str, about: Callable[[dict[str, Any]], bool]) -> int:
+    def _last_logged(self, message: str, about: Callable[[dict[str, Any]], bool]) -> int:
         """When the acting controller said this about something last in its term; START if it has not."""
         acting = self.facts.acting
-        said = self.past.said(message, self.past.term(acting), acting)
-        return next((record.seq for record, fields in said if about(fields)), START)
+        logged = self.past.logged(message, self.past.term(acting), acting)
+        return next((record.seq for record, fields in logged if about(fields)), START)
 
 
 class StartFailsOverDeletedTopic(Mechanism):
@@ -117,12 +121,43 @@ class StartFailsOverDeletedTopic(Mechanism):
     def _failed(self, message: str, word: str, *brokers: int) -> int:
         """When the acting controller said this last of one of these brokers; START if it did not fail thereby."""
         acting = self.facts.acting
-        for said, words in self.past.said(message, self.past.term(acting), acting):
-            if not set(words[word]).isdisjoint(brokers):
-                errors = self.past.said("error_processing", said.seq, acting)
-                failed = any(e.cause == said.cause and DELETED.match(text["error"]) for e, text in errors)
-                return said.seq if failed else START
+        for logged, fields in self.past.logged(message, self.past.term(acting), acting):
+            if not set(fields[word]).isdisjoint(brokers):
+                errors = self.past.logged("error_processing", logged.seq, acting)
+                failed = any(e.cause == logged.cause and DELETED.match(text["error"]) for e, text in errors)
+                return logged.seq if failed else START
         return START
 
 
-MECHANISMS = (PartitionsAddedToDeletion, NeverLed, MoveDropped, StaysIneligible, StartFailsOverDeletedTopic)
+class MoveOutlivesTopic(Mechanism):
+    """A topic was deleted while a partition of it moved; its controller goes on waiting for the move.
+
+    While it knows of any move, it gives nobody the leaderships back that prefer him. A deletion that a move halts is
+    resumed all the same by a broker that starts.
+    Kafka 2.4.1: controller/KafkaController.scala, onBrokerStartup, checkAndTriggerAutoLeaderRebalance;
+    controller/ControllerContext.scala, removeTopic (partitionsBeingReassigned is not touched)
+    """
+
+    ticket = "ControllerContext.removeTopic"
+    breaks = ("I20",)
+    field, value = "incremental_reassignment", True
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        acting = self.facts.acting
+        deleted = self.past.logged("deletion_completed", self.past.term(acting), acting)
+        return any(self._moved(fields["topic"], logged.seq) for logged, fields in deleted)
+
+    def _moved(self, topic: str, deleted: int) -> bool:
+        """Whether a partition of the topic moved when it was deleted, as its znode said."""
+        path = TopicZNode.path(topic)
+        written = (r for action in ("set", "create") for r in self.past.of("zk", action, path))
+        before = [r for r in written if r.error is None and r.seq < deleted]
+        last = max(before, key=lambda r: r.seq, default=None)
+        assigned = decoded(lambda data: TopicZNode.decode(data, topic), last) if last else None
+        return any(assignment.is_being_reassigned for assignment in (assigned or {}).values())
+
+
+MECHANISMS = (
+    *(PartitionsAddedToDeletion, NeverLed, MoveDropped, StaysIneligible, StartFailsOverDeletedTopic),
+    MoveOutlivesTopic,
+)

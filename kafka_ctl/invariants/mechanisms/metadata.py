@@ -43,8 +43,8 @@ class BumpNotCached(Mechanism):
         if stored is None or believed is None or tp is None:
             return False
         raised = (
-            (said, fields["leader_epoch"])
-            for said, fields in self.past.said("leader_epoch_updated")
+            (logged, fields["leader_epoch"])
+            for logged, fields in self.past.logged("leader_epoch_updated")
             if fields["partition"] == str(tp)
         )
         bumped = next(raised, None)
@@ -70,7 +70,8 @@ class ReadsConfigAfterCheck(Mechanism):
         if about.aspect != "LeaderAndIsr broker":
             return False
         registered = self.past.last("zk", "create", f"{BrokerIdsZNode.path()}/{about.broker}")
-        reads = (r for topic in self.facts.assignments for r in self.past.of("zk", "get", CONFIG + topic, registered))
+        topics = {**self.facts.assignments, **self.facts.topic_configs}  # also those that have been deleted since
+        reads = (r for topic in topics for r in self.past.of("zk", "get", CONFIG + topic, registered))
         return any(r.actor == f"broker-{about.broker}" for r in reads)
 
 
@@ -82,7 +83,7 @@ class NoBrokerEpochs(Mechanism):
     """
 
     ticket = "KAFKA-7235"
-    breaks = ("I9", "I14", "I18", "I19")
+    breaks = ("I9", "I14", "I18", "I19", "I23")
     field = "broker_epochs"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
@@ -91,6 +92,8 @@ class NoBrokerEpochs(Mechanism):
         tp = about.partition
         if tp is None:
             return about.topic is not None and self._lost_disk(about.topic)
+        if invariant == "I23":  # who could lead counts as leaving
+            return bool(about.brokers) and all(map(self._taken_for_leaving, about.brokers))
         if invariant == "I14":
             return self._not_sent(tp, about.broker or 0)
         if invariant == "I18":
@@ -108,9 +111,9 @@ class NoBrokerEpochs(Mechanism):
     def _taken_for_leaving(self, broker: int) -> bool:
         """Whether it counts as leaving because an earlier life of it had asked for that."""
         life = self.past.life(broker)
-        for said, fields in self.past.said("shutting_down_broker", actor=self.facts.acting):
+        for logged, fields in self.past.logged("shutting_down_broker", actor=self.facts.acting):
             if fields["broker"] == broker:
-                return said.seq < life or self.past.asked(said) < life
+                return logged.seq < life or self.past.asked(logged) < life
         return False
 
     def _not_sent(self, tp: TopicPartition, broker: int) -> bool:
@@ -161,8 +164,8 @@ class NoBrokerEpochs(Mechanism):
     def _disk_works_again(self, tp: TopicPartition, broker: int) -> bool:
         """Whether an earlier life had lost the partition's disk, which the controller still takes for lost."""
         life = self.past.life(broker)
-        said = self.past.said("replicas_offline", self.past.term(self.facts.acting), self.facts.acting)
-        lost = (r for r, fields in said if fields["broker"] == broker and str(tp) in fields["partitions"])
+        logged = self.past.logged("replicas_offline", self.past.term(self.facts.acting), self.facts.acting)
+        lost = (r for r, fields in logged if fields["broker"] == broker and str(tp) in fields["partitions"])
         return any(r.seq < life or self._answered(r) < life for r in lost) and self._unnoticed(broker)
 
     def _answered(self, offline: Record) -> int:
@@ -206,7 +209,7 @@ class BatchNotCleared(Mechanism):
         return any(
             "batch is not empty" in fields.get("error", "")
             for message in ("error_processing", "error_moving_partitions", "error_moving_replicas")
-            for _, fields in self.past.said(message, term, acting)
+            for _, fields in self.past.logged(message, term, acting)
         )
 
 
@@ -250,8 +253,8 @@ class DeletionMissed(Mechanism):
         deleted = self.past.last("zk", "delete", path)
         if deleted < 0:
             return False
-        said = [r for r in self.past.of("request", "UpdateMetadata", tp) if r.leader == LEADER_DURING_DELETE]
-        if not said:
+        logged = [r for r in self.past.of("request", "UpdateMetadata", tp) if r.leader == LEADER_DURING_DELETE]
+        if not logged:
             return False
         return not any(
             self._arrives(r, tp, broker, cached)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from kafka_ctl.cluster import NO_LEADER, TopicPartition
 from kafka_ctl.generation import Generation
 from kafka_ctl.invariants.base import Mechanism, Subject
-from kafka_ctl.invariants.facts import TOPIC
+from kafka_ctl.invariants.facts import REASSIGN, TOPIC
 from kafka_ctl.invariants.past import START, isr_before
-from kafka_ctl.replica import NEW, NON_EXISTENT, ONLINE
+from kafka_ctl.replica import NEW, NON_EXISTENT, OFFLINE, ONLINE
 from kafka_ctl.trace.record import Record
 
 DELETION, MOVE = "deletion", "move"
@@ -17,33 +17,101 @@ class RequestOutlivesTopic(Mechanism):
     """A reassignment in `/admin/reassign_partitions` was asked for before its topic was deleted and made again.
 
     A topic that moves is deleted all the same, for it is marked as ineligible before it is queued; what was asked for
-    stays, and nobody looks at it when there is a topic of that name again.
+    stays, and nobody looks at it when there is a topic of that name again. Or it is carried out then, for a partition
+    that the new topic does not have.
     Kafka 2.0.1: controller/KafkaController.scala, TopicDeletion; controller/ControllerContext.scala, removeTopic; the
     same in 0.10.2.2 and 2.4.1
     """
 
     ticket = "KafkaController.TopicDeletion"
-    breaks = ("I19",)
+    breaks = ("I19", "I23")
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp = about.partition
-        if about.aspect != MOVE or tp is None or tp not in self.facts.requested:
+        if tp is None or tp not in self.facts.requested or (about.aspect != MOVE and invariant != "I23"):
             return False
         made = next((r.seq for r in self.past.of("zk", "create", TOPIC + tp.topic) if r.error is None), -1)
         return self.facts.requested[tp] < made
+
+
+class _RequestRemoved(Mechanism):
+    """What follows where somebody else than the controller deletes `/admin/reassign_partitions`."""
+
+    breaks = ("I16", "I19")
+    field = "single_threaded"
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        tp, acting = about.partition, self.facts.acting
+        if about.aspect != MOVE or tp is None:
+            return False
+        gone = self.past.of("zk", "delete", REASSIGN, self.past.term(acting))
+        by_hand = [r.seq for r in gone if r.error is None and self.facts.author(r) != acting]
+        if invariant == "I16":
+            return any(self._goes_on(tp, about.broker, seq) for seq in by_hand)
+        asked = self.facts.requested.get(tp, START)
+        return any(self._missed(tp, seq) for seq in by_hand if seq < asked)
+
+    def _goes_on(self, tp: TopicPartition, broker: int | None, removed: int) -> bool:
+        """Whether a move that takes the partition from a broker had begun when the request was removed."""
+        assigned = self.facts.assigned(tp)
+        if assigned is not None and assigned.is_being_reassigned:
+            return broker not in assigned.target
+        begun, target = self._begun(tp)
+        return START < begun < removed and broker not in target
+
+    def _begun(self, tp: TopicPartition) -> tuple[int, tuple[int, ...]]:
+        """When the acting controller began to move the partition last, and to which brokers."""
+        logged = self.past.logged("handling_reassignment", self.past.term(self.facts.acting), self.facts.acting)
+        found = ((r.seq, tuple(fields["replicas"])) for r, fields in logged if fields["partition"] == str(tp))
+        return next(found, (START, ()))
+
+    def _missed(self, tp: TopicPartition, removed: int) -> bool:
+        """Whether the acting controller misses what was asked for since."""
+        raise NotImplementedError
+
+
+class RequestIgnored(_RequestRemoved):
+    """A request was deleted by hand; the controller goes on with it, and leaves out of the next what it is moving.
+
+    So it deletes what is to stay, and what the next one asks for is not done.
+    Kafka 0.10.2.2: controller/KafkaController.scala, PartitionsReassignedListener.doHandleDataChange
+    """
+
+    ticket = "PartitionsReassignedListener.doHandleDataChange"
+
+    def _missed(self, tp: TopicPartition, removed: int) -> bool:
+        return START < self._begun(tp)[0] < removed
+
+
+class RequestUnwatched(_RequestRemoved):
+    """A request was deleted by hand, which used up the watch; the controller notices no request that is made then.
+
+    It looks for one, and watches, when it has deleted the znode itself, or is elected. What it has begun it goes on
+    with, and deletes what is to stay.
+    Kafka 2.0.1, 2.4.1: controller/KafkaController.scala, PartitionReassignmentHandler (no handleDeletion)
+    """
+
+    ticket = "KafkaController.PartitionReassignmentHandler"
+    value = True
+
+    def _missed(self, tp: TopicPartition, removed: int) -> bool:
+        looked = self.past.of("zk", "exists", REASSIGN, removed)
+        return not any(r.actor == f"broker-{self.facts.controller}" for r in looked)
 
 
 class MoveFailedHalfWay(Mechanism):
     """A reassignment failed after its replicas had been assigned; the state machine knows nothing of them.
 
     They get no LeaderAndIsr request when their brokers start, for they cannot go from NonExistent to Online; the topic
-    is not deleted, for they cannot be either; and nobody begins the reassignment again.
+    is not deleted, for they cannot be either; and nobody begins the reassignment again. It fails where the partition
+    has no state, and nobody makes that either before the next broker starts, though a new replica could lead. One that
+    leads then, and dies, stays the leader in ZooKeeper: it cannot go from NonExistent to Offline.
     Kafka 2.0.1: controller/KafkaController.scala, onPartitionReassignment, updateLeaderEpoch (IllegalStateException);
     0.10.2.2: initiateReassignReplicasForTopicPartition
     """
 
     ticket = "KafkaController.onPartitionReassignment"
-    breaks = ("I14", "I19")
+    breaks = ("I14", "I19", "I21", "I23")
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if about.aspect == DELETION:
@@ -51,14 +119,15 @@ class MoveFailedHalfWay(Mechanism):
             return any(self._refused(TopicPartition(about.topic or "", number)) for number in numbers)
         if about.partition is None:
             return False
-        if about.aspect == MOVE:
+        if about.aspect == MOVE or invariant == "I23":
             return self._failed(about.partition) is not None
-        return any(r.broker == about.broker and r.target == str(ONLINE) for r in self._refused(about.partition))
+        target = str(OFFLINE if invariant == "I21" else ONLINE)
+        return any((r.broker, r.target) == (about.broker, target) for r in self._refused(about.partition))
 
     def _failed(self, tp: TopicPartition) -> int | None:
         """Since when a reassignment of the partition has failed that the present controller had begun."""
         acting = self.facts.acting
-        failed = self.past.said("reassignment_failed", self.past.term(acting), acting)
+        failed = self.past.logged("reassignment_failed", self.past.term(acting), acting)
         return next((record.seq for record, fields in failed if fields["partition"] == str(tp)), None)
 
     def _refused(self, tp: TopicPartition) -> list[Record]:
@@ -91,8 +160,8 @@ class MoveBegunTwice(Mechanism):
         state = self.facts.states.get(tp) if tp else None
         if tp is None or broker is None or state is None:
             return False
-        begun = self._said("reassignment_waiting", tp)
-        ignored = self._said("reassignment_not_needed", tp)
+        begun = self._last_logged("reassignment_waiting", tp)
+        ignored = self._last_logged("reassignment_not_needed", tp)
         if not START < begun < ignored:
             return False
         joined = [
@@ -101,10 +170,10 @@ class MoveBegunTwice(Mechanism):
         sent = self.past.sent(tp, broker, self.past.life(broker))
         return bool(joined) and not any(r.leader_epoch == state.leader_epoch for r in sent)
 
-    def _said(self, message: str, tp: TopicPartition) -> int:
+    def _last_logged(self, message: str, tp: TopicPartition) -> int:
         """When the acting controller said this of the partition last in its term; START if it has not."""
-        said = self.past.said(message, self.past.term(self.facts.acting), self.facts.acting)
-        return next((r.seq for r, fields in said if fields["partition"] == str(tp)), START)
+        logged = self.past.logged(message, self.past.term(self.facts.acting), self.facts.acting)
+        return next((r.seq for r, fields in logged if fields["partition"] == str(tp)), START)
 
 
 class MoveElectsNobody(Mechanism):
@@ -164,10 +233,10 @@ class DiskRefuses(Mechanism):
         sent = [r for r in self.past.of("request", "LeaderAndIsr", tp, refused.seq) if r.leader_epoch == epoch]
         if not sent or refused.broker in {r.broker for r in sent}:
             return False
-        said = self.past.said("replicas_offline", refused.seq, self.facts.acting)
+        logged = self.past.logged("replicas_offline", refused.seq, self.facts.acting)
         offline = any(
             r.seq < sent[-1].seq and fields["broker"] == refused.broker and str(tp) in fields["partitions"]
-            for r, fields in said
+            for r, fields in logged
         )
         return offline and not self._heard(tp, refused, sent[-1].seq)
 
@@ -176,9 +245,9 @@ class DiskRefuses(Mechanism):
         held = next(self.past.of("election", "offline", tp, refused.seq), None)
         if held is None or held.leader is not None:
             return False
-        said = self.past.said("replicas_offline", refused.seq, self.facts.acting)
+        logged = self.past.logged("replicas_offline", refused.seq, self.facts.acting)
         offline = (
-            r for r, fields in said if (fields["broker"], str(tp) in fields["partitions"]) == (refused.broker, True)
+            r for r, fields in logged if (fields["broker"], str(tp) in fields["partitions"]) == (refused.broker, True)
         )
         return any(r.seq < held.seq for r in offline) and not self._heard(tp, refused, held.seq)
 
@@ -231,11 +300,11 @@ class RemembersOldMoves(Mechanism):
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if record is None or about.partition is None:
             return False
-        resigned = next((r.seq for r, _ in self.past.said("resigned", actor=record.actor)), -1)
+        resigned = next((r.seq for r, _ in self.past.logged("resigned", actor=record.actor)), -1)
         started = self.past.last("broker", "start", int(record.actor.rpartition("-")[2]))
         targets = [
             fields["replicas"]
-            for r, fields in self.past.said("handling_reassignment", started, record.actor)
+            for r, fields in self.past.logged("handling_reassignment", started, record.actor)
             if r.seq < resigned and fields["partition"] == str(about.partition)
         ]
         return any(about.broker not in target for target in targets)
@@ -305,6 +374,7 @@ class Overwritten(Mechanism):
 
 
 MECHANISMS = (
-    MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody, RequestOutlivesTopic, DiskRefuses, DiskFailedUnderNewReplica,
-    RemembersOldMoves, Overwritten, AssignmentShrinksFirst, LeaderKnowsOldReplicas,
+    MoveFailedHalfWay, MoveBegunTwice, MoveElectsNobody, RequestOutlivesTopic, RequestIgnored, RequestUnwatched,
+    DiskRefuses, DiskFailedUnderNewReplica, RemembersOldMoves, Overwritten, AssignmentShrinksFirst,
+    LeaderKnowsOldReplicas,
 )  # fmt: skip

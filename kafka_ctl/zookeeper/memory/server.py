@@ -8,10 +8,10 @@ A fired watch travels with the answers, so a client always sees the event before
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Container, Iterator
 
 from kafka_ctl.errors import SessionExpired
+from kafka_ctl.ports import Clock
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.memory.session import MemorySession
@@ -35,21 +35,29 @@ from kafka_ctl.zookeeper.store import (
 
 Write = Create | Set | Delete
 
+SPIN_DELAY, RECONNECT_SPREAD = 1.0, 1.0
+"""Seconds that a client waits before it connects again to its only server, and the most that it adds at random."""
+
 
 class MemoryStore(Store):
     """The znode tree and its sessions, on the lab's clock.
 
-    `round_trip` and `tick` are in seconds; `tick_phase` is the part of a tick that passes before the first one. With a
-    tick of 0, a session ends exactly its timeout after its client's last ping. Every operation and every fired watch
-    is recorded in `trace`.
+    `round_trip` and `tick` are in seconds. `draw` gives numbers in [0, 1): the part of a tick that passes before the
+    first one, and the part of a second that clients wait before they connect again. With a tick of 0, a session ends
+    exactly its timeout after its client's last ping. Every operation and every fired watch is recorded in `trace`.
     """
 
     def __init__(
-        self, clock: Any, trace: Recorder, round_trip: float = 0.0002, tick: float = 0.0, tick_phase: float = 0.0
+        self,
+        clock: Clock,
+        trace: Recorder,
+        round_trip: float = 0.0002,
+        tick: float = 0.0,
+        draw: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.clock, self.trace, self.half_trip = clock, trace, round_trip / 2
-        self.tick, self.tick_phase = tick, tick_phase
-        self.tree = Tree()
+        self.tick, self.tick_phase, self.draw = tick, draw(), draw
+        self.tree = Tree(clock.wall)
         self.sessions: dict[int, MemorySession] = {}
         self._unaware: dict[int, MemorySession] = {}
         """Sessions that expired while their clients had no connection."""
@@ -61,17 +69,9 @@ class MemoryStore(Store):
         """By actor and way: how much longer messages take, in seconds; 0 afterwards, for they never overtake."""
         self._changed = asyncio.Event()
         self._next_session = 0x1000
-        self._data_watches: dict[str, dict[int, None]] = {}
-        self._child_watches: dict[str, dict[int, None]] = {}
-        self._handlers: dict[type, Any] = {
-            Get: self._get,
-            Exists: self._exists,
-            Children: self._children,
-            Create: self._write_one,
-            Set: self._write_one,
-            Delete: self._write_one,
-            Multi: self._multi,
-        }
+        self.data_watches: dict[str, dict[int, None]] = {}
+        self.child_watches: dict[str, dict[int, None]] = {}
+        """By path, the sessions that are to be notified; in the order in which they asked."""
 
     async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> MemorySession:
         await self.clock.sleep(2 * self.half_trip)
@@ -84,21 +84,34 @@ class MemoryStore(Store):
         return session
 
     def expire(self, session: MemorySession) -> None:
-        """The server forgets a session whose client is alive: its ephemerals go and the client is notified."""
-        self.end(session, "expired")
+        """The server ends a session whose client is alive: its ephemerals go, and its connection is closed.
 
-    def end(self, session: MemorySession, how: str, cause: int | None = None) -> None:
-        """Remove a session and its ephemeral znodes; `how` is `closed` or `expired`."""
+        The client learns that its session is over when it connects again. Where there is a single server, it waits a
+        second for that, and up to another one at random.
+        ZooKeeper 3.4.14: server/FinalRequestProcessor (closeSession); client/StaticHostProvider.next (spinDelay);
+        ClientCnxn.SendThread.startConnect (r.nextInt(1000))
+        """
+        self.end(session, "expired", closes=True)
+        self.reconnect_later(session)
+
+    def reconnect_later(self, session: MemorySession) -> None:
+        """A client whose connection the server has closed connects again, as said in `expire`."""
+        self.clock.later(SPIN_DELAY + self.draw() * RECONNECT_SPREAD, session.reconnect)
+
+    def end(self, session: MemorySession, how: str, cause: int | None = None, closes: bool = False) -> None:
+        """Remove a session and its ephemeral znodes; `how` is `closed` or `expired`; `closes` its connection first."""
         if not session.alive:
             return
         session.alive = False
         del self.sessions[session.id]
-        for watches in (self._data_watches, self._child_watches):
+        for watches in (self.data_watches, self.child_watches):
             for path in [p for p, holders in watches.items() if session.id in holders]:
                 del watches[path][session.id]
         seq = self.trace.add("zookeeper", "zk", how, cause=cause, detail=f"session={session.id:#x} of {session.actor}")
         for path in list(self.tree.ephemerals.pop(session.id, ())):
             self._write("zookeeper", session, Delete(path), seq)
+        if closes:
+            session.disconnect()
         if how == "expired":
             session.fail_pending(SessionExpired(text=f"the ZooKeeper session of {session.actor} has expired"))
             session.state_changed(store.EXPIRED, seq)
@@ -106,15 +119,15 @@ class MemoryStore(Store):
 
     # What can go wrong
 
-    def cut_off(self, actor: str, sends: bool, hears: bool) -> None:
+    def cut_off(self, actor: str, sends: bool, receives: bool) -> None:
         """From now on an actor can or cannot send to the server, and receive from it."""
-        if sends and hears:
+        if sends and receives:
             self.cut.pop(actor, None)
         else:
-            self.cut[actor] = sends, hears
+            self.cut[actor] = sends, receives
         for session in self._clients():
             if session.actor == actor:
-                session.cut(sends, hears)
+                session.cut(sends, receives)
         self._notify()
 
     @property
@@ -157,7 +170,18 @@ class MemoryStore(Store):
         self._changed = asyncio.Event()
 
     def apply(self, session: MemorySession, op: Op, cause: int | None) -> Result:
-        return self._handlers[type(op)](session, op, cause)
+        match op:
+            case Get():
+                return self._get(session, op, cause)
+            case Exists():
+                return self._exists(session, op, cause)
+            case Children():
+                return self._children(session, op, cause)
+            case Multi():
+                return self._multi(session, op, cause)
+            case Create() | Set() | Delete():
+                return self._write_one(session, op, cause)
+        raise TypeError(f"{type(op).__name__} is for a real ZooKeeper")
 
     # Reads. Each may arm a watch, and is recorded under the name of ZooKeeper's command.
 
@@ -166,12 +190,12 @@ class MemoryStore(Store):
         if node is None:
             return self._read(session, "get", op, Result(op, "NONODE"), cause)
         if op.watch:
-            self._data_watches.setdefault(op.path, {})[session.id] = None
+            self.data_watches.setdefault(op.path, {})[session.id] = None
         return self._read(session, "get", op, Result(op, None, node.data, node.stat()), cause)
 
     def _exists(self, session: MemorySession, op: Exists, cause: int | None) -> Result:
         if op.watch:
-            self._data_watches.setdefault(op.path, {})[session.id] = None
+            self.data_watches.setdefault(op.path, {})[session.id] = None
         node = self.tree.nodes.get(op.path)
         answer = Result(op, "NONODE") if node is None else Result(op, None, None, node.stat())
         return self._read(session, "exists", op, answer, cause)
@@ -181,7 +205,7 @@ class MemoryStore(Store):
         if node is None:
             return self._read(session, "children", op, Result(op, "NONODE"), cause)
         if op.watch:
-            self._child_watches.setdefault(op.path, {})[session.id] = None
+            self.child_watches.setdefault(op.path, {})[session.id] = None
         return self._read(session, "children", op, Result(op, None, sorted(node.children), node.stat()), cause)
 
     def _read(self, session: MemorySession, action: str, op: Op, answer: Result, cause: int | None) -> Result:
@@ -254,16 +278,16 @@ class MemoryStore(Store):
             detail=None if isinstance(op, Delete) else op.data.decode("utf-8", "backslashreplace") or None,
         )
         if isinstance(op, Set):
-            self._fire(self._data_watches, path, store.DATA_CHANGED, seq, ())
+            self._fire(self.data_watches, path, store.DATA_CHANGED, seq, ())
             return
         deleted = isinstance(op, Delete)
-        notified = self._fire(self._data_watches, path, store.DELETED if deleted else store.CREATED, seq, ())
+        notified = self._fire(self.data_watches, path, store.DELETED if deleted else store.CREATED, seq, ())
         if deleted:
-            self._fire(self._child_watches, path, store.DELETED, seq, notified)
-        self._fire(self._child_watches, parent_of(path), store.CHILDREN_CHANGED, seq, ())
+            self._fire(self.child_watches, path, store.DELETED, seq, notified)
+        self._fire(self.child_watches, parent_of(path), store.CHILDREN_CHANGED, seq, ())
 
     def _fire(
-        self, watches: dict[str, dict[int, None]], path: str, event: str, seq: int, notified: Any
+        self, watches: dict[str, dict[int, None]], path: str, event: str, seq: int, notified: Container[int]
     ) -> dict[int, None]:
         """Fire the one-shot watches on a path; each session gets one event once."""
         holders = watches.pop(path, None) or {}

@@ -15,15 +15,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol, TypeVar, TypeVarTuple
 
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, ZooKeeperError
+from kafka_ctl.ports import Clock, Timer
 from kafka_ctl.trace.record import CAUSE, Recorder
 from kafka_ctl.zookeeper import store
 from kafka_ctl.zookeeper.store import Children, Exists, Get, Op, Result, Session, StateListener, WatchedEvent, Watcher
 
+Args = TypeVarTuple("Args")
+What = TypeVar("What", str, WatchedEvent)
 UP, DOWN = "up", "down"
-"""The ways of a message: to the server, and from it."""
+"""The directions of a message: to the server, and from it."""
 BEFORE, AFTER = "before", "after"
 """When a connection breaks: before or after the server has applied the write."""
 PING = 1 / 3
@@ -35,7 +39,7 @@ READ_TIMEOUT_FRACTION = 2 / 3
 class Server(Protocol):
     """What a session needs of the server that keeps it."""
 
-    clock: Any
+    clock: Clock
     trace: Recorder
     half_trip: float
     tick: float
@@ -48,6 +52,9 @@ class Server(Protocol):
 
     def end(self, session: MemorySession, how: str, cause: int | None = None) -> None:
         """Remove a session and its ephemeral znodes; `how` is `closed` or `expired`."""
+
+    def reconnect_later(self, session: MemorySession) -> None:
+        """Let a client whose connection the server has closed connect again, after the client's delay."""
 
 
 class MemorySession(Session):
@@ -62,23 +69,29 @@ class MemorySession(Session):
         """The server still knows this session."""
         self.listening = True
         """The client still exists and receives events."""
-        self.connected = self.sends = self.hears = self.awake = True
-        """There is a connection, what goes either way on it arrives, and the client's process does not stand still."""
+        self.connected = self.sends = self.receives = self.running = True
+        """There is a connection, messages arrive in both directions, and the client's process does not stand still."""
         self.fails_next_write: str | None = None
         """When the connection breaks at the next write, if it does."""
         self._arrival: dict[str, float] = {}
-        """When the last message either way arrives, where a way is or was slow."""
+        """When the last message in each direction arrives, where one is or was slow."""
         self._context = copy_context()
-        self._waiting: dict[asyncio.Future, None] = {}
-        self._missed: list[tuple[Callable[..., None], Any, int | None]] = []
-        self._expiry: Any = None
+        self._waiting: dict[asyncio.Future[list[Result]], None] = {}
+        self._missed: list[tuple[bool, Callable[[], None]]] = []
+        """Whether it is a change of state, and what would notify the client of it."""
+        self._expiry: Timer | None = None
         self._sent = server.clock.now()
         """When the client last sent something that was no ping."""
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether the client has asked for something and not been answered."""
-        return bool(self._waiting)
+    def waiting(self) -> int:
+        """How many answers the client waits for."""
+        return len(self._waiting)
+
+    @property
+    def missed(self) -> int:
+        """Of how many events and changes of state the client has not been notified."""
+        return len(self._missed)
 
     # Sending
 
@@ -92,7 +105,7 @@ class MemorySession(Session):
             raise
         return answers
 
-    def _trip(self, ops: Sequence[Op]) -> asyncio.Future:
+    def _trip(self, ops: Sequence[Op]) -> asyncio.Future[list[Result]]:
         if not self.connected and self.listening:
             raise ConnectionLoss(ops[0].path)
         if not self.alive or not self.listening:
@@ -105,16 +118,18 @@ class MemorySession(Session):
             self._transmit(UP, self._arrive, ops, CAUSE.get(), answer)
         return answer
 
-    def _transmit(self, way: str, callback: Callable[..., None], *args: Any, context: Context | None = None) -> None:
+    def _transmit(
+        self, direction: str, callback: Callable[[*Args], None], *args: *Args, context: Context | None = None
+    ) -> None:
         """Call when what is sent now gets there: half a round trip later or more, and not before earlier messages."""
         server = self.server
         when = server.clock.now() + server.half_trip
         if server.slow:
-            when = max(when + server.slow.get((self.actor, way), 0.0), self._arrival.get(way, 0.0))
-            self._arrival[way] = when
+            when = max(when + server.slow.get((self.actor, direction), 0.0), self._arrival.get(direction, 0.0))
+            self._arrival[direction] = when
         server.clock.at(when, callback, *args, context=context)
 
-    def _arrive(self, ops: Sequence[Op], cause: int | None, answer: asyncio.Future) -> None:
+    def _arrive(self, ops: Sequence[Op], cause: int | None, answer: asyncio.Future[list[Result]]) -> None:
         """At the server: apply what came in together, in order, unless the connection broke on the way."""
         if answer not in self._waiting:
             return
@@ -131,10 +146,10 @@ class MemorySession(Session):
         results = [server.apply(self, op, cause) for op in ops]
         if fails_next_write == AFTER:
             self.break_connection()
-        elif self.hears:
+        elif self.receives:
             self._transmit(DOWN, self._answered, answer, results)
 
-    def _answered(self, answer: asyncio.Future, results: list[Result]) -> None:
+    def _answered(self, answer: asyncio.Future[list[Result]], results: list[Result]) -> None:
         self._waiting.pop(answer, None)
         if not answer.done():
             answer.set_result(results)
@@ -155,12 +170,13 @@ class MemorySession(Session):
     def state_changed(self, state: str, seq: int | None) -> None:
         self._deliver_later(self.listener, state, seq)
 
-    def _deliver_later(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
+    def _deliver_later(self, listener: Callable[[What], None], what: What, seq: int | None) -> None:
         self._transmit(DOWN, self._call, listener, what, seq, context=self._context)
 
-    def _call(self, listener: Callable[..., None], what: Any, seq: int | None) -> None:
-        if not (self.connected and self.hears):
-            self._missed.append((listener, what, seq))
+    def _call(self, listener: Callable[[What], None], what: What, seq: int | None) -> None:
+        if not (self.connected and self.receives):
+            again = partial(self._deliver_later, listener, what, seq)
+            self._missed.append((listener is self.listener, again))
         elif self.listening:
             CAUSE.set(seq)
             if what == store.EXPIRED:
@@ -185,8 +201,8 @@ class MemorySession(Session):
             self.start_expiry_timer()
 
     def reconnect(self) -> None:
-        """Connect again, if the way is free: the client learns what it has missed."""
-        free = self.sends and self.hears and self.awake and self.server.up
+        """Connect again, if nothing is cut: the client learns what it has missed."""
+        free = self.sends and self.receives and self.running and self.server.up
         if self.connected or not self.listening or not free:
             return
         self.connected = True
@@ -195,15 +211,15 @@ class MemorySession(Session):
         missed, self._missed = self._missed, []
         if self.alive:
             self.state_changed(store.CONNECTED, None)
-        for listener, what, seq in missed:
-            if self.alive or listener is self.listener:
-                self._deliver_later(listener, what, seq)
+        for is_state, deliver in missed:
+            if self.alive or is_state:
+                deliver()
 
-    def cut(self, sends: bool, hears: bool) -> None:
-        """Messages are lost on one way or on both, until further notice; the client finds out after a while."""
-        whole = self.sends and self.hears
-        self.sends, self.hears = sends, hears
-        if not (sends and hears):
+    def cut(self, sends: bool, receives: bool) -> None:
+        """Messages are lost in one direction or in both, until further notice; the client finds out after a while."""
+        whole = self.sends and self.receives
+        self.sends, self.receives = sends, receives
+        if not (sends and receives):
             self.server.clock.later(self.timeout * READ_TIMEOUT_FRACTION, self._give_up)
             if not sends:
                 self.start_expiry_timer()
@@ -212,15 +228,19 @@ class MemorySession(Session):
             self.reconnect()
 
     def _give_up(self) -> None:
-        if not (self.sends and self.hears):
+        if not (self.sends and self.receives):
             self.disconnect()
 
     def pause(self) -> None:
-        self.awake = False
+        self.running = False
         self.start_expiry_timer()
 
     def resume(self) -> None:
-        self.awake = True
+        self.running = True
+        if self.connected and self.listening and not self.alive:  # the server has closed the connection meanwhile
+            self.disconnect()
+            self.server.reconnect_later(self)
+            return
         if self.connected and self.sends:
             self.cancel_expiry_timer()
         self.reconnect()

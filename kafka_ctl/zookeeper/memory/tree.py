@@ -14,16 +14,16 @@ from kafka_ctl.zookeeper.store import ANY_VERSION, Check, Create, Delete, Set, S
 class Node:
     """One znode. `created` counts the children ever made: it numbers sequence znodes."""
 
-    __slots__ = ("children", "created", "czxid", "data", "mzxid", "owner", "version")
+    __slots__ = ("children", "created", "ctime", "czxid", "data", "mzxid", "owner", "version")
 
-    def __init__(self, data: bytes, zxid: int, owner: int = 0) -> None:
-        self.data, self.czxid, self.mzxid, self.owner = data, zxid, zxid, owner
+    def __init__(self, data: bytes, zxid: int, ctime: int, owner: int = 0) -> None:
+        self.data, self.czxid, self.mzxid, self.ctime, self.owner = data, zxid, zxid, ctime, owner
         self.version = self.created = 0
         self.children: dict[str, None] = {}
 
     def stat(self) -> Stat:
         cversion = 2 * self.created - len(self.children)  # creations and deletions, as the server shows it
-        return Stat(self.czxid, self.mzxid, self.version, cversion, self.owner, len(self.children))
+        return Stat(self.czxid, self.mzxid, self.version, cversion, self.owner, len(self.children), self.ctime)
 
 
 class Change(NamedTuple):
@@ -36,11 +36,11 @@ class Change(NamedTuple):
 
 
 class Tree:
-    """Znodes by path, the last zxid, and the ephemeral znodes of each session."""
+    """Znodes by path, the last zxid, and the ephemeral znodes of each session; `now` gives milliseconds."""
 
-    def __init__(self) -> None:
-        self.zxid = 0
-        self.nodes: dict[str, Node] = {"/": Node(b"", 0)}
+    def __init__(self, now: Callable[[], int]) -> None:
+        self.now, self.zxid = now, 0
+        self.nodes: dict[str, Node] = {"/": Node(b"", 0, 0)}
         self.ephemerals: dict[int, dict[str, None]] = {}
 
     def problem(self, op: Create | Set | Delete | Check) -> str | None:
@@ -83,7 +83,7 @@ class Tree:
         if op.sequence:
             path = f"{path}{parent.created:010d}"
         name, mine = path.rpartition("/")[2], self.ephemerals.setdefault(owner, {})
-        self.nodes[path] = Node(op.data, self.zxid, owner if op.ephemeral else 0)
+        self.nodes[path] = Node(op.data, self.zxid, self.now(), owner if op.ephemeral else 0)
         parent.children[name] = None
         parent.created += 1
         if op.ephemeral:

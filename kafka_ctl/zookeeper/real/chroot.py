@@ -129,8 +129,8 @@ class LabStore(RemoteStore):
                 return check(await self.dump())
             if loop.time() > end:
                 raise BadInput(
-                    f"somebody's Kafka lives at ZooKeeper {self.address}: {_listed(living)} belong to live sessions, "
-                    "and a lab's brokers talk to those of others only with wire=True and join=True; stop them first, "
+                    f"Kafka brokers run at ZooKeeper {self.address}: the sessions of {_listed(living)} are alive. "
+                    "A lab's brokers can reach them only with wire=True and join=True; stop those brokers, "
                     f"or {OWN}"
                 )
             await asyncio.sleep(LOOK)
@@ -160,9 +160,9 @@ class LabStore(RemoteStore):
         named = [self.outside(a.op.path) for a in answers if a.error is None and not a.value]
         named += [path for path in others if not any(f"{name}/".startswith(f"{path}/") for name in named)]
         return (
-            f"ZooKeeper {self.address} holds what no lab has made: {_listed(named)}. Somebody's Kafka may only be "
-            f"switched off, and a lab would become its controller and change what it has; {OWN}. To have the lab join "
-            "what is there, and change it, say so: join=True (on the command line: --join)"
+            f"ZooKeeper {self.address} has znodes that no lab made: {_listed(named)}. If they belong to a Kafka "
+            f"cluster, a lab would become its controller and change them; {OWN}. join=True (on the command line: "
+            "--join) lets the lab take part in that cluster and change its znodes"
         )
 
     # The lock
@@ -206,7 +206,7 @@ class LabStore(RemoteStore):
 
     async def _remove(self) -> None:
         """Remove what this lab made, unless brokers of others have come to live with it."""
-        tools = self._tools
+        tools = self.tools
         if not self.lock.taken or self.lost or tools is None:
             return
         if brokers := await self._other_brokers(tools):

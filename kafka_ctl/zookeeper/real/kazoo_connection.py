@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import serialization as wire
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import Callback, KazooState
 from kazoo.protocol.states import WatchedEvent as KazooEvent
 from kazoo.security import ACL
 
@@ -48,7 +48,7 @@ class _DirectHandler(SequentialThreadingHandler):
     def start(self) -> None:
         """No threads for callbacks: kazoo then runs answers' callbacks where it is."""
 
-    def dispatch_callback(self, callback: Any) -> None:
+    def dispatch_callback(self, callback: Callback) -> None:
         callback.func(*callback.args)
 
 
@@ -106,8 +106,8 @@ class Connection(KazooClient):
         """The zxid of closing the session; 0 before, and when the server could not be reached."""
         self.add_listener(self._state_changed)
 
-    def _noting_timeout(self, invoke: Callable[..., Any]) -> Callable[..., Any]:
-        def invoked(timeout: float, request: Any, *more: Any) -> Any:
+    def _noting_timeout(self, invoke: Callable[..., Any]) -> Callable[..., object]:
+        def invoked(timeout: float, request: object, *more: object) -> object:
             answer = invoke(timeout, request, *more)
             if isinstance(request, wire.Connect):
                 self.granted = answer[0].time_out / 1000
@@ -119,7 +119,7 @@ class Connection(KazooClient):
         """Send one operation; `path` turns the operation's paths into the server's."""
         answer = self.handler.async_result()
 
-        def done(_: Any) -> None:
+        def done(_: object) -> None:
             if isinstance(op, Exists) and op.watch and answer.exception is None and answer.value is None:
                 self._missing.add(path(op.path))
             answered(answer.exception, answer.value, self.last_zxid)

@@ -77,8 +77,8 @@ class Lock:
             if who.session == tools.id:
                 return []
             end = end or loop.time() + who.seconds + min(TICK, who.seconds / 2) + LOOK
-            lives = raced or who.token in _open or not who.session or loop.time() > end
-            if lives and who.token != self.token:  # our own one, of an earlier session, is about to go
+            alive = raced or who.token in _open or not who.session or loop.time() > end
+            if alive and who.token != self.token:  # our own one, of an earlier session, is about to go
                 raise BadInput(
                     f"another lab lives at ZooKeeper {self.address}: {LOCK} belongs to {who}; close that one, or {OWN}"
                 )

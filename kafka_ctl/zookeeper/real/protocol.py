@@ -8,6 +8,7 @@ from typing import Any
 from kazoo.exceptions import ZookeeperError
 from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import WatchedEvent as KazooEvent
+from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
 
 from kafka_ctl.zookeeper.store import Check, Children, Create, Delete, Exists, Get, Made, Multi, Op, Result, Set, Stat
@@ -100,9 +101,10 @@ def result(op: Op | Check, error: Exception | None, response: Any, path: Callabl
             return Result(op)
 
 
-def _part(op: Op | Check, answer: Any, path: Callable[[str], str]) -> Result:
-    failed = isinstance(answer, Exception)
-    return result(op, answer if failed else None, None if failed else answer, path)
+def _part(op: Op | Check, answer: object, path: Callable[[str], str]) -> Result:
+    if isinstance(answer, Exception):
+        return result(op, answer, None, path)
+    return result(op, None, answer, path)
 
 
 def code_name(error: Exception) -> str:
@@ -110,5 +112,7 @@ def code_name(error: Exception) -> str:
     return CODES.get(error.code, "SYSTEMERROR") if isinstance(error, ZookeeperError) else "SYSTEMERROR"
 
 
-def _stat(kazoo: Any) -> Stat:
-    return Stat(kazoo.czxid, kazoo.mzxid, kazoo.version, kazoo.cversion, kazoo.ephemeralOwner, kazoo.numChildren)
+def _stat(kazoo: ZnodeStat) -> Stat:
+    return Stat(
+        kazoo.czxid, kazoo.mzxid, kazoo.version, kazoo.cversion, kazoo.ephemeralOwner, kazoo.numChildren, kazoo.ctime
+    )

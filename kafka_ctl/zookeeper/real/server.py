@@ -87,7 +87,7 @@ class EmbeddedServer:
         self._any_port = not port
         self._data = Path(data).absolute() if data is not None else None
         self._folder: Path | None = None
-        self._supervisor: subprocess.Popen[str] | None = None
+        self.supervisor: subprocess.Popen[str] | None = None
         self._finalizer: weakref.finalize | None = None
         self._ordering = threading.Lock()
         self.wanted = False
@@ -104,14 +104,14 @@ class EmbeddedServer:
 
     @property
     def running(self) -> bool:
-        return self._supervisor is not None and self._order("state") == "running"
+        return self.supervisor is not None and self._order("state") == "running"
 
     def start(self) -> EmbeddedServer:
         """Start and wait until the server answers; does nothing if it already runs."""
         if self.running:
             return self
         self.wanted = True
-        if self._supervisor is None:
+        if self.supervisor is None:
             self._prepare()
         try:
             for _ in range(3):
@@ -128,7 +128,7 @@ class EmbeddedServer:
     def kill(self) -> None:
         """End the server as kill -9 does. Its data stays, and `restart` brings it back on the same port."""
         self.wanted = False
-        if self._supervisor is not None:
+        if self.supervisor is not None:
             self._order("kill")
 
     def restart(self) -> None:
@@ -142,7 +142,7 @@ class EmbeddedServer:
         self.wanted = False
         if self._finalizer is not None:
             self._finalizer()
-        self._supervisor = self._folder = self._finalizer = None
+        self.supervisor = self._folder = self._finalizer = None
 
     def __enter__(self) -> EmbeddedServer:
         return self.start()
@@ -177,7 +177,7 @@ class EmbeddedServer:
         new_group = getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)
         supervisor = [sys.executable, "-I", str(Path(__file__).with_name("supervisor.py"))]
         with log.open("ab") as errors:
-            self._supervisor = subprocess.Popen(
+            self.supervisor = subprocess.Popen(
                 [*supervisor, str(folder), str(log), *server],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -186,7 +186,7 @@ class EmbeddedServer:
                 start_new_session=True,
                 creationflags=new_group,
             )
-        self._finalizer = weakref.finalize(self, _dismiss, self._supervisor)
+        self._finalizer = weakref.finalize(self, _dismiss, self.supervisor)
 
     def _try_port(self) -> str:
         """Start the server once and wait for it; returns what went wrong, or an empty text."""
@@ -194,7 +194,7 @@ class EmbeddedServer:
         try:
             self.port = _bindable(0 if self._any_port else self.port)
         except OSError as error:
-            return f"the port cannot be had: {error.strerror}"
+            return f"cannot listen on the port: {error.strerror}"
         data = self._data or self._folder / "data"
         config = CONFIG.format(port=self.port, data=data.as_posix())
         (self._folder / "zoo.cfg").write_text(config, encoding="utf-8")
@@ -211,12 +211,12 @@ class EmbeddedServer:
 
     def _order(self, order: str) -> str:
         """Give the supervisor an order and return its answer; one order at a time, from any thread."""
-        assert self._supervisor is not None and self._supervisor.stdin and self._supervisor.stdout
+        assert self.supervisor is not None and self.supervisor.stdin and self.supervisor.stdout
         with self._ordering:
             try:
-                self._supervisor.stdin.write(order + "\n")
-                self._supervisor.stdin.flush()
-                answer = self._supervisor.stdout.readline().strip()
+                self.supervisor.stdin.write(order + "\n")
+                self.supervisor.stdin.flush()
+                answer = self.supervisor.stdout.readline().strip()
             except OSError:
                 answer = ""
         if not answer:
@@ -267,7 +267,7 @@ def zookeeper_jars() -> list[Path]:
     jars = [next(iter(sorted(folder.glob(f"{name}.jar"))), None) for name in JARS]
     missing = [name for name, jar in zip(JARS, jars, strict=True) if jar is None]
     if missing:
-        raise Unavailable(f"the embedded ZooKeeper misses {', '.join(missing)} in {folder}; {hint}")
+        raise Unavailable(f"the embedded ZooKeeper needs {', '.join(missing)}, not found in {folder}; {hint}")
     return [jar for jar in jars if jar is not None]
 
 

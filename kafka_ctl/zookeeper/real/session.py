@@ -15,15 +15,19 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol
 
+from kazoo.security import ACL
+
 from kafka_ctl.errors import ConnectionLoss, SessionExpired, Unavailable
 from kafka_ctl.trace.record import CAUSE
 from kafka_ctl.zookeeper.real import kazoo_connection, protocol
-from kafka_ctl.zookeeper.real.inbox import Inbox, Owner
+from kafka_ctl.zookeeper.real.causes import OperationRecorder, watch_keys
 from kafka_ctl.zookeeper.store import (
     CONNECTED,
     EXPIRED,
+    Children,
     Delete,
     Exists,
+    Get,
     Multi,
     Op,
     Result,
@@ -32,6 +36,57 @@ from kafka_ctl.zookeeper.store import (
     WatchedEvent,
     Watcher,
 )
+
+
+class Owner(Protocol):
+    """What an inbox needs of the store whose session it belongs to."""
+
+    recorder: OperationRecorder
+
+    def deliver(self) -> None:
+        """Hand on what no inbox need keep waiting any more."""
+
+    def failed(self, error: Exception) -> None:
+        """Keep an error of a watcher or listener for whoever asks."""
+
+
+class Inbox:
+    """A watch waits while the write that may have fired it is unanswered, and what was said later waits with it."""
+
+    def __init__(self, store: Owner) -> None:
+        self.store = store
+        self._waiting: deque[tuple[WatchedEvent | None, int, Callable[[], None]]] = deque()
+        self._armed: dict[tuple[str, str], int] = {}
+
+    def arm(self, op: Op, result: Result | None, zxid: int) -> None:
+        """Note the watch that an answered read has armed, if any."""
+        watches = isinstance(op, (Get, Exists, Children)) and op.watch
+        if watches and result is not None and (result.error is None or isinstance(op, Exists)):
+            self._armed.setdefault(watch_keys(op)[0], zxid)
+
+    def fired(self, event: WatchedEvent) -> int:
+        """The zxid at which the watch that has fired was armed."""
+        return min([self._armed.pop(key) for key in watch_keys(event) if key in self._armed], default=0)
+
+    def put(self, act: Callable[[], None], event: WatchedEvent | None = None, armed: int = 0) -> None:
+        """Queue up what the server said, and hand on whatever need not wait."""
+        self._waiting.append((event, armed, act))
+        self.deliver()
+        self.store.deliver()
+
+    def deliver(self) -> None:
+        """Hand on what need not wait any more."""
+        recorder = self.store.recorder
+        while self._waiting:
+            event, armed, act = self._waiting[0]
+            if event is not None and recorder.cause(event, armed) is None and recorder.awaits(event):
+                return
+            self._waiting.popleft()
+            try:
+                act()
+            except Exception as error:  # of a watcher or listener; the rest must still be heard
+                self.store.failed(error)
+
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +110,7 @@ class SessionOwner(Owner, Protocol):
 
     servers: str
     connect_seconds: float
-    acl: list[Any]
+    acl: list[ACL]
     sessions: set[RemoteSession]
     ephemerals: dict[str, int]
     orphans: dict[str, int]
@@ -97,7 +152,7 @@ class RemoteSession(Session):
         self._up = asyncio.Event()
         self._calls: set[_Call] = set()
         self.inbox = Inbox(store)
-        self._connection = kazoo_connection.Connection(
+        self.connection = kazoo_connection.Connection(
             store.servers,
             timeout,
             partial(self._post, self._event),
@@ -107,7 +162,7 @@ class RemoteSession(Session):
 
     async def open(self) -> None:
         """Connect; Unavailable when no server answers in time."""
-        self._connection.start_async()
+        self.connection.start_async()
         try:
             await asyncio.wait_for(self._up.wait(), self.store.connect_seconds)
         except BaseException as error:
@@ -122,7 +177,7 @@ class RemoteSession(Session):
     @property
     def granted(self) -> float:
         """The timeout, in seconds, that the server has agreed to."""
-        return self._connection.granted
+        return self.connection.granted
 
     async def send(self, ops: Sequence[Op], window: int = 1) -> list[Result]:
         if not self._up.is_set() and not self.over:
@@ -151,7 +206,7 @@ class RemoteSession(Session):
         """Return when the session has received all that the server had sent by now; leaves no record."""
         heard = asyncio.Event()
         # Answers and fired watches come in the order in which the server sent them, so any answer will do.
-        self._connection.submit(Exists("/"), self.store.inside, lambda *_: self._post(heard.set))
+        self.connection.submit(Exists("/"), self.store.inside, lambda *_: self._post(heard.set))
         await heard.wait()
 
     async def close(self) -> None:
@@ -163,23 +218,23 @@ class RemoteSession(Session):
         reached = self._up.is_set()
         self.ended = True
         self.store.sent(self, gone)
-        await asyncio.wait([self._blocking(self._connection.shut)], timeout=CLOSE_SECONDS)
+        await asyncio.wait([self._blocking(self.connection.shut)], timeout=CLOSE_SECONDS)
         self.store.answered(self, gone, None, 0, None)
-        if reached and self._connection.final_zxid:
-            self.store.session_ended(self, "closed", gone, self._connection.final_zxid)
+        if reached and self.connection.final_zxid:
+            self.store.session_ended(self, "closed", gone, self.connection.final_zxid)
         self._leave()
 
     def abandon(self) -> None:
         if not self.over:
             self.ended = True
             self.store.orphans |= {path: owner for path, owner in self.store.ephemerals.items() if owner == self.id}
-            self._connection.sever()
+            self.connection.sever()
             self._leave()
-            self._blocking(self._connection.shut)
+            self._blocking(self.connection.shut)
 
     def expire(self) -> None:
         """Have the server end this session while the client lives. Returns at once."""
-        self._blocking(self._connection.steal)
+        self._blocking(self.connection.steal)
 
     @property
     def over(self) -> bool:
@@ -192,7 +247,7 @@ class RemoteSession(Session):
             del self.store.ephemerals[path]
         self.store.deliver()
 
-    def _blocking(self, work: Callable[[], Any]) -> asyncio.Future[None]:
+    def _blocking(self, work: Callable[[], object]) -> asyncio.Future[None]:
         """Run something that blocks in a thread; the future is done when it is, whatever came of it."""
         future: asyncio.Future[None] = self._loop.create_future()
 
@@ -213,7 +268,7 @@ class RemoteSession(Session):
             run()
         return future
 
-    def _post(self, callback: Callable[..., None], *args: Any) -> None:
+    def _post(self, callback: Callable[..., None], *args: object) -> None:
         """Cross over to the event loop, from any thread; a loop that has ended needs nothing."""
         if not self._loop.is_closed():
             with suppress(RuntimeError):  # it closed just now
@@ -235,7 +290,7 @@ class RemoteSession(Session):
         self._calls.add(call)
         self.store.sent(self, op)
         inside = str if self.private else self.store.inside
-        self._connection.submit(op, inside, partial(self._post, self._answer, call))
+        self.connection.submit(op, inside, partial(self._post, self._answer, call))
         return call.future
 
     # Hearing. Each of these runs on the loop, in the order in which the server spoke.
@@ -267,9 +322,9 @@ class RemoteSession(Session):
     def _event(self, kind: str, path: str) -> None:
         event = WatchedEvent(kind, self.store.outside(path))
         after = self.inbox.fired(event)
-        self.inbox.put(partial(self._hear, event, after), event, after)
+        self.inbox.put(partial(self._deliver, event, after), event, after)
 
-    def _hear(self, event: WatchedEvent, armed: int) -> None:
+    def _deliver(self, event: WatchedEvent, armed: int) -> None:
         if self.over:
             return
         recorder = self.store.recorder
@@ -286,8 +341,8 @@ class RemoteSession(Session):
         cause = None
         if state == CONNECTED:
             if first:
-                assert self._connection.client_id is not None
-                self.id = self._connection.client_id[0]
+                assert self.connection.client_id is not None
+                self.id = self.connection.client_id[0]
             self._up.set()
         else:
             self._up.clear()
@@ -297,7 +352,7 @@ class RemoteSession(Session):
             self._up.set()  # whoever waits for the connection must wake up
             cause = self.store.session_ended(self, "expired", Multi(()), 0)
             self._leave()
-            self._blocking(self._connection.shut)
+            self._blocking(self.connection.shut)
         if not first:
             # One turn later: who is about to learn of the loss must not learn of the return first.
             self._loop.call_soon(self.inbox.put, partial(self._call, state, cause))

@@ -77,7 +77,7 @@ class RemoteStore(Store):
         self.orphans: dict[str, int] = {}
         """Those of abandoned sessions: the server keeps them until it finds out."""
         self._made_roots: list[str] = []
-        self._tools: RemoteSession | None = None
+        self.tools: RemoteSession | None = None
         self._opening = asyncio.Lock()
 
     async def connect(self, actor: str, timeout: float, watcher: Watcher, listener: StateListener) -> RemoteSession:
@@ -116,14 +116,14 @@ class RemoteStore(Store):
         the chroot, if this store made it and it is empty.
         """
         await asyncio.gather(*(session.close() for session in list(self.sessions)))
-        if self._tools is not None:
+        if self.tools is not None:
             if remove and self.server is None:
                 try:
                     await self._remove()
                 except ZooKeeperError as error:
                     _log.warning("znodes may be left on ZooKeeper at %s%s: %s", self.servers, self.chroot, error)
-            await self._tools.close()
-            self._tools = None
+            await self.tools.close()
+            self.tools = None
         if self.server is not None:
             self.server.stop()
 
@@ -194,8 +194,8 @@ class RemoteStore(Store):
 
     async def _housekeeper(self) -> RemoteSession:
         async with self._opening:
-            if self._tools is None or self._tools.over:
-                self._tools = None
+            if self.tools is None or self.tools.over:
+                self.tools = None
                 tools = RemoteSession(self, "store", self.housekeeping, _ignore, self._housekeeping_state)
                 tools.private = True
                 await tools.open()
@@ -204,8 +204,8 @@ class RemoteStore(Store):
                 except BaseException:
                     tools.abandon()
                     raise
-                self._tools = tools
-            return self._tools
+                self.tools = tools
+            return self.tools
 
     async def _prepare(self, tools: RemoteSession) -> None:
         """What comes before anything else that a new session of the store is used for."""
@@ -235,8 +235,8 @@ class RemoteStore(Store):
 
     async def _below(self, paths: list[str]) -> list[str]:
         """The paths of the children of these znodes, but for ZooKeeper's own."""
-        assert self._tools is not None
-        answers = await self._tools.send([Children(path) for path in paths], WINDOW)
+        assert self.tools is not None
+        answers = await self.tools.send([Children(path) for path in paths], WINDOW)
         children = [
             f"{answer.op.path.rstrip('/')}/{name}"
             for answer in answers
@@ -246,9 +246,9 @@ class RemoteStore(Store):
         return [path for path in children if path != "/zookeeper"]
 
     async def _remove(self) -> None:
-        assert self._tools is not None
-        await self._remove_made(self._tools)
-        for answer in await self._tools.send([Delete(path) for path in reversed(self._made_roots)], WINDOW):
+        assert self.tools is not None
+        await self._remove_made(self.tools)
+        for answer in await self.tools.send([Delete(path) for path in reversed(self._made_roots)], WINDOW):
             if answer.error not in (None, "NONODE", "NOTEMPTY"):
                 answer.checked()
 

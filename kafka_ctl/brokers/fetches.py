@@ -1,0 +1,97 @@
+"""What a follower sends its leader, and what it is answered: values, as of any request; the network carries them.
+
+A fetch of one partition tells the leader that the follower has everything below its offset. A fetch that finds nothing
+waits at the leader, and most that would find nothing are not sent at all: what these would show is a `FetchState`.
+Kafka 2.0.1: common/requests/FetchRequest.java, FetchResponse.java, OffsetsForLeaderEpochRequest.java
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from kafka_ctl.brokers.log import Entry
+from kafka_ctl.cluster import TopicPartition
+
+FETCH_WAIT = 0.5
+"""Seconds that a fetch waits for records (`replica.fetch.wait.max.ms`)."""
+FETCH_BYTES = 1 << 20
+"""Bytes that a follower gets of one partition at most, or one record (`replica.fetch.max.bytes`)."""
+NO_EPOCH = -1
+"""The leader epoch of a fetch that names none."""
+NOT_LEADER = "NOT_LEADER_FOR_PARTITION"
+
+
+class FetchRequest(NamedTuple):
+    """A follower asks for what lies from `offset` on, in the leader epoch that it knows.
+
+    Without an offset it asks from the end of the leader's log: it has all there is, and wants to be in the ISR.
+    `high_watermark` is the one that it knows.
+    """
+
+    partition: TopicPartition
+    replica: int
+    leader_epoch: int = NO_EPOCH
+    offset: int | None = None
+    high_watermark: int = 0
+
+
+class FetchResponse(NamedTuple):
+    """The leader's records from the asked offset on, its high watermark before that, and where its log ends.
+
+    `throttled`: there are records that it may not send now. `in_isr`: whether the follower is in the ISR by now.
+    """
+
+    entries: list[Entry]
+    high_watermark: int
+    end: int
+    throttled: bool = False
+    in_isr: bool = False
+
+
+def first_bytes(entries: list[Entry]) -> list[Entry]:
+    """As many records as one answer has: up to `FETCH_BYTES`, and one at least."""
+    size = 0
+    for number, entry in enumerate(entries):
+        size += entry.size
+        if size > FETCH_BYTES and number:
+            return entries[:number]
+    return entries
+
+
+class OffsetsForLeaderEpochRequest(NamedTuple):
+    """A follower asks where this epoch, or the last one before it, ends in the leader's log (KIP-101)."""
+
+    partition: TopicPartition
+    replica: int
+    leader_epoch: int
+    epoch: int
+
+
+class EpochEndOffset(NamedTuple):
+    """The last leader epoch up to the asked one that has records, and the offset at which it ends."""
+
+    epoch: int
+    end: int
+
+
+class FetchState(NamedTuple):
+    """What a fetch would find at its leader now: whether it is answered, high watermark and log end, and our ISR.
+
+    `offsets` is None where nothing was ever written.
+    """
+
+    answered: bool
+    offsets: tuple[int, int] | None
+    in_isr: bool
+
+
+class WaitingFetch(Protocol):
+    """A fetch that waits at a leader, as its follower knows it."""
+
+    is_completed: bool
+    """Whether it has been answered."""
+    result: object
+    """Whether the answer brought something."""
+
+    def force_complete(self) -> bool:
+        """Wait no more, as when the connection ends."""

@@ -1,0 +1,233 @@
+"""Invariants of a cluster at rest: nothing is under way, nothing is broken, the brokers that are down stay down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.invariants.base import Invariant, Reports, Subject
+from kafka_ctl.invariants.mechanisms.requests import DELETION, MOVE
+from kafka_ctl.trace.record import Record
+
+if TYPE_CHECKING:
+    from kafka_ctl.simulation.world import World
+
+
+def running(world: World) -> list[Broker]:
+    return [broker for broker in world.brokers.values() if broker.listening]
+
+
+class MetadataPropagated(Invariant):
+    """Once nothing is under way, every live broker knows the leaders of the partitions it holds."""
+
+    id, name = "I14", "metadata-propagated"
+    motive = "KAFKA-7235, KAFKA-13407"
+
+    def quiescent(self, world: World) -> None:
+        if world.acting() is None:
+            return  # I19 reports that
+        brokers = {broker.id: broker for broker in running(world) if broker.id in self.facts.registered}
+        for tp, state in self.facts.states.items():
+            assignment = self.facts.assigned(tp)
+            if assignment is None or state.leader == NO_LEADER or tp.topic in self.facts.topics_to_be_deleted:
+                continue
+            for id in assignment.replicas:
+                if id not in brokers or brokers[id].disk.refuses(tp):
+                    continue
+                hosted = brokers[id].hosted.get(tp)
+                known = hosted.state if hosted else None
+                if known is None or (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+                    knows = f"leader {known.leader} epoch {known.leader_epoch}" if known else "nothing"
+                    text = f"broker {id} knows {knows} of {tp}; it is leader {state.leader} epoch {state.leader_epoch}"
+                    self.broken(None, text, Subject(tp, id, state=known))
+
+
+class AllAgree(Invariant):
+    """Once nothing is under way, ZooKeeper, the controller and all live brokers have the same state of a partition."""
+
+    id, name = "I18", "all-agree"
+    motive = "EventuallyMetadataConverges in formal models of Kafka"
+
+    def quiescent(self, world: World) -> None:
+        acting = world.acting()
+        if acting is None:
+            return
+        stored = {tp: s[:3] for tp, s in self.facts.states.items() if tp.topic not in self.facts.topics_to_be_deleted}
+        own = Subject(controller=f"controller-{acting.id}")
+        views: dict[str, tuple[Subject, dict[TopicPartition, LeaderAndIsr]]]
+        views = {f"controller {acting.id}": (own, acting.context.leadership)}
+        for b in running(world):
+            if b.id in self.facts.registered:
+                views[f"broker {b.id}"] = Subject(broker=b.id), b.metadata
+        for who, (about, known) in views.items():
+            believed = {tp: state[:3] for tp, state in known.items() if tp.topic not in self.facts.topics_to_be_deleted}
+            if believed != stored:
+                for tp in sorted(tp for tp in {*believed, *stored} if believed.get(tp) != stored.get(tp)):
+                    has, should = _state_text(believed.get(tp)), _state_text(stored.get(tp))
+                    text = f"{who} believes {has} of {tp}; ZooKeeper has {should}"
+                    self.broken(None, text, about._replace(partition=tp, state=known.get(tp)))
+
+
+def _state_text(state: tuple | None) -> str:
+    return f"leader={state[0]} isr={list(state[1])} leader_epoch={state[2]}" if state else "nothing"
+
+
+class AdminRequestsComplete(Invariant):
+    """When nothing is broken any more, somebody is controller, every partition with a live in-sync replica has a
+    leader, and reassignments and deletions whose brokers are all alive come to an end.
+    """
+
+    id, name = "I19", "admin-requests-complete"
+    motive = "KAFKA-13407, KAFKA-9478, KAFKA-3175"
+
+    def quiescent(self, world: World) -> None:
+        live = {broker.id: broker for broker in running(world)}
+        if not live:
+            return
+        acting = world.acting()
+        if acting is None or self.facts.controller != acting.id or acting.context.epoch != self.facts.epoch:
+            text = "brokers are up, but none of them acts as the controller that ZooKeeper knows"
+            self.broken(None, text, Subject(aspect="controller"))
+            return
+        if absent := sorted(live.keys() - self.facts.registered):
+            about = Subject(aspect="registered", brokers=tuple(absent))
+            self.broken(None, f"brokers {absent} are up but not registered", about)
+        for text, about in self._leaderless(live):
+            self.broken(None, text, about)
+        self._check_deletions(world, live)
+        self._check_moves(live)
+
+    def _serves(self, live: dict[int, Broker], id: int, tp: TopicPartition) -> bool:
+        return id in live and not live[id].disk.refuses(tp)
+
+    def _leaderless(self, live: dict[int, Broker]) -> Iterator[tuple[str, Subject]]:
+        for tp, state in self.facts.states.items():
+            assigned = self.facts.assigned(tp)
+            able = [id for id in state.isr if self._serves(live, id, tp) and assigned and id in assigned.replicas]
+            if able and not self._serves(live, state.leader, tp) and tp.topic not in self.facts.topics_to_be_deleted:
+                yield (
+                    f"{tp} is led by {state.leader}, which cannot, though {able} of its ISR could",
+                    Subject(tp, brokers=tuple(able)),
+                )
+
+    def _check_deletions(self, world: World, live: dict[int, Broker]) -> None:
+        moving = {tp.topic for tp in self._moving()}
+        for topic in self.facts.topics_to_be_deleted:
+            copies = self.facts.assignments.get(topic, {}).items()
+            # A topic whose assignment a restoration emptied says no more where its copies are.
+            whole = bool(copies) and all(
+                self._serves(live, id, TopicPartition(topic, n)) for n, assigned in copies for id in assigned.replicas
+            )
+            if whole and topic not in moving and world.config["delete.topic.enable"]:
+                text = f"topic {topic} is to be deleted and all its copies are there, but it is not"
+                self.broken(None, text, Subject(topic=topic, aspect=DELETION))
+
+    def _check_moves(self, live: dict[int, Broker]) -> None:
+        for tp in self._moving():
+            target, state = self.facts.target(tp), self.facts.states.get(tp)
+            able = state is not None and self._serves(live, state.leader, tp)
+            keeping_up = all(self._serves(live, id, tp) and live[id].as_follower.will_catch_up(tp) for id in target)
+            if able and keeping_up and tp.topic not in self.facts.topics_to_be_deleted:
+                text = f"the reassignment of {tp} to {list(target)} does not end though all of them are alive"
+                joining = tuple(id for id in target if id not in self.facts.states[tp].isr)
+                self.broken(None, text, Subject(tp, aspect=MOVE, brokers=joining))
+
+    def _moving(self) -> list[TopicPartition]:
+        moving = {
+            TopicPartition(topic, n)
+            for topic, numbers in self.facts.assignments.items()
+            for n, assignment in numbers.items()
+            if assignment.is_being_reassigned
+        }
+        return sorted(moving | self.facts.requests.keys())
+
+
+class PreferredLeadersRestored(Invariant):
+    """Where the leadership is rebalanced by itself, no broker lacks more than its share for longer than two checks
+    while it could lead.
+    """
+
+    id, name = "I20", "preferred-leaders-restored"
+    motive = "zalando-nakadi/bubuku#156"
+
+    def __init__(self, checker: Reports) -> None:
+        super().__init__(checker)
+        self.not_preferred: dict[int, int] = {}
+        self.looked = -math.inf
+        """When the last check was counted, in milliseconds; 0.10 makes up for missed ones, many at once."""
+
+    def event(self, record: Record) -> None:
+        if record.action != "AutoPreferredReplicaLeaderElection" or record.target != "done":
+            return
+        if record.time_ms - self.looked < 500 * self.config["leader.imbalance.check.interval.seconds"]:
+            return
+        self.looked = record.time_ms
+        facts, share = self.facts, self.checker.config["leader.imbalance.per.broker.percentage"] / 100
+        busy = facts.requests or any(a.is_being_reassigned for p in facts.assignments.values() for a in p.values())
+        led: dict[int, list[bool]] = {}
+        for topic, numbers in facts.assignments.items():
+            for n, assignment in numbers.items():
+                tp = TopicPartition(topic, n)
+                state = facts.states.get(tp)
+                if state is not None and topic not in facts.topics_to_be_deleted:
+                    preferred = assignment.replicas[0]
+                    could = preferred in facts.registered and preferred in state.isr
+                    could = could and not self.checker.world.brokers[preferred].disk.refuses(tp)
+                    led.setdefault(preferred, []).append(could and state.leader != preferred)
+        acting = record.actor == f"controller-{facts.controller}" and self.checker.world.is_healthy and not busy
+        for broker, not_preferred in led.items():
+            late = acting and sum(not_preferred) / len(not_preferred) > share
+            self.not_preferred[broker] = self.not_preferred.get(broker, 0) + 1 if late else 0
+            if self.not_preferred[broker] > 2:
+                text = f"broker {broker} does not get {sum(not_preferred)} of its {len(not_preferred)} leaderships back"
+                self.broken(record, text, Subject(broker=broker))
+
+
+class NoDeadLeader(Invariant):
+    """Once nothing is under way, whoever leads a partition is registered; a partition nobody can lead has no leader."""
+
+    id, name = "I21", "no-dead-leader"
+    motive = "KAFKA-3143"
+
+    def quiescent(self, world: World) -> None:
+        if world.acting() is None:
+            return
+        for tp, state in self.facts.states.items():
+            known = state.leader == NO_LEADER or state.leader in self.facts.registered
+            if not known and tp.topic not in self.facts.topics_to_be_deleted:
+                self.broken(
+                    None, f"{tp} is led by broker {state.leader}, which is not there", Subject(tp, state.leader)
+                )
+
+
+class PartitionsGetState(Invariant):
+    """Once nothing is under way, every partition of a topic has a state: its first leader and ISR are in ZooKeeper.
+
+    It needs none while its topic is to be deleted, nor before one of its brokers has been there that could lead it.
+    """
+
+    id, name = "I23", "partitions-get-state"
+    motive = "PartitionStateMachine.scala, initializeLeaderAndIsrForPartitions"
+
+    def quiescent(self, world: World) -> None:
+        acting = world.acting()
+        if acting is None or self.facts.controller != acting.id:
+            return  # I19 reports that
+        live = {b.id for b in running(world) if b.id in self.facts.registered}
+        for topic, numbers in self.facts.assignments.items():
+            if topic in self.facts.topics_to_be_deleted:
+                continue
+            for tp in (TopicPartition(topic, number) for number in numbers):
+                able = [id for id in numbers[tp.partition].replicas if id in live]
+                able = [id for id in able if not world.brokers[id].disk.refuses(tp)]
+                if able and tp not in self.facts.states:
+                    text = f"{tp} has no state in ZooKeeper, though {able} of its brokers are alive"
+                    self.broken(None, text, Subject(tp, brokers=tuple(able)))
+
+
+INVARIANTS = (
+    MetadataPropagated, AllAgree, AdminRequestsComplete, PreferredLeadersRestored, NoDeadLeader, PartitionsGetState,
+)  # fmt: skip

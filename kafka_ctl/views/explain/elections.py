@@ -1,0 +1,151 @@
+"""Why this leader? An election decided again from what its record says, as it was and as it might have been."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kafka_ctl import election as rules
+from kafka_ctl.election import Election
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace import details
+from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.explain.source import Finding, watched
+from kafka_ctl.views.wording import format_ids
+
+Rule = Callable[..., Election | None]
+RULES = {
+    "offline": "The first assigned replica that is live and in the ISR leads; if there is none and unclean election "
+    "is allowed, the first that is live.",
+    "unclean": "An administrator asks for an unclean election: the first assigned replica that is live and in the ISR "
+    "leads; if there is none, the first that is live.",
+    "reassign": "The first target replica that is live and in the ISR leads; the ISR stays as it was.",
+    "preferred": "The first assigned replica, and no other, leads if it is live and in the ISR.",
+    "controlled-shutdown": "The first assigned replica that is live, in the ISR and not shutting down leads; "
+    "brokers shutting down leave the ISR.",
+}
+
+
+class Inputs:
+    """What an election was decided from; what the record leaves out is found in the trace before it."""
+
+    def __init__(self, trace: Recorder, record: Record) -> None:
+        fields = details.named(record.detail)
+        self.strategy = str(record.action)
+        self.assigned = record.replicas or ()
+        self.isr, self.live = details.numbers(fields.get("isr_before", "")), details.numbers(fields.get("live", ""))
+        self.leader = fields.get("leader_before", "-1")
+        gone = set(self.isr) - set(record.isr if record.isr is not None else self.live)
+        leaves = self.strategy == "controlled-shutdown"
+        self.shutting_down = tuple(sorted({*gone, *details.numbers(self.leader)} - set(self.live))) if leaves else ()
+        self.unclean = record.target == "unclean"
+        self.target = _target(trace, record) if self.strategy == "reassign" else self.assigned
+
+    @property
+    def election_blocked_by(self) -> bool:
+        """No assigned replica is live: then no record shows whether an unclean election was allowed."""
+        return self.strategy == "offline" and not set(self.assigned) & set(self.live)
+
+    def call(
+        self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None
+    ) -> tuple[Rule, tuple[Iterable[int] | bool, ...]]:
+        """The function of `election.py` and its arguments."""
+        alive = self.live if live is None else live
+        lossy = self.unclean if unclean is None else unclean
+        asked: dict[str, tuple[Rule, tuple[Iterable[int] | bool, ...]]] = {
+            "offline": (rules.offline_leader, (self.assigned, self.isr, alive, lossy)),
+            "unclean": (rules.offline_leader, (self.assigned, self.isr, alive, True)),
+            "reassign": (rules.reassigned_leader, (self.target, self.isr, alive)),
+            "preferred": (rules.preferred_leader, (self.assigned, self.isr, alive)),
+            "controlled-shutdown": (
+                rules.controlled_shutdown_leader,
+                (self.assigned, self.isr, (*alive, *self.shutting_down), self.shutting_down),
+            ),
+        }  # fmt: skip
+        return asked[strategy]
+
+    def decide(
+        self, strategy: str, unclean: bool | None = None, live: tuple[int, ...] | None = None
+    ) -> Election | None:
+        function, given = self.call(strategy, unclean, live)
+        return function(*given)
+
+
+def election(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
+    """Rule, inputs, decision, alternatives and source of an election."""
+    inputs = Inputs(trace, record)
+    if inputs.strategy not in RULES:
+        return None
+    function, given = inputs.call(inputs.strategy)
+    decided, executed = watched(function, *given)
+    return Finding(
+        rule=RULES[inputs.strategy],
+        inputs=_rows(inputs),
+        decided=election_text(decided),
+        otherwise=tuple(_otherwise(inputs, decided)),
+        by=(function, rules.first_of),
+        executed=() if inputs.election_blocked_by else executed,
+    )
+
+
+def election_text(choice: Election | None) -> str:
+    """An election's outcome in words."""
+    if choice is None:
+        return "nobody is fit to lead; the partition stays as it is"
+    lost = ", and messages that only others had are lost" if choice.unclean else ""
+    return f"broker {choice.leader} leads, ISR {format_ids(choice.isr)}{lost}"
+
+
+def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
+    rows = [
+        ("Assigned", format_ids(inputs.assigned)),
+        ("ISR", format_ids(inputs.isr)),
+        ("Live", format_ids(inputs.live)),
+    ]
+    if inputs.shutting_down:
+        rows.append(("Leaving", format_ids(inputs.shutting_down)))
+    if inputs.target != inputs.assigned:
+        rows.insert(1, ("Target", format_ids(inputs.target)))
+    rows.append(("Led before by", "nobody" if inputs.leader == "-1" else f"broker {inputs.leader}"))
+    if inputs.strategy == "offline":
+        fit = [b for b in inputs.assigned if b in inputs.isr and b in inputs.live]
+        asked = "not asked for: somebody in sync is live" if fit else "allowed" if inputs.unclean else "not allowed"
+        rows.append(("Unclean", "of no use: nobody assigned is live" if inputs.election_blocked_by else asked))
+    return tuple(rows)
+
+
+def _otherwise(inputs: Inputs, decided: Election | None) -> list[tuple[str, str]]:
+    """What else could have come of it: another setting, another survivor, another occasion."""
+    found = []
+    if inputs.strategy == "offline":
+        name = "without" if inputs.unclean else "with"
+        other = inputs.decide("offline", unclean=not inputs.unclean)
+        found.append((f"{name} unclean election", election_text(other) if other != decided else "the same"))
+        for broker in [b for b in inputs.assigned if b in inputs.isr and b not in inputs.live][:2]:
+            other = inputs.decide("offline", live=(*inputs.live, broker))
+            found.append((f"had broker {broker} been live", election_text(other) if other != decided else "the same"))
+    if decided is not None:
+        rest = tuple(b for b in inputs.live if b != decided.leader)
+        found.append((f"without broker {decided.leader}", election_text(inputs.decide(inputs.strategy, live=rest))))
+    occasions = {"offline": "a dead leader", "preferred": "a request for the preferred leader"}
+    for strategy, name in occasions.items():
+        if strategy != inputs.strategy:
+            other = inputs.decide(strategy)
+            found.append((f"were the occasion {name}", election_text(other) if other != decided else "the same"))
+    return found
+
+
+def _target(trace: Recorder, record: Record) -> tuple[int, ...]:
+    """Where a partition was moving to: as its topic's znode says, else as the administrator asked."""
+    for r in reversed(trace.records[: record.seq]):
+        if r.kind != "zk" or r.error or r.action not in ("create", "set"):
+            continue
+        data = details.json_object(r.detail)
+        if r.path == "/admin/reassign_partitions":
+            for request in data.get("partitions", ()):
+                if (request.get("topic"), request.get("partition")) == (record.topic, record.partition):
+                    return details.ids(request.get("replicas"))
+        if r.path == f"/brokers/topics/{record.topic}":
+            removing = details.ids(data.get("removing_replicas", {}).get(str(record.partition)))
+            if removing:
+                return tuple(b for b in record.replicas or () if b not in removing)
+    return record.replicas or ()

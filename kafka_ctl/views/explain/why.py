@@ -1,0 +1,282 @@
+"""Why did that happen? The rule that applied, its inputs, what it decided, what it would have decided otherwise.
+
+Elections are decided again by `election.py` from what the record says of them, once as they were and once for each
+"otherwise", so the answer cannot differ from what the controller does. Which lines ran is found by replaying the lab's
+story (`executed_lines.py`); a trace without a story shows the function without marks, and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from kafka_ctl.brokers.broker import Broker
+from kafka_ctl.brokers.process import BrokerProcess
+from kafka_ctl.controller.controller import Controller
+from kafka_ctl.controller.partition_machine import PartitionStateMachine
+from kafka_ctl.controller.queue import EventQueue
+from kafka_ctl.controller.replica_machine import ReplicaStateMachine
+from kafka_ctl.errors import BadInput, short
+from kafka_ctl.generation import Generation
+from kafka_ctl.invariants.base import Invariant
+from kafka_ctl.invariants.checker import Checker
+from kafka_ctl.partition import PARTITION
+from kafka_ctl.replica import REPLICA
+from kafka_ctl.simulation.world import World
+from kafka_ctl.trace.actions import find
+from kafka_ctl.trace.details import Json
+from kafka_ctl.trace.model import ClusterModel
+from kafka_ctl.trace.record import SET, Record, Recorder
+from kafka_ctl.views.captions import caption
+from kafka_ctl.views.differences import difference_of, difference_text
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.explain.acts import act
+from kafka_ctl.views.explain.controller_log import refused_command, response
+from kafka_ctl.views.explain.elections import RULES as ELECTIONS
+from kafka_ctl.views.explain.elections import election
+from kafka_ctl.views.explain.executed_lines import Call, Lines, Run, code_of
+from kafka_ctl.views.explain.rules import FIRST, broker, controller, partition, refused_write, replica
+from kafka_ctl.views.explain.source import Finding, Source, cited, source
+from kafka_ctl.views.explain.violations import NAMES, violation
+
+_folded: WeakKeyDictionary[Recorder, ClusterModel] = WeakKeyDictionary()
+"""Trace -> the model at the record that was asked for last."""
+
+
+def model_at(trace: Recorder, seq: int) -> ClusterModel:
+    """The model just after the record `seq` of a whole trace."""
+    model = _folded.get(trace)
+    if model is None or model.seq > seq:
+        model = _folded[trace] = ClusterModel()
+    return model.apply_all(trace.records[model.seq + 1 : seq + 1])
+
+
+CHAIN = 12
+"""The most causes that are listed, the latest ones."""
+
+
+class Why(NamedTuple):
+    """The answer; printed it is text, shown in a notebook it is a small table."""
+
+    title: str
+    rule: str
+    inputs: tuple[tuple[str, str], ...]
+    decided: str
+    otherwise: tuple[tuple[str, str], ...] = ()
+    sources: tuple[Source, ...] = ()
+    lines: str = ""
+    """Why no line is marked, if none is."""
+    kafka: str = ""
+    """Where Kafka's source decides it: release, file, symbols."""
+    causes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        lines = [self.title, f"  rule          {self.rule}"]
+        lines += [f"  {name:<13} {text}" for name, text in (*self.inputs, ("decided", self.decided))]
+        lines += [f"  otherwise     {what}: {then}" for what, then in self.otherwise]
+        lines += [f"  cause {n:<7} {text}" for n, text in enumerate(self.causes, 1)]
+        lines += [f"  in Kafka      {self.kafka}"] if self.kafka else []
+        lines += [f"  lines         {self.lines}"] if self.lines else []
+        return "\n".join(lines + [f"\n{source}" for source in self.sources])
+
+    def _repr_html_(self) -> str:
+        rows = [("rule", self.rule), *self.inputs, ("decided", self.decided)]
+        rows += [(f"otherwise: {what}", then) for what, then in self.otherwise]
+        rows += [(f"cause {n}", text) for n, text in enumerate(self.causes, 1)]
+        rows += [("in Kafka", self.kafka)] if self.kafka else []
+        rows += [("lines", self.lines)] if self.lines else []
+        body = "".join(f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        code = "".join(f"<pre>{escape(str(source))}</pre>" for source in self.sources)
+        return f"<b>{escape(self.title)}</b><table>{body}</table>{code}"
+
+
+Finder = Callable[[Recorder, Record, Generation], Finding | None]
+RULES: dict[str, tuple[Finder, ...]] = {
+    "election": (election,),
+    "partition": (partition,),
+    "replica": (replica,),
+    "broker": (broker, act),
+    "controller": (controller,),
+    "zk": (refused_write, act),
+    "watch": (act,),
+    "violation": (violation,),
+    "event": (refused_command, act),
+    "request": (act,),
+    "response": (response,),
+}
+"""Kind of record -> what finds the rule behind it, the first that knows one; None when it has none of its own."""
+
+
+UNKNOWN = "Not known: only a lab on virtual time can be replayed to see which lines ran."
+REPLAYING = "Replaying the story to see which lines ran …"
+LATE = "Not computed: it takes two replays of {:,} records each; lab.why({}, lines=True) waits for that."
+MOST_REPLAYED = 50_000
+"""Records up to which a story is replayed unasked: some seconds."""
+_WRITE: tuple[Callable[..., object], ...] = (
+    PartitionStateMachine.moved, PartitionStateMachine.failed, PartitionStateMachine.record_election,
+    ReplicaStateMachine.moved, ReplicaStateMachine.failed, Controller.log, Broker.record, Recorder.about,
+    World.record_fault, EventQueue.record, BrokerProcess.record_offset, Checker.report, Invariant.broken,
+)  # fmt: skip
+RECORDERS = frozenset(map(code_of, _WRITE))
+"""Functions that only write a record down; what decided is their caller."""
+MACHINES = ("partition_machine.py", "replica_machine.py")
+
+
+def why(
+    trace: Recorder,
+    seq: int,
+    generation: str | Generation = "2.0",
+    lines: Lines | None = None,
+    most: float = MOST_REPLAYED,
+) -> Why:
+    """Why the record `seq` of this trace came about; BadInput when there is no such record.
+
+    `lines` finds out which lines ran, see `lines_of` in `views/explain/executed_lines.py`; without it, and of what
+    happened after the record `most`, none is marked but an election's.
+    """
+    if not isinstance(seq, int) or isinstance(seq, bool) or not 0 <= seq < len(trace):
+        raise BadInput(f"why({short(seq)}): the trace has records 0 to {len(trace) - 1}")
+    found = _rule(trace, seq, Generation(generation))
+    at = seq if found.at is None else found.at
+    if lines is None or at > most:
+        return _answer(trace, seq, found, None, UNKNOWN if lines is None else LATE.format(at + 1, seq))
+    return _answer(trace, seq, found, lines([at], found.by).get(at))
+
+
+def _rule(trace: Recorder, seq: int, generation: Generation) -> Finding:
+    """The rule behind a record; where it has none of its own, what it follows from."""
+    record = trace[seq]
+    found = _own(trace, record, generation)
+    if found is None:
+        chain = trace.causes(seq)[:-1]
+        cause = next((one for one in reversed(chain.records) if is_explained(trace, one, generation)), None)
+        behind = None if cause is None else _own(trace, cause, generation)
+        rule = "Nobody in the cluster caused it: it was asked for."
+        if cause is not None and behind is not None:
+            rule = f"It follows from another record: {caption([cause])} {behind.rule}"
+        elif chain:
+            rule = f"It follows from what was asked for: {caption([chain[0]])}"
+        found = Finding(rule=rule, inputs=(), decided=caption([record]))
+    return found
+
+
+def _own(trace: Recorder, record: Record, generation: Generation) -> Finding | None:
+    """The rule behind this very record."""
+    found = (find(trace, record, generation) for find in RULES.get(record.kind, ()))
+    return next((one for one in found if one is not None), None)
+
+
+def is_explained(trace: Recorder, record: Record, generation: Generation) -> bool:
+    """Whether "why?" has a rule for this very record: only then it is offered."""
+    match record.kind:
+        case "partition" | "replica":
+            table = (PARTITION if record.kind == "partition" else REPLICA)[generation]
+            return record.action == SET or {record.source, record.target} <= set(table.states)
+        case "election":
+            return record.action in ELECTIONS
+        case "controller":
+            return record.action in FIRST or find(record.kind, record.action).rule is not None
+        case "violation":
+            return record.action in NAMES
+    return _own(trace, record, generation) is not None
+
+
+def is_offered(trace: Recorder, seqs: Sequence[int], generation: Generation) -> bool:
+    """Whether a step with these records has an answer to "why?"."""
+    return any(is_explained(trace, trace[seq], generation) for seq in seqs)
+
+
+def _answer(trace: Recorder, seq: int, found: Finding, run: Run | None, unknown: str = UNKNOWN) -> Why:
+    """The answer from a rule, and from the calls behind the record if they are known; else why they are not."""
+    record = trace[seq]
+    causes = tuple(dict.fromkeys(caption([cause]) for cause in trace.causes(seq)[:-1]))[-CHAIN:]
+    deciding = [] if run is None else _deciding(run, found.by)
+    if run is not None:
+        sources = tuple(source(call.code, call.executed) for call in deciding)
+    else:  # what a real ZooKeeper refused, no function of ours did
+        sources = tuple(source(code_of(one), found.executed) for one in found.by if record.kind != "zk")
+    return Why(
+        title=caption([record]),
+        rule=found.rule,
+        inputs=(*found.inputs, *_who_has_what(trace, record)),
+        decided=found.decided,
+        otherwise=found.otherwise,
+        sources=sources,
+        lines=unknown if run is None and not found.executed else "",
+        kafka=found.kafka or cited(found.by) or cited([call.code for call in deciding]),
+        causes=causes if found.chain is None else found.chain,
+    )
+
+
+def _who_has_what(trace: Recorder, record: Record) -> tuple[tuple[str, str], ...]:
+    """Where somebody has something else of the record's partition than ZooKeeper, just after the record."""
+    if record.topic is None or record.partition is None or record.seq > MOST_REPLAYED:
+        return ()
+    found = difference_of(model_at(trace, record.seq), (record.topic, record.partition))
+    return () if found is None else (("Who has what", difference_text(found)),)
+
+
+def _deciding(run: Run, by: Sequence[Callable[..., object]]) -> list[Call]:
+    """The functions to be shown: those the rule names, or else who made the record; of a move also who wanted it."""
+    acting = [call for call in run.stack if call.code not in RECORDERS]
+    shown = run.of(by) or acting[:1]
+    if acting and Path(acting[0].code.co_filename).name in MACHINES:
+        wanted = (call for call in acting if Path(call.code.co_filename).name not in MACHINES)
+        shown += [call for call in list(wanted)[:1] if call not in shown]
+    return shown
+
+
+def explanations(trace: Recorder, seqs: Sequence[int], generation: Generation, lines: Lines | None) -> Iterator[Json]:
+    """The answer for the frame with these records, as data for the browser: at once, and then with the lines that ran.
+
+    Of several records the one is explained that says most.
+    """
+    seq = most_relevant(trace, seqs)
+    if lines is not None and seq <= MOST_REPLAYED:
+        yield as_data(why(trace, seq, generation)._replace(lines=REPLAYING), len(seqs))
+    yield as_data(why(trace, seq, generation, lines), len(seqs))
+
+
+def whys(
+    trace: Recorder, steps: Sequence[Sequence[int]], generation: Generation, lines: Lines | None = None
+) -> list[Json | None]:
+    """The answers for many frames, None for one without records; the story is replayed only once for all."""
+    seqs = [most_relevant(trace, step) if is_offered(trace, step, generation) else None for step in steps]
+    rules = {seq: _rule(trace, seq, generation) for seq in seqs if seq is not None}
+    at = {seq: seq if rule.at is None else rule.at for seq, rule in rules.items()}
+    by = [one for rule in rules.values() for one in rule.by]
+    runs = lines([number for number in at.values() if number <= MOST_REPLAYED], by) if lines else {}
+    late = {seq: LATE.format(at[seq] + 1, seq) for seq in rules if lines and at[seq] > MOST_REPLAYED}
+    explanations = {
+        seq: _answer(trace, seq, rule, runs.get(at[seq]), late.get(seq, UNKNOWN)) for seq, rule in rules.items()
+    }
+    return [
+        None if seq is None else as_data(explanations[seq], len(step)) for seq, step in zip(seqs, steps, strict=True)
+    ]
+
+
+def as_data(answer: Why, among: int = 1) -> Json:
+    """An answer as data for the browser; `among` is how many records its step has."""
+    title = answer.title + (f" (One of {among}.)" if among > 1 else "")
+    texts = {"title": title, "rule": answer.rule, "decided": answer.decided, "lines": answer.lines}
+    texts["kafka"] = answer.kafka
+    pairs = {name: [[printable(a), printable(b)] for a, b in getattr(answer, name)] for name in ("inputs", "otherwise")}
+    code = [{"name": one.name, "lines": [list(line) for line in one.lines]} for one in answer.sources]
+    plain = {name: printable(text) for name, text in texts.items()}
+    return {**plain, **pairs, "causes": [printable(text) for text in answer.causes], "sources": code}
+
+
+def most_relevant(trace: Recorder, seqs: Sequence[int]) -> int:
+    """Of a step's records the one that is most worth asking about: what was refused, was elected, moved."""
+    order = ("violation", "election", "partition", "replica", "controller", "broker", "zk", "request", "event")
+    generation = Generation(trace.generation)
+
+    def rank(seq: int) -> tuple[bool, int, int]:
+        kind = trace[seq].kind
+        place = (0 if trace[seq].error else 10) + (order.index(kind) if kind in order else len(order))
+        return not is_explained(trace, trace[seq], generation), place, seq
+
+    return min(seqs, key=rank)

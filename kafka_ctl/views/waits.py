@@ -1,0 +1,176 @@
+"""Clocks that run in the picture of the cluster: requests that nobody has answered yet, and followers that lag.
+
+Kafka 2.0.1: controller/ControllerChannelManager.scala, controllerSocketTimeout; cluster/Partition.scala,
+getOutOfSyncReplicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from kafka_ctl.generation import DEFAULTS, SOCKET_TIMEOUT, Generation
+from kafka_ctl.requests import API_TIMEOUT, PRODUCE_TIMEOUT
+from kafka_ctl.trace import details
+from kafka_ctl.trace.beliefs import Key
+from kafka_ctl.trace.model import ClusterModel, number_of
+from kafka_ctl.trace.record import Record
+
+LONG = 100.0
+"""Milliseconds from which on a wait is shown: what is answered sooner is under way for the time of its step only."""
+
+DECISIVE: dict[str, frozenset[str] | None] = {
+    "request": None,
+    "response": None,
+    "fault": frozenset({"kill", "bounce"}),
+    "broker": frozenset({"start", "stopped", "controlled-shutdown", "append"}),
+    "controller": frozenset({"resigned", "brokers_changed"}),
+}
+"""The records that begin and end waits, by kind and action; None for every action."""
+
+
+@dataclass
+class Wait:
+    """One request and its answer; times in milliseconds, `first` and `last` are the records that begin and end it."""
+
+    sender: str
+    broker: int
+    name: str
+    first: int
+    since: float
+    limit: float
+    last: float = inf
+    until: float = inf
+    again: int | None = None
+    """The record by which it failed once: it is sent again until it is answered."""
+
+    def text(self, now: float, seq: int) -> str:
+        """How long it has waited, of how long it may: `LeaderAndIsr 3.2 of 30 s`."""
+        passed = max(0.0, now - self.since)
+        if self.again is not None and self.again <= seq:
+            return f"{self.name} again, {passed / 1000:.1f} s"
+        most = f" of {self.limit / 1000:g} s" if passed <= self.limit else " s"
+        return f"{self.name} {passed / 1000:.1f}{most}"
+
+
+class Waits:
+    """The long waits of a trace that may still grow."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records, self.read = records, 0
+        self.open: dict[int, Wait] = {}
+        self.ended: list[Wait] = []
+        self.socket = float(DEFAULTS[SOCKET_TIMEOUT])
+        self.causes: dict[int, int | None] = {}
+        """What caused the writing of records: an answer to their producer is caused by that."""
+
+    def at(self, seq: int) -> Iterator[Wait]:
+        """The requests that wait after the record `seq`, those of them that wait long."""
+        for record in self.records[self.read :]:
+            actions = DECISIVE.get(record.kind, ())
+            if actions is None or record.action in actions:
+                self._take(record)
+        self.read = len(self.records)
+        for wait in (*self.ended, *self.open.values()):
+            if wait.first <= seq < wait.last and wait.until - wait.since >= LONG:
+                yield wait
+
+    def _take(self, record: Record) -> None:
+        kind, action = record.kind, record.action
+        if action == "append":
+            self.causes[record.seq] = record.cause
+        elif kind == "request" and record.broker is not None and record.broker >= 0:
+            if record.target == "sent" or action == "Produce":
+                limit = self._limit(record)
+                self.open[record.seq] = Wait(record.actor, record.broker, action, record.seq, record.time_ms, limit)
+        elif kind == "response":
+            self._answered(record)
+        elif kind == "broker" and action == "start" and (given := details.named(record.detail).get(SOCKET_TIMEOUT)):
+            self.socket = float(given)
+        elif self.open:
+            self._given_up(record)
+
+    def _limit(self, record: Record) -> float:
+        if record.action == "Produce":
+            return 1000 * PRODUCE_TIMEOUT
+        return 1000 * API_TIMEOUT if number_of(record.actor) is None else self.socket
+
+    def _answered(self, record: Record) -> None:
+        """An answer ends the wait that caused it; a failed attempt of a controller is made again."""
+        wait = self._cause(record)
+        if record.error == "DISCONNECTED" and record.actor.startswith("controller"):
+            if wait is None:  # the answer was on its way, and did not arrive
+                asked = (w for w in reversed(self.ended) if (w.sender, w.broker) == (record.actor, record.broker))
+                if (lost := next(asked, None)) is None or lost.name != record.action:
+                    return
+                wait = Wait(lost.sender, lost.broker, lost.name, record.seq, lost.since, lost.limit)
+                self.open[lost.first] = wait
+            wait.again = wait.again or record.seq
+        elif wait is not None:
+            self._end(wait, record)
+
+    def _cause(self, record: Record) -> Wait | None:
+        """The open wait among the causes of an answer."""
+        first, seq = min(self.open, default=inf), record.cause
+        while seq is not None and seq >= first:
+            if seq in self.open:
+                return self.open[seq]
+            seq = self.causes.get(seq)
+        return None
+
+    def _end(self, wait: Wait, record: Record) -> None:
+        for seq in [seq for seq, one in self.open.items() if one is wait]:
+            del self.open[seq]
+        wait.last, wait.until = record.seq, record.time_ms
+        if wait.until - wait.since >= LONG:
+            self.ended.append(wait)
+
+    def _given_up(self, record: Record) -> None:
+        """Who asked is gone, has given up, or has taken the broker that it asked from its list."""
+        gone, removed, broker = set[str](), set[int](), record.broker
+        match record.kind, record.action:
+            case ("fault", "kill" | "bounce") | ("broker", "stopped") if record.topic is None:
+                gone = {f"broker-{broker}", f"controller-{broker}"}
+            case ("broker", "controlled-shutdown") | ("controller", "resigned"):
+                gone = {record.actor}
+            case "controller", "brokers_changed":
+                fields = details.fields(record)
+                removed = {*details.ids(fields.get("dead")), *details.ids(fields.get("bounced"))}
+        for wait in list(self.open.values()) if gone or removed else ():
+            if wait.sender in gone or (wait.sender == record.actor and wait.broker in removed):
+                self._end(wait, record)
+
+
+class LateReplicas:
+    """Followers in the ISR that their leaders count as behind, from picture to picture."""
+
+    def __init__(self, generation: str) -> None:
+        self.expels_silent = Generation(generation).isr.expels_silent_followers
+        self._silent: frozenset[int] = frozenset()
+        self._held: list[Key] = []
+
+    def at(self, model: ClusterModel, changed: bool) -> dict[Key, dict[int, float]]:
+        """Partition -> follower -> since when, in milliseconds; `changed`: some partition did since the last time."""
+        lags = model.lags
+        ends = (int(end) for pair in lags.cuts for end in pair if end.isdecimal())
+        silent = frozenset((*lags.halted, *lags.slow, *ends))
+        if changed or silent != self._silent:
+            self._silent = silent
+            self._held = [key for key, seen in model.partitions.items() if not silent.isdisjoint(seen.isr)]
+        found: dict[Key, dict[int, float]] = {}
+        for key in dict.fromkeys((*self._held, *(key for key, _ in (*lags.fallen, *lags.behind)))):
+            seen = model.partitions.get(key)
+            if seen is None or seen.leader is None or not model.leads(seen):
+                continue
+            for broker in seen.isr:
+                since = lags.since(key, broker, seen.leader, self.expels_silent) if broker != seen.leader else None
+                if since is not None and ((key, broker) not in lags.behind or model.time_ms - since >= LONG):
+                    found.setdefault(key, {})[broker] = since
+        return found
+
+
+def lag_text(since: float, now: float, limit: float) -> str:
+    """How long a follower has been behind, of how long it may: `lag 3.2 of 10 s`."""
+    passed = max(0.0, now - since)
+    return f"lag {passed / 1000:.1f} of {limit / 1000:g} s" if passed <= limit else f"lag {passed / 1000:.1f} s"

@@ -1,0 +1,1 @@
+"""What runs in the browser: the player, the living cluster, two runs side by side, and the data they get."""

@@ -1,0 +1,324 @@
+"""The live cluster: a lab in a notebook, with everything that can be done to it a click away.
+
+The player's pictures go on growing while the lab runs. A click makes one call of the lab, which is added to the
+visible script; what the lab refuses is said in its own sentence. Only what is new is sent to the browser.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+
+import traitlets
+
+from kafka_ctl.cluster import TopicPartition
+from kafka_ctl.errors import BadInput, KafkaCtlError
+from kafka_ctl.lab import story
+from kafka_ctl.lab.comparison import compare
+from kafka_ctl.lab.menu import clicked
+from kafka_ctl.lab.menu import menu as buttons
+from kafka_ctl.lab.story import REFUSED, UNTIL, Command, Opening
+from kafka_ctl.lab.time_travel import TimeTravel
+from kafka_ctl.reassign.plan import write_plan
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.frames import Film
+from kafka_ctl.views.status import idle_controller
+from kafka_ctl.views.widget.assets import LIVE
+from kafka_ctl.views.widget.live_film import LiveFilm
+from kafka_ctl.views.widget.payload import Data
+from kafka_ctl.views.widget.player import Widget
+
+
+def script(lab: TimeTravel, name: str = "lab") -> list[str]:
+    """One line for the lab and one for each command given so far.
+
+    What has no call of its own (a description, what things cost, a run stopped at a record, a command that was
+    refused) becomes the story that replays it.
+    """
+    opening, commands = lab.opening, list(lab.commands)
+    replayed = max((place + 1 for place, c in enumerate(commands) if c.name in (UNTIL, REFUSED)), default=0)
+    lines = []
+    if replayed or {"description", "costs", "plugins"} & opening.keys():
+        text = "".join(f"{line}\n" for line in [Command("lab", (), opening), *commands[:replayed]])
+        more = "".join(f", {what}={what}" for what in lab.plugins.given)  # functions, which no text can hold
+        lines.append(f"{name} = Lab.replay({_plain(text)}{more})")
+    else:
+        lines.append(f"{name} = Lab({_arguments(opening)})")
+    return lines + [call(command, name) for command in commands[replayed:]]
+
+
+def call(command: Command, name: str = "lab") -> str:
+    """One command as the call that gives it."""
+    arguments = [_plain(value) for value in command.args]
+    arguments += [f"{key}={_plain(value)}" for key, value in command.kwargs.items()]
+    return f"{name}.{command.name}({', '.join(arguments)})"
+
+
+def _arguments(opening: Opening) -> str:
+    given = dict(opening)
+    changes = given.pop("changes", {})
+    if changes:
+        text = ", ".join(f"{key}={value!r}" for key, value in changes.items())
+        given["generation"] = f"Generation({_plain(given['generation'])}, {text})"
+    brokers = given.get("brokers")
+    if isinstance(brokers, list) and brokers == list(range(1, len(brokers) + 1)):
+        given["brokers"] = len(brokers)
+    raw = {"generation"} if changes else set()
+    return ", ".join(f"{key}={value if key in raw else _plain(value)}" for key, value in given.items())
+
+
+def _plain(value: object) -> str:
+    """A value as one would type it: a pair and a partition look alike, a word of an enumeration is a text."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_plain(k)}: {_plain(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, tuple):
+        inside = ", ".join(map(_plain, value))
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_plain, value))}]"
+    if isinstance(value, str):
+        return json.dumps(str(value), ensure_ascii=False) if value.isprintable() else repr(str(value))
+    return repr(value)
+
+
+PLANNED = 12
+"""The most partitions in a plan that is offered for editing."""
+
+
+class Live(Widget):
+    """A lab to be watched and clicked; `lab.live()` makes it.
+
+    `shown` are the views that are looked at; `now` is what stands beside them: the script, the broken rules, the
+    brokers and partitions, the last reply. `beside` is the widget of another future, made by a fork.
+    """
+
+    _esm: object = LIVE
+
+    shown = traitlets.List(traitlets.Unicode(), ["cluster"]).tag(sync=True)
+    menu = traitlets.Dict().tag(sync=True)
+    now = traitlets.Dict().tag(sync=True)
+    beside = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(self, lab: TimeTravel, name: str = "lab", theme: str = "auto") -> None:
+        self.lab, self.name = lab, name
+        self.live_film = LiveFilm(lab.trace, lab.generation.name)
+        self.other: Live | None = None
+        self.plan = ""
+        """The plan that the reassignment tool has proposed or begun last."""
+        self.changed = lambda: None
+        """Called after every change: a fork notifies the widget beside it."""
+        film_data = self.live_film.film_data(["cluster"])
+        super().__init__(
+            film=film_data, index=len(film_data["frames"]) - 1, menu=buttons(lab), now=self._now(), theme=theme
+        )
+        self.on_msg(lambda _, content, buffers: self.receive(content))
+        self.observe(lambda change: self._draw_missing(), "shown")
+        _after_every_cell(self)
+
+    def _length(self) -> int:
+        return len(self.live_film.frames)
+
+    @property
+    def builder(self) -> Film | None:
+        """The film of the cluster, while that is looked at."""
+        made = self.live_film.builders.get("cluster")
+        return made and made[0].film
+
+    # What the browser asks for
+
+    def receive(self, content: Data) -> None:
+        """One click: `{"do": "act", "thing": "broker:1", "action": "kill", "given": {}}`, `undo`, `fork`, `why` ..."""
+        try:
+            reply = self._answer(content)
+        except KafkaCtlError as refusal:
+            reply = {"text": str(refusal), "refused": True}
+        if content.get("do") != "why":
+            self.refresh(reply)
+
+    def _answer(self, content: Data) -> Data:
+        asked = content.get("do")
+        if asked == "act":
+            return self._act(clicked(self.lab, content["thing"], content["action"], content.get("given", {})))
+        if asked == "undo":
+            return self._undo()
+        if asked == "fork":
+            return self._fork(content.get("frame"))
+        if asked == "why":
+            self._explain(content["frame"])
+        elif asked == "close":
+            self._close_fork()
+        return {}
+
+    def _act(self, wanted: story.Command) -> Data:
+        if not callable(getattr(self.lab, wanted.name, None)):
+            raise BadInput(f"this lab cannot {wanted.name}")
+        answer = getattr(self.lab, wanted.name)(*wanted.args, **wanted.kwargs)
+        if wanted.name == "generate_reassignment":
+            answer = self.plan = write_plan(answer, self.lab.generation)
+        elif wanted.name == "execute_reassignment":
+            self.plan = wanted.args[0]
+        return {"text": call(wanted, self.name) + ("" if answer is None else f" → {answer}")}
+
+    def _undo(self) -> Data:
+        commands = list(self.lab.commands)
+        while commands and commands[-1].name in (UNTIL, REFUSED):
+            commands.pop()
+        if not commands:
+            raise BadInput("there is nothing to undo: no command has been given yet")
+        gone = commands.pop()
+        text = "\n".join(map(str, [story.Command("lab", (), self.lab.opening), *commands]))
+        before = type(self.lab).replay(text, **self.lab.plugins.given)
+        self.lab.close()
+        vars(self.lab).update(vars(before))
+        return {"text": f"undone: {call(gone, self.name)}"}
+
+    def _fork(self, frame: int | None) -> Data:
+        """Another future beside this one, from the end or from a frame that is looked at."""
+        at = None
+        if frame is not None and 0 < frame < self._length() - 1:
+            at = max(self.live_film.frames[frame]["seqs"])
+        self._close_fork()
+        self.other = Live(self.lab.fork(at=at), f"{self.name}_2", self.theme)
+        self.other.changed = self.refresh
+        self.beside = self.other.model_id or ""
+        return {"text": f"{self.other.name} = {self.name}.fork({'' if at is None else f'at={at}'})"}
+
+    def _close_fork(self) -> None:
+        if self.other is not None:
+            self.other.lab.close()
+            self.other.close()
+        self.other, self.beside = None, ""
+
+    def _explain(self, frame: int) -> None:
+        """Answer "why?", and once more when it is known which lines ran: that takes a replay."""
+        from kafka_ctl.views.explain.executed_lines import lines_of
+        from kafka_ctl.views.explain.why import explanations
+
+        seqs = self.live_film.frames[frame]["seqs"]
+        for answer in explanations(self.lab.trace, seqs, self.lab.generation, lines_of(self.lab)):
+            self.send({"do": "why", "frame": frame, "why": answer})
+
+    # What is sent to the browser
+
+    def refresh(self, reply: Data | None = None) -> None:
+        """Show what has happened since the last time, whoever made it happen."""
+        before = self._length()
+        if self.live_film.trace is not self.lab.trace:
+            self._start_again()
+        elif len(self.lab.trace) > self.live_film.place:
+            self._grow(before, reply)
+        new = self._now(reply)
+        if new != self.now:
+            self.now = new
+        self.changed()
+
+    def _start_again(self) -> None:
+        """The lab is at another point of another run: send all of it."""
+        self.live_film = LiveFilm(self.lab.trace, self.lab.generation.name)
+        self._send_all(self._length() - 1)
+
+    def _send_all(self, index: int) -> None:
+        self.set_trait("index", 0)
+        self.film = self.live_film.film_data(self.shown)
+        self.index = min(max(index, 0), self._length() - 1)
+
+    def _grow(self, before: int, reply: Data | None) -> None:
+        """Send what is new, and in the same message what stands beside it: one message is sooner there than two."""
+        frames = self.live_film.read()
+        if self.live_film.too_long:
+            self.live_film.forget()
+            self._send_all(self._length() - len(frames))
+            return
+        views, redrawn = {}, []
+        self.film["frames"] = self.live_film.frames
+        for place, view in reversed(list(enumerate(self.film["views"]))):
+            name = view["view"]
+            if name not in self.shown:
+                del self.film["views"][place], self.live_film.builders[name]
+            elif (more := self.live_film.grow(name)) is None:
+                self.film["views"][place] = self.live_film.show(name)
+                redrawn.append(self.film["views"][place])
+            else:
+                views[name] = more
+                _join(view, more)
+        now = self._now(reply)
+        self.now.clear()
+        self.now.update(now)  # no second message: who opens the page anew gets it with the state
+        message = {"do": "grow", "from": before, "frames": frames, "views": views}
+        self.send({**message, "redrawn": redrawn, "now": now})
+
+    def _draw_missing(self) -> None:
+        """Draw the views that the reader has just turned to."""
+        missing = [self.live_film.show(name) for name in self.shown if name not in self.live_film.builders]
+        if missing:
+            self.film["views"] += missing
+            self.send({"do": "show", "views": missing})
+
+    def _now(self, reply: Data | None = None) -> Data:
+        lab, model = self.lab, self.live_film.supergraph.now
+        idle = idle_controller(model)
+        now: Data = {
+            "reply": reply or {},
+            "waits": lab.quiet is False,
+            "name": self.name,
+            "title": f"Kafka {lab.generation}, {lab.now:.3f} s" + (f"; {idle}" if idle else ""),
+            "script": [printable(line) for line in script(lab, self.name)],
+            "brokers": {str(b): "up" if seen.alive else "down" for b, seen in sorted(model.brokers.items())},
+            "partitions": {
+                printable(f"{topic}-{number}"): ", ".join(map(str, seen.replicas))
+                for (topic, number), seen in sorted(model.partitions.items())
+                if seen.replicas and f"/brokers/topics/{topic}" in model.znodes
+            },
+            "plan": printable(self.plan or self._present_plan()),
+            "undo": lab.zookeeper == "memory" and bool(lab.commands),
+            "travels": lab.zookeeper == "memory",
+            "compared": printable(str(compare(lab, self.other.lab))) if self.other else "",
+        }
+        if hasattr(lab, "violations") and lab.zookeeper == "memory":
+            now["violations"] = self._violations()
+        return now
+
+    def _present_plan(self) -> str:
+        """Where the first partitions lie, as a plan to begin with."""
+        known = self.live_film.supergraph.now.partitions.items()
+        seen = {TopicPartition(*tp): found.replicas for tp, found in sorted(known) if found.replicas}
+        return write_plan(dict(list(seen.items())[:PLANNED]), self.lab.generation)
+
+    def _violations(self) -> list[Data]:
+        """The rules that are broken, each with the frame that shows it first."""
+        broken: dict[str, Data] = {}
+        for frame, message in enumerate(self.live_film.frames):
+            if message["kind"] == "violation":
+                broken.setdefault(message["caption"], {"text": message["caption"], "frame": frame})
+        return list(broken.values())
+
+
+def _join(view: Data, more: Data) -> None:
+    """Add further rows to a view that is kept for a page that is loaded anew."""
+    for name, rows in more["tracks"].items():
+        view["tracks"].setdefault(name, []).extend(rows)
+    for broker, partitions in more.get("details", {}).items():
+        for name, rows in partitions.items():
+            view.setdefault("details", {}).setdefault(broker, {}).setdefault(name, []).extend(rows)
+    view["tokens"] += more["tokens"]
+    view["summary"] += more["summary"]
+
+
+def _after_every_cell(live: Live) -> None:
+    """In a notebook, calls made in cells are shown too, as soon as their cell has ended."""
+    try:
+        from IPython import get_ipython
+    except ImportError:
+        return
+    shell, ref = get_ipython(), weakref.ref(live)
+    if shell is None:
+        return
+
+    def look(*_: object) -> None:
+        there = ref()
+        if there is None:
+            shell.events.unregister("post_run_cell", look)
+        elif not there.lab.closed:
+            there.refresh()
+
+    shell.events.register("post_run_cell", look)

@@ -1,0 +1,189 @@
+"""A film as plain data for the browser: the drawing once, then only what changes."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from itertools import accumulate
+from typing import Any
+
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
+from kafka_ctl.views.palette import GLYPHS
+from kafka_ctl.views.scene import Part, Scene, glyph_svg, shape_svg, svg_head, text_svg
+
+Data = dict[str, Any]
+"""What goes to the browser, as JSON."""
+Logs = Iterable[tuple[int, object]]
+"""Lines of Kafka's logs (what `str` makes of them), each with the `seq` of its record."""
+LOGS = {"state-change": "log", "controller": "events"}
+"""Kafka's logs, and the names of a frame's lines of them."""
+LINES = 60
+"""The most log lines that are shown beside one frame."""
+
+
+def payload(films: Sequence[Film], logs: Mapping[str, Logs] | None = None) -> Data:
+    """Films that keep step with one another, as JSON-able data for `player.js`.
+
+    `logs` are the lines of Kafka's logs by seq: those of `state-change` and of `controller`.
+    """
+    frames = [
+        frame_data(f.kind, f.time_ms, f.caption, f.picture.summary, f.cause, f.seqs, _differs(films, n))
+        for n, f in enumerate(films[0].frames)
+    ]
+    add_logs(frames, [f.seqs for f in films[0].frames], logs or {})
+    return {"frames": frames, "glyphs": GLYPHS, "views": [view_data(film) for film in films]}
+
+
+def _differs(films: Sequence[Film], index: int) -> str:
+    """Who has something else than ZooKeeper, as the first film says that knows it."""
+    return next(filter(None, (film.frames[index].picture.differs for film in films)), "")
+
+
+def frame_data(
+    kind: str, time_ms: float, caption: str, summary: str, cause: int | None, seqs: Sequence[int], differs: str = ""
+) -> Data:
+    """What the browser knows of a frame apart from its pictures; `differs` says who has otherwise than ZooKeeper."""
+    data: Data = {"kind": kind, "time": time_ms, "caption": printable(caption), "summary": printable(summary)}
+    data |= {"differs": printable(differs), "cause": cause, "seqs": list(seqs[:50])}
+    return data | {name: [] for name in LOGS.values()}
+
+
+def add_logs(frames: Sequence[Data], seqs: Sequence[Sequence[int]], logs: Mapping[str, Logs]) -> None:
+    """Put the lines of each of Kafka's logs into the frames whose records they come from."""
+    for name, lines in logs.items():
+        for frame, own in zip(frames, by_frame(seqs, lines), strict=True):
+            frame[LOGS[name]] = own
+
+
+def by_frame(seqs: Sequence[Sequence[int]], logs: Logs) -> list[list[str]]:
+    """Each line with the frame that shows its record, or else with the frame before it."""
+    frame_of = {seq: index for index, own in enumerate(seqs) for seq in own}
+    data = [list[object]() for _ in seqs]
+    ends = list(accumulate((own[-1] if own else -1 for own in seqs), max))
+    for seq, line in logs:
+        if data:
+            data[frame_of.get(seq, max(0, bisect_right(ends, seq) - 1))].append(line)
+    more = [[f"… and {len(lines) - LINES} lines more"] if len(lines) > LINES else [] for lines in data]
+    return [[printable(str(line)) for line in lines[:LINES] + end] for lines, end in zip(data, more, strict=True)]
+
+
+def view_data(film: Film, rows: Rows | None = None) -> Data:
+    """One view: its drawing, and per part and frame only what changes."""
+    rows = rows or Rows()
+    data = {"view": film.view, "title": film.title, "svg": drawing(film), **rows.add(film.frames)}
+    return data | ({"flow": flow(film.scene)} if film.scene.rows else {})
+
+
+def flow(scene: Scene) -> Data:
+    """The rows of a drawing as `flow.js` wraps them: of each block its id, x, y, width and height."""
+
+    def place(name: str) -> list[object]:
+        return [name, *(round(v, 1) for v in scene.parts[name].box)]
+
+    rows = [
+        {"apart": row.apart, "frame": place(row.frame) if row.frame else None, "blocks": [place(b) for b in row.blocks]}
+        for row in scene.rows
+    ]
+    return {"rows": rows, "wires": scene.wires, "offset": scene.offset}
+
+
+def blocks(scene: Scene) -> dict[str, str]:
+    """Part id -> the block that the part stands in, or is."""
+    found: dict[str, str] = {}
+    names = [name for row in scene.rows for name in row.blocks]
+    for part in scene.parts.values() if names else ():
+        (x, y), wide = part.box.middle, part.box.width
+        for name in names:
+            box = scene.parts[name].box
+            if wide and box.x <= x <= box.x + box.width and box.y <= y <= box.y + box.height:
+                found[part.id] = name
+    return found
+
+
+UNSEEN = PartState("")
+"""The look of a part before its first frame."""
+
+
+class Rows:
+    """Frames as rows of changes; each frame is the change from the one before."""
+
+    def __init__(self) -> None:
+        self.before: dict[str, PartState] = {}
+
+    def add(self, frames: Sequence[Frame]) -> Data:
+        """The tracks by part, per frame what travels and what the picture says in words, and what it only counts.
+
+        `details` are broker -> partition -> changes of how its replica stands; empty when there is none any more.
+        """
+        tracks: dict[str, list[list[object]]] = {}
+        before, own = self.before, dict[str, list[list[object]]]()
+        for frame in frames:
+            index = frame.index
+            for name, look in frame.picture.looks.items():
+                if name not in own:
+                    own[name] = tracks.setdefault(printable(name), [])
+                own[name].append(_row(index, look, before.get(name, UNSEEN)))
+                before[name] = look
+        details: dict[str, dict[str, list[list[object]]]] = {}
+        for frame in frames:
+            for (broker, name), style in frame.picture.detail.items():
+                details.setdefault(str(broker), {}).setdefault(printable(name), []).append([frame.index, style])
+        tokens = [[_token(t) for t in frame.picture.tokens] for frame in frames]
+        data = {"tracks": tracks, "tokens": tokens, "summary": [printable(frame.picture.summary) for frame in frames]}
+        return data | ({"details": details} if details else {})
+
+
+def _row(index: int, look: PartState, before: PartState) -> list[object]:
+    """Frame, styles, words, sign and place of a change; 0 stands for what stays as it was."""
+    styles, texts, glyph, at = look
+    _, words, sign, place = before
+    row: list[object] = [index, styles]
+    if at is not None and at != place:
+        row += 0, 0, [round(at[0], 1), round(at[1], 1)]
+    elif glyph != sign:
+        row += 0, 0
+    elif texts != words:
+        row.append(0)
+    if texts != words:
+        row[2] = list(texts)
+    if glyph != sign:
+        row[3] = glyph
+    return row
+
+
+def _token(token: Token) -> list[object]:
+    x, y = token.place
+    return [
+        token.line,
+        printable(token.label),
+        token.styles,
+        round(x, 1),
+        round(y, 1),
+        round(pill_width(token.label), 1),
+    ]
+
+
+def drawing(film: Film) -> str:
+    """The scene with classes instead of colours; every part carries its id."""
+    scene, (x, y) = film.scene, film.scene.offset
+    within = blocks(scene)
+    loose = "".join(part_svg(part, within.get(part.id, "")) for part in scene.parts.values() if not part.pinned)
+    pinned = "".join(part_svg(part) for part in scene.parts.values() if part.pinned)
+    inside = f'<g class="part" data-id="camera">{loose}<g class="travel"></g></g>{pinned}'
+    head = svg_head(scene.width, scene.height, f' role="img" aria-label="{escape(film.title)}"')
+    return f'{head}<g transform="translate({x:g} {y:g})">{inside}</g></svg>'
+
+
+def part_svg(part: Part, block: str = "") -> str:
+    """One part: its outline, its sign and its words, to be dressed by class; `block` is what it moves with."""
+    pieces = [shape_svg(shape, f' class="{shape.slot}"') for shape in part.shapes]
+    if part.glyph:
+        pieces.append(glyph_svg(part.glyph, part.sign, ' class="glyph"'))
+    pieces += [text_svg(text, text.text, ' class="label"') for text in part.texts]
+    classes = " ".join(f"s-{style}" for style in part.styles.split())
+    of = f' data-of="{escape(printable(part.of))}"' if part.of else ""
+    of += f' data-in="{escape(printable(block))}"' if block else ""
+    title = f"<title>{escape(printable(part.title))}</title>" if part.title else ""
+    return f'<g class="part {classes}" data-id="{escape(printable(part.id))}"{of}>{title}{"".join(pieces)}</g>'

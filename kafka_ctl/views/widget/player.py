@@ -1,0 +1,133 @@
+"""The player: a notebook widget that steps, rewinds, jumps and plays through a film.
+
+The pictures are laid out in Python; the browser only changes looks (`player.js`, no import, no build, no
+network). Where no widget can run, the same display shows a filmstrip and the steps as text.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import anywidget
+import traitlets
+
+from kafka_ctl.errors import BadInput, UnknownName
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace.record import Record, Recorder
+from kafka_ctl.views.dot import printable
+from kafka_ctl.views.explain.executed_lines import Lines
+from kafka_ctl.views.explain.why import explanations
+from kafka_ctl.views.frames import Film, film, relevant_to
+from kafka_ctl.views.marks import find_marks
+from kafka_ctl.views.options import check_player, views_of
+from kafka_ctl.views.static_svg import filmstrips
+from kafka_ctl.views.widget.assets import PLAYER, SHEET
+from kafka_ctl.views.widget.explanations import with_log
+from kafka_ctl.views.widget.payload import Data, payload
+
+
+class Widget(anywidget.AnyWidget):
+    """What shows frames in the browser.
+
+    `index` is the frame shown and can be set; `selected` is what was clicked: `broker:1`, `partition:a-0`.
+    """
+
+    _esm: object = PLAYER
+    _css = SHEET
+
+    film = traitlets.Dict().tag(sync=True)
+    index = traitlets.Int(0).tag(sync=True)
+    playing = traitlets.Bool(False).tag(sync=True)
+    speed = traitlets.Float(1.0).tag(sync=True)
+    loop = traitlets.Bool(False).tag(sync=True)
+    selected = traitlets.Unicode("").tag(sync=True)
+    theme = traitlets.Enum(["auto", "light", "dark"], "auto").tag(sync=True)
+
+    def _length(self) -> int:
+        raise NotImplementedError
+
+    @traitlets.validate("index")
+    def _in_range(self, proposal: Mapping[str, int]) -> int:
+        if not 0 <= proposal["value"] < self._length():
+            raise BadInput(f"step {proposal['value']} does not exist; the steps are 0 to {self._length() - 1}")
+        return proposal["value"]
+
+
+class Player(Widget):
+    """Films of one stretch of a trace, played together; made by `player`."""
+
+    def __init__(self, films: Sequence[Film], data: Data | None = None, **options: Any) -> None:
+        self.films = tuple(films)
+        super().__init__(film=data or payload(self.films), **options)
+
+    def __len__(self) -> int:
+        return len(self.films[0])
+
+    def _length(self) -> int:
+        return len(self)
+
+    def __repr__(self) -> str:
+        return self.films[0].text()
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict[str, str], dict[str, object]]:
+        """The widget and what shows without it: filmstrips as SVG and as an image, the steps as text."""
+        shown = super()._repr_mimebundle_(**options)
+        bundle, meta = shown if isinstance(shown, tuple) else (shown or {}, {})
+        strip = filmstrips(self.films)
+        coded = base64.b64encode(strip.encode()).decode()
+        titles = ", ".join(film.title for film in self.films)
+        alt = escape(printable(f"{titles} in pictures; the steps are listed as text."))
+        picture = f'<img alt="{alt}" style="max-width:100%" src="data:image/svg+xml;base64,{coded}">'
+        return {**bundle, "text/html": picture, "image/svg+xml": strip, "text/plain": repr(self)}, meta
+
+
+def player(records: Sequence[Record], view: str | Sequence[str] = "cluster", **options: Any) -> Player:
+    """A player of these records.
+
+    `view` is `cluster`, `partition`, `replica`, `spacetime` or `zookeeper`, or several of them, which then
+    keep step. Options: those of `film` in `views/frames.py` (`start`, `limit` ...), `index`, `speed`, `loop`,
+    `theme`, `marks` (names of steps for links in the prose, see `views/marks.py`; `index` may be one of them), and
+    `lines` (what finds the lines that ran, see `views/explain/executed_lines.py`). Raises UnknownName for another view,
+    BadInput for an empty trace.
+    """
+    names = ("index", "speed", "loop", "theme", "playing")
+    own: Data = {name: options.pop(name) for name in names if name in options}
+    lines: Lines | None = options.pop("lines", None)
+    marks, at = options.pop("marks", {}), own.get("index")
+    if isinstance(at, str):
+        own["index"] = 0
+    check_player(own)
+    views = views_of(view)
+    if len(views) > 1:
+        options.setdefault("is_relevant", relevant_to(views))
+    films = [film(records, name, **options) for name in views]
+    data = with_log(films, records, options)
+    if marks:
+        data["marks"] = find_marks(films[0], records, marks)
+    if isinstance(at, str):
+        own["index"] = _marked(at, data.get("marks", {}))
+    made = Player(films, data, **own)
+    if isinstance(records, Recorder) and data.get("asks"):
+        _answering(made, records, Generation(options["generation"]), lines)
+    return made
+
+
+def _marked(name: str, marks: dict[str, int]) -> int:
+    """The step of a mark; UnknownName for a name that is none."""
+    if name not in marks:
+        raise UnknownName("mark", name, marks)
+    return marks[name]
+
+
+def _answering(made: Player, trace: Recorder, generation: Generation, lines: Lines | None) -> None:
+    """Let the player of a lab's trace answer "why?"."""
+
+    def answer(_: object, asked: Data, buffers: object) -> None:
+        if asked.get("do") == "why" and (seqs := made.films[0].frames[asked["frame"]].seqs):
+            for found in explanations(trace, seqs, generation, lines):
+                made.send({**asked, "why": found})
+
+    made.on_msg(answer)

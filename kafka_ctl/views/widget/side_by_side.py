@@ -1,0 +1,239 @@
+"""Two runs beside each other, stepped together: what both do is one step, what one of them does is a step of its own.
+
+The runs share their beginning; the first step in which they differ is flagged. After that, steps that say the same at
+about the same time are still taken together, and the others in the order of their times.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from kafka_ctl.errors import BadInput, UnknownName, short
+from kafka_ctl.generation import Generation
+from kafka_ctl.trace.record import Recorder
+from kafka_ctl.views.captions import caption
+from kafka_ctl.views.explain.executed_lines import Lines, Replayable, lines_of
+from kafka_ctl.views.explain.why import explanations, is_offered, whys
+from kafka_ctl.views.export import checked, write
+from kafka_ctl.views.frames import (
+    DIFFERING,
+    Film,
+    FilmBuilder,
+    Frame,
+    Picture,
+    Token,
+    interpolate_positions,
+    view_class,
+)
+from kafka_ctl.views.options import check_film, check_player
+from kafka_ctl.views.steps import Step, steps
+from kafka_ctl.views.supergraph import Supergraph, join
+from kafka_ctl.views.widget.explanations import numbered
+from kafka_ctl.views.widget.payload import Data, payload
+from kafka_ctl.views.widget.player import Player
+
+SIDES = ("left", "right")
+TOGETHER = 1000.0
+"""Milliseconds by which a step of one run may be later than the same step of the other and still be taken with it."""
+PARTED = "Here they part."
+OPTIONS = ("index", "speed", "loop", "theme")
+"""Of a player, what can be given."""
+
+Pair = tuple[Step | None, Step | None]
+
+
+class Run(NamedTuple):
+    """One of two runs, as "why?" asks for it."""
+
+    trace: Recorder
+    generation: Generation
+    lines: Lines | None
+
+
+class SideBySide(Player):
+    """The player of two runs; made by `side_by_side`. `parted` is the step in which they differ first, or None."""
+
+    def __init__(self, films: Sequence[Film], parted: int | None, runs: Sequence[Run] = (), **options: Any) -> None:
+        self.parted, self.runs = parted, tuple(runs)
+        data = payload(films)
+        for number, frame in enumerate(data["frames"]):
+            differing = [(film.title, film.frames[number].picture.differs) for film in films]
+            frame["differs"] = " ".join(f"{title}: {differs}" for title, differs in differing if differs)
+            seqs = [film.frames[number].seqs for film in films]
+            offered = [n for n, run in enumerate(self.runs) if is_offered(run.trace, seqs[n], run.generation)]
+            frame["why"] = offered or False
+        data |= {"beside": list(SIDES), "parted": parted, "asks": bool(self.runs)}
+        super().__init__(films, data, **options)
+        self.on_msg(lambda _, asked, buffers: self.receive(asked))
+
+    def receive(self, asked: Data) -> None:
+        """What the browser asks: `{"do": "why", "frame": 3, "side": 1}` is answered for that run; nothing else is."""
+        if asked.get("do") != "why":
+            return
+        run, film = self.runs[asked["side"]], self.films[asked["side"]]
+        for found in explanations(run.trace, film.frames[asked["frame"]].seqs, run.generation, run.lines):
+            self.send({**asked, "why": found | {"title": f"{film.title}: {found['title']}"}})
+
+    def export(self, path: str | Path) -> Path:
+        """Write both runs as one file that plays by itself: `.html` with the player, `.svg`, `.gif` or `.png`.
+
+        Raises BadInput for another ending, Unavailable when a tool is missing.
+        """
+        path = checked(path)
+        return write(self.films, path, self._answered() if path.suffix == ".html" else self.film)
+
+    def _answered(self) -> Data:
+        """The films as data with every answer to "why?" in it: `whys` by frame and run."""
+        sources: dict[str, int] = {}
+        found = []
+        for run, film in zip(self.runs, self.films, strict=False):
+            own = whys(run.trace, [frame.seqs for frame in film.frames], run.generation, run.lines)
+            for answer in filter(None, own):
+                answer["title"] = f"{film.title}: {answer['title']}"
+            found.append(numbered(own, sources))
+        every = [list(pair) for pair in zip(*found, strict=True)]
+        return self.film | {"whys": every, "sources": [json.loads(text) for text in sources]}
+
+
+def side_by_side(
+    left: object,
+    right: object,
+    titles: tuple[str, str] | None = None,
+    view: str = "cluster",
+    start: tuple[int, int] | None = None,
+    limit: int = 300,
+    **options: Any,
+) -> SideBySide:
+    """Two runs beside each other, as a player that steps both: a lab and its fork, or one story in two generations.
+
+    Each is a lab or a trace. `titles` name them; by default their generations do, where these differ. `start` has the
+    first record's `seq` of each run that is shown, `limit` the most steps of each. Options are those of a player:
+    `index`, `speed`, `loop`, `theme`. Raises BadInput for what is no run and for one without records, UnknownName for
+    another view.
+    """
+    traces = [_trace(one) for one in (left, right)]
+    kind = view_class(view)
+    _check(titles, start, limit, options)
+    first = [_place(trace, at) for trace, at in zip(traces, start or (None, None), strict=True)]
+    found = [steps(trace.records, kind.is_relevant, limit, at) for trace, at in zip(traces, first, strict=True)]
+    supergraph = join(*(Supergraph().add(trace.records).model() for trace in traces))
+    names = titles or _titles(left, right)
+    builders = []
+    for side, trace, own, at, name in zip(SIDES, traces, found, first, names, strict=True):
+        more = {"generation": trace.generation} if view in DIFFERING else {}
+        builder = FilmBuilder(side, kind(supergraph, trace.records, own, **more), trace.records, at)
+        builder.film.title = name
+        builders.append(builder)
+    parted = _frames(builders, list(_aligned(*found)))
+    whole = all(trace.records[0].seq == 0 for trace in traces)
+    runs = [_run(one, trace) for one, trace in zip((left, right), traces, strict=True)] if whole else ()
+    return SideBySide([builder.film for builder in builders], parted, runs, **options)
+
+
+def _check(titles: object, start: object, limit: object, options: dict[str, object]) -> None:
+    """BadInput and UnknownName for what cannot be given."""
+    for name, value, kind, what in (("titles", titles, str, "names"), ("start", start, int, "record numbers")):
+        if value is not None and (
+            not isinstance(value, tuple) or len(value) != 2 or not all(type(one) is kind for one in value)
+        ):
+            raise BadInput(f"{name} cannot be {short(value)}; it is a pair of {what}")
+    check_film(SideBySide, None, limit, None, {})
+    for name in options:
+        if name not in OPTIONS:
+            raise UnknownName("option", name, ["titles", "view", "start", "limit", *OPTIONS])
+    check_player(options)
+
+
+def _run(given: object, trace: Recorder) -> Run:
+    own = getattr(given, "generation", None)
+    generation = own if isinstance(own, Generation) else Generation(trace.generation)
+    return Run(trace, generation, None if given is trace else lines_of(cast(Replayable, given)))
+
+
+def _trace(run: object) -> Recorder:
+    trace = run if isinstance(run, Recorder) else getattr(run, "trace", None)
+    if not isinstance(trace, Recorder):
+        raise BadInput(f"side_by_side needs two labs or traces; {short(run)} is neither")
+    if not trace.records:
+        raise BadInput("nothing to show: the trace has no records yet")
+    return trace
+
+
+def _titles(left: object, right: object) -> tuple[str, str]:
+    """The generations, where they differ."""
+    names = [str(getattr(one, "generation", "")) for one in (left, right)]
+    return (f"Kafka {names[0]}", f"Kafka {names[1]}") if names[0] != names[1] else ("Left", "Right")
+
+
+def _place(trace: Recorder, seq: int | None) -> int:
+    """The place of the first record that is shown."""
+    records = trace.records
+    return 0 if seq is None else next((n for n, record in enumerate(records) if record.seq >= seq), len(records))
+
+
+def _aligned(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
+    """The steps of both, those that say the same at about the same time in pairs."""
+    says = [[(step.kind, caption(step.records)) for step in side] for side in (left, right)]
+    i = j = 0
+    for a, b, size in SequenceMatcher(None, says[0], says[1], autojunk=False).get_matching_blocks():
+        for n in range(size):
+            if abs(left[a + n].time_ms - right[b + n].time_ms) > TOGETHER:
+                continue
+            yield from _merged(left[i : a + n], right[j : b + n])
+            yield left[a + n], right[b + n]
+            i, j = a + n + 1, b + n + 1
+    yield from _merged(left[i:], right[j:])
+
+
+def _merged(left: Sequence[Step], right: Sequence[Step]) -> Iterator[Pair]:
+    """Steps that only one of the runs takes, in the order of their times."""
+    i = j = 0
+    while i < len(left) or j < len(right):
+        if j == len(right) or (i < len(left) and left[i].time_ms <= right[j].time_ms):
+            yield left[i], None
+            i += 1
+        else:
+            yield None, right[j]
+            j += 1
+
+
+def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | None:
+    """Make the frames of both films, with the same captions; the number of the first in which they differ."""
+    frame_of: tuple[list[int], list[int]] = [], []
+    parted: int | None = None
+    for number, pair in enumerate(pairs, 1):
+        step = next(step for step in pair if step is not None)
+        text, cause = caption(step.records), None
+        for side, own in enumerate(pair):
+            if own is not None:
+                cause = cause if own.cause is None or cause is not None else frame_of[side][own.cause]
+                frame_of[side].append(number)
+        pictures = [_picture(builder, own) for builder, own in zip(builders, pair, strict=True)]
+        if None in pair:
+            text = f"{builders[pair.index(step)].film.title}: {text}"
+        differ = builders[0].shown != builders[1].shown or _beside_looks(pictures[0]) != _beside_looks(pictures[1])
+        if parted is None and (None in pair or differ):
+            parted, text = number, f"{PARTED} {text}"
+        for builder, own, picture in zip(builders, pair, pictures, strict=True):
+            seqs = own.seqs if own is not None else ()
+            builder.film.frames.append(Frame(number, step.kind, step.time_ms, text, picture, seqs, cause))
+    for builder in builders:
+        vars(builder.film).pop("tracks", None)
+        interpolate_positions(builder.film.frames)
+    return parted
+
+
+def _beside_looks(picture: Picture) -> tuple[frozenset[Token], str]:
+    """What of a picture is no look of a part: what travels, in whatever order, and who has otherwise."""
+    return frozenset(picture.tokens), picture.differs
+
+
+def _picture(builder: FilmBuilder, step: Step | None) -> Picture:
+    """The picture of one run after its step, or as it stands while the other one takes a step."""
+    if step is not None:
+        builder.move(step)
+    return builder.changed(step)

@@ -1,0 +1,74 @@
+"""A guess in the picture in JupyterLab: by click and by key, at two widths; then the run, and no second guess."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import browser
+import nbformat
+import pytest
+
+from kafka_ctl.paths import ROOT
+
+pytestmark = browser.needs_chromium
+CELL = f"""
+import sys
+sys.path[:0] = [{str(ROOT)!r}]
+from kafka_ctl.jupyter.widgets import GuessWidget
+"""
+PRESSED = """([place, names]) => {
+  const guess = document.querySelectorAll(".kc.guess")[place];
+  const pressed = [...guess.querySelectorAll("[data-guess][aria-pressed=true]")].map((part) => part.dataset.guess);
+  return JSON.stringify(pressed) === JSON.stringify(names);
+}"""
+"""Whether these things, and no others, are chosen in the first or second question."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    cells = [nbformat.v4.new_code_cell(source) for source in (CELL, 'GuessWidget("05.a")', 'GuessWidget("06.d")')]
+    book = nbformat.v4.new_notebook(cells=cells)
+    book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(book, tmp_path / "guess.ipynb")
+    return tmp_path
+
+
+def inside(page: Any, part: Any) -> bool:
+    """Whether nothing of a part is cut off at the sides of its picture."""
+    box, around = part.bounding_box(), page.query_selector(".kc.guess").bounding_box()
+    return bool(around["x"] - 1 <= box["x"] and box["x"] + box["width"] <= around["x"] + around["width"] + 1)
+
+
+@pytest.mark.parametrize("width", [1280, 1024])
+def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
+    with browser.lab(folder) as server, browser.page(viewport={"width": width, "height": 900}) as page:
+        assert browser.run_all(page, server, "guess.ipynb", 180)
+        page.wait_for_selector(".kc.guess [data-guess='partition:orders-0']")
+        first, second = page.query_selector_all(".kc.guess")
+        brokers = [part.get_attribute("data-guess") for part in first.query_selector_all("[data-guess]")]
+        assert brokers == [f"broker:{n}" for n in (1, 2, 3, 4)]
+        assert all(inside(page, part) for part in first.query_selector_all("[data-guess]"))
+        assert not first.query_selector(".caption").is_visible() and not first.query_selector(".logs").is_visible()
+        # With the keyboard: Tab from broker to broker, Enter commits. No key reaches JupyterLab.
+        cells = len(page.query_selector_all(".jp-Cell"))
+        first.query_selector("[data-guess='broker:1']").focus()
+        for key in ("Tab", "b", "Enter"):
+            page.keyboard.press(key)
+        page.wait_for_selector("text=You say: broker 2")
+        page.wait_for_selector("text=The run: So it is.")
+        page.wait_for_function(PRESSED, arg=[0, ["broker:2"]])
+        assert len(page.query_selector_all(".jp-Cell")) == cells
+        page.wait_for_selector(".kc:not(.guess) .caption")
+        # Once is enough.
+        first.query_selector("[data-guess='broker:3']").click(force=True)
+        # With the mouse: several partitions, one of them taken back.
+        for name in ("orders-0", "orders-1", "orders-3", "orders-1"):
+            second.query_selector(f"[data-guess='partition:{name}']").click()
+        page.wait_for_function(PRESSED, arg=[1, ["partition:orders-0", "partition:orders-3"]])
+        page.wait_for_function(PRESSED, arg=[0, ["broker:2"]])  # the late click has changed nothing
+        page.click("button:has-text('Commit')")
+        page.wait_for_selector("text=You say: orders-0 and orders-3")
+        (ROOT / "artifacts" / "views").mkdir(parents=True, exist_ok=True)
+        page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-{width}.png")
+        assert page.locator("text=The run: So it is.").count() == 2

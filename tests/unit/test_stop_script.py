@@ -1,0 +1,34 @@
+"""KAFKA-4297: the script that stops brokers looks for a name at the end of a long command line."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from kafka_ctl.jupyter import stop_script
+from kafka_ctl.jupyter.stop_script import FIND, brokers_found, why_not
+
+needs_ps = pytest.mark.skipif(bool(why_not()), reason=why_not())
+
+
+@needs_ps
+@pytest.mark.parametrize(("shown", "found"), [(4096, {1: True, 200: False}), (150_000, {1: True, 200: True})])
+def test_a_long_command_line_hides_the_broker(shown: int, found: dict[int, bool]) -> None:
+    """Real processes and the script's own pipe; with 4096 characters, as Linux had them before 4.2, it finds none."""
+    assert brokers_found([1, 200], shown) == found
+
+
+@needs_ps
+def test_the_processes_have_ended_afterwards_and_no_other_is_found() -> None:
+    own = subprocess.run(["sh", "-c", f"ps ax | {FIND}"], capture_output=True, text=True, check=True).stdout.split()
+    assert brokers_found([1]) == {1: True}
+    after = subprocess.run(["sh", "-c", f"ps ax | {FIND}"], capture_output=True, text=True, check=True).stdout.split()
+    assert set(after) <= set(own)
+
+
+def test_where_there_is_no_ps_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = shutil.which
+    monkeypatch.setattr(stop_script.shutil, "which", lambda name: None if name == "ps" else there(name))
+    assert why_not() == "no ps here"

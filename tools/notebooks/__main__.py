@@ -1,0 +1,36 @@
+"""The command `python -m tools.notebooks`: runs and saves notebooks; with `editions`, makes what is made of them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from kafka_ctl.errors import BadInput
+from tools import editions
+from tools.notebooks import notebooks, save
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; its exit status."""
+    given = sys.argv[1:] if argv is None else list(argv)
+    if given[:1] == ["editions"]:
+        return editions.main(given[1:])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.notebooks",
+        description="Run notebooks and save them; `editions` makes what learners and instructors open.",
+    )
+    parser.add_argument("notebook", nargs="*", type=Path, help="which ones (default: all)")
+    chosen: Iterable[Path] = [path.resolve() for path in parser.parse_args(given).notebook] or notebooks()
+    try:
+        for path in chosen:
+            save(path)
+    except BadInput as problem:
+        print(f"kafka_ctl: {problem}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
