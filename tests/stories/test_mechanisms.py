@@ -308,6 +308,12 @@ run_for 40""", {("I20", "ControllerContext.removeTopic")}),
 create_topic a replication_factor=1 partitions=2\nfail_log_dir 2\nreassign '{"a-1":[2,1]}'\nsettle
 at_once '["elect_preferred","delete_topic c"]'\nkill 1\nsettle""",
         {("I21", "KafkaController.onPartitionReassignment")}),
+    "a preferred election fails over a partition without a leader, and counts as under way for ever": (
+        """0.10 brokers=[1,2] seed=92100058 config='{"leader.imbalance.check.interval.seconds":10}'""", """
+refused create_topic c partitions=1 replication_factor=2\ndisconnect zookeeper 2
+create_topic b partitions=2 replication_factor=1\nsettle\nreassign '{"b-1":[2,1]}'\nkill 2\nelect_preferred\nheal
+start 2\nsettle\ncreate_topic m replication_factor=2\nlag 2 m 0\nsettle""",
+        {("I20", "KafkaController.removePartitionsFromPreferredReplicaElection")}),
 }  # fmt: skip
 """What walks have found, and what explains it."""
 

@@ -280,7 +280,26 @@ class AddedBeforeWatch(Mechanism):
         return START < since < wrote < until
 
 
+class ElectionNeverEnds(Mechanism):
+    """A request for preferred leaders failed over a partition without a leader, and counts as under way from then on.
+
+    While any does, the automatic rebalance elects nobody.
+    Kafka 0.10.2.2: controller/KafkaController.scala, removePartitionsFromPreferredReplicaElection, where
+    partitionLeadershipInfo has no such partition, and checkAndTriggerPartitionRebalance
+    """
+
+    ticket = "KafkaController.removePartitionsFromPreferredReplicaElection"
+    breaks = ("I20",)
+    field, value = "halts_deletions_for_elections", True
+
+    def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
+        acting = self.facts.acting
+        term = self.past.term(acting)
+        failed = (words["event"] for _, words in self.past.logged("error_processing", term, acting))
+        return "PreferredReplicaLeaderElection" in failed
+
+
 MECHANISMS = (
     DeposedControllerWrote, NobodyWatched, ResignedAfterElection, NeverWoken, DeadLeaderStays, LastMemberLeaves,
-    ReadTwice, DeathMissed, PreferredIsDead, AddedBeforeWatch,
+    ReadTwice, DeathMissed, PreferredIsDead, AddedBeforeWatch, ElectionNeverEnds,
 )  # fmt: skip
