@@ -116,6 +116,8 @@ class Threads:
         doc="one thread works through a queue of events; before, listeners and other threads share a lock")
     preempts_queue: bool = _field("KAFKA-5692", False, False, True,
         doc="events dropped at session expiry answer those who wait for them")
+    acts_while_connected: bool = _field("KAFKA-4447", True, False, False,
+        doc="who has connections to brokers acts as controller; since KAFKA-5028, who is elected")
     # fmt: on
 
 
@@ -126,6 +128,10 @@ class Zookeeper:
     # fmt: off
     pipelined: bool = _field("KAFKA-5642", False, True, True,
         doc="ZooKeeper operations go out in a window, and partitions change in batches; before, one at a time")
+    watches_before_reading: bool = _field("KAFKA-5642", False, True, True,
+        doc="a watch is set by the read that it follows; before, by a request of its own, for topics after the read")
+    reads_epoch_at_once: bool = _field("KAFKA-5642", False, True, True,
+        doc="`/controller_epoch` is read; before, its existence is checked first")
     ends_with_session: bool = _field("KAFKA-5642", False, True, True,
         doc="pending ZooKeeper requests fail when the session expires; before, they were retried in the next session")
     reports_missed_deletion: bool = _field("KAFKA-13407", True, False, False,
@@ -158,6 +164,10 @@ class Failover:
     """How a controller begins and ends."""
 
     # fmt: off
+    resigns_at_expiry: bool = _field("KAFKA-5642", False, True, True,
+        doc="a controller resigns when its session expires; before, when it has the next session")
+    resigns_before_moving: bool = _field("KAFKA-5028", False, True, True,
+        doc="a controller that gives up resigns, then deletes `/controller`; before, it acted until the next election")
     forgets_on_resignation: bool = _field("KAFKA-5310", False, True, True,
         doc="a controller that resigns forgets its reassignments")
     clears_isr_notifications: bool = _field("KAFKA-5879", False, True, True,
@@ -185,6 +195,8 @@ class Election:
     elects_once_unclean_is_allowed: bool = _field("KAFKA-6835", False, False, True,
         doc="a topic that is set to allow unclean elections gets its leaders at once; before, when a broker or a "
             "controller comes or goes")
+    rebalances_at_fixed_times: bool = _field("KAFKA-5028", True, False, False,
+        doc="the balance is checked at fixed times, and missed checks follow; since then, some time after the last one")
     elects_on_request: bool = _field("KIP-460", False, False, True,
         doc="an administrator can ask the controller for elections, also for unclean ones")
     # fmt: on
@@ -261,6 +273,10 @@ class Reassignment:
     # fmt: off
     requests_begin_when_created: bool = _field("KAFKA-6146", False, True, True,
         doc="a reassignment or election is noticed when its znode is created; before, also when it was changed")
+    drops_finished_requests: bool = _field("KAFKA-6193", True, False, False,
+        doc="a new controller takes out of the znode what is done and what has no topic any more")
+    tolerates_deleted_topics: bool = _field("KAFKA-6630", False, True, True,
+        doc="a partition whose topic is deleted has no replicas; before, a reassignment that looks for them fails")
     drops_requests_together: bool = _field("KAFKA-6617", False, True, True,
         doc="partitions leave the znode of the reassignment together, and it is not read again for each")
     incremental_reassignment: bool = _field("KIP-455", False, False, True,
@@ -275,6 +291,8 @@ class Deletion:
     """Topic deletions."""
 
     # fmt: off
+    has_own_thread: bool = _field("KAFKA-5028", True, False, False,
+        doc="a thread of its own deletes topics whenever it is notified; since then, the event that allows a deletion")
     restores_assignments: bool = _field("KAFKA-6612", False, True, True,
         doc="partitions added to a topic that is being deleted are taken out again")
     halts_deletions_for_elections: bool = _field("KAFKA-5107", True, False, False,
@@ -307,6 +325,8 @@ class LogDirs:
         doc="replicas move between the log directories of a broker")
     outlives_failed_log_dir: bool = _field("KIP-112", False, True, True,
         doc="a broker goes on when one of its log directories fails; before, it stops")
+    distinguishes_unknown_partitions: bool = _field("KAFKA-7395", False, False, True,
+        doc="where a copy cannot be moved because it is not there, the answer says whether the partition exists")
     # fmt: on
 
 
@@ -315,8 +335,44 @@ class Tool:
     """The reassignment tool."""
 
     # fmt: off
-    since_1_1: bool = _field("KIP-113", False, True, True,
-        doc="the reassignment tool checks, writes and throttles plans as since 1.1")
+    limits_brokers_last: bool = _field("KAFKA-4266", False, True, True,
+        doc="throttled replicas are written before the limits of the brokers")
+    refuses_empty_replicas: bool = _field("KAFKA-5091", False, True, True,
+        doc="a plan in which a partition has no replicas is refused")
+    refuses_unknown_brokers: bool = _field("KAFKA-5161", False, True, True,
+        doc="a plan with a broker that is not registered is refused")
+    prints_short_names: bool = _field("KAFKA-5647", False, True, True,
+        doc="a partition is printed as `orders-0`; before, as `[orders,0]`")
+    checks_files: bool = _field("KAFKA-5919", False, True, True,
+        doc="a file that is no JSON, or of another version, is refused; before, it is empty, and versions are ignored")
+    explains_failures: bool = _field("KAFKA-5928", True, True, False,
+        doc="`--verify` prints which replicas a partition has whose reassignment failed")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Gauges:
+    """What a controller measures of itself."""
+
+    # fmt: off
+    counts_after_events: bool = _field("KAFKA-5028", False, True, True,
+        doc="gauges are counted when an event has been processed; before, when somebody reads them")
+    counts_partitions_never_led: bool = _field("KAFKA-5135", False, True, True,
+        doc="a partition without any leader yet is not out of balance; before, the gauge of the imbalance fails")
+    times_events: bool = _field("KAFKA-5135", False, True, True,
+        doc="the controller's state is a gauge, and its work is timed (KIP-143)")
+    # fmt: on
+
+
+@dataclass(frozen=True)
+class Log:
+    """What a controller logs."""
+
+    # fmt: off
+    announces_state_changes: bool = _field("KAFKA-5642", True, False, False,
+        doc="both state machines log what they are to move before they do")
+    names_election_strategies: bool = _field("KAFKA-5642", False, True, True,
+        doc="a failed election names its strategy, and the partition as `orders-0`; before, each selector has its text")
     # fmt: on
 
 
@@ -382,6 +438,8 @@ class Generation:
     shutdown: Shutdown
     log_dirs: LogDirs
     tool: Tool
+    gauges: Gauges
+    log: Log
     bugs: Bugs
 
     def __init__(self, name: str | Generation = "2.0", **changes: bool) -> None:
@@ -455,6 +513,8 @@ AREAS: dict[str, type] = {
     "shutdown": Shutdown,
     "log_dirs": LogDirs,
     "tool": Tool,
+    "gauges": Gauges,
+    "log": Log,
     "bugs": Bugs,
 }
 """The parts of a generation."""

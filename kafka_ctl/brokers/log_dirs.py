@@ -62,9 +62,13 @@ class LogDirs:
         return error
 
     def _absent(self, tp: TopicPartition) -> str:
-        """Why a copy that is not here cannot be moved; 2.4 tells whether the partition exists."""
-        knows = tp in self.process.metadata or not self.process.generation.reassignment.incremental_reassignment
-        return REPLICA_NOT_AVAILABLE if knows else UNKNOWN_TOPIC_OR_PARTITION
+        """Why a copy that is not here cannot be moved.
+
+        Kafka 2.0.1: server/ReplicaManager.scala, getReplicaOrException; 2.4.1: getPartitionOrException
+        """
+        unknown = tp not in self.process.metadata
+        distinguishes = self.process.generation.log_dirs.distinguishes_unknown_partitions
+        return UNKNOWN_TOPIC_OR_PARTITION if unknown and distinguishes else REPLICA_NOT_AVAILABLE
 
     def describe(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, LogDirDescription]:
         """Where these copies lie, as far as the directories can be read."""

@@ -64,7 +64,7 @@ class Controller(Environment):
 
         While there is no queue, nothing happens before the new session is there; nor before the controller competes.
         """
-        if not self.generation.threads.single_threaded or not self._started:
+        if not self.generation.failover.resigns_at_expiry or not self._started:
             return
         started = asyncio.Event()
         self.queue.clear_and_put(events.Expire(started))
@@ -95,7 +95,7 @@ class Controller(Environment):
             self.log("controller_moved" if moved else "error_processing", event=event.name, error=str(problem))
             if moved:
                 await leadership.controller_change(self)
-        if self.generation.threads.single_threaded:
+        if self.generation.gauges.counts_after_events:
             self.gauges.update()
         self.state = "Idle"
         detail = details.write(waited=f"{waited.seconds * 1000:.3g}ms" if waited.seconds else None)

@@ -115,10 +115,10 @@ async def resume_deletions(env: Environment) -> None:
     """Look at the queued topics now, or, where a thread does that, notify it."""
     if not enabled(env):
         return
-    if env.generation.threads.single_threaded:
-        await look(env)
-    else:
+    if env.generation.deletion.has_own_thread:
         env.deletion_wanted.set()
+    else:
+        await look(env)
 
 
 def start_thread(env: Environment) -> None:

@@ -54,11 +54,15 @@ class Environment(ControllerProcess):
     @property
     def is_active(self) -> bool:
         """Whether this broker acts as controller; in 0.10, whether it has channels, whoever is elected (KAFKA-4447)."""
-        return self.active_id == self.id if self.generation.threads.single_threaded else self.channels.open
+        return self.channels.open if self.generation.threads.acts_while_connected else self.active_id == self.id
 
     def locked(self) -> AbstractAsyncContextManager[object]:
         """What one thread may do at a time; where there is one only, that goes without saying."""
         return nullcontext() if self.generation.threads.single_threaded else self.lock
+
+    def locked_for_shutdown(self) -> AbstractAsyncContextManager[object]:
+        """The same for controlled shutdowns, one of which runs at a time."""
+        return nullcontext() if self.generation.threads.single_threaded else self.shutdown_lock
 
     async def take_over(self) -> None:
         """Become the acting controller, after the race was won."""

@@ -47,7 +47,7 @@ async def become_controller(env: Environment) -> None:
         await env.announce_brokers()
     await env.replica_machine.startup()
     await env.partition_machine.startup()
-    if not env.generation.threads.single_threaded:
+    if not env.generation.zookeeper.watches_before_reading:
         await listeners.subscribe_topics(env, env.context.topics)
     env.log("ready", epoch=env.context.epoch)
     await _resume(env)
@@ -61,14 +61,13 @@ async def _resume(env: Environment) -> None:
         await reassignment_incremental.initialize(env)
     else:
         await reassignment.resume(env)
-    if env.generation.threads.single_threaded:
+    if not env.generation.deletion.has_own_thread:
         await deletion.resume_deletions(env)
-        await rebalance.elect(env, await rebalance.pending(env), rebalance.MANUAL)
-        env.log("starting_scheduler")
-        rebalance.schedule(env, rebalance.FIRST_CHECK)
-    else:
-        await rebalance.elect(env, env.context.preferred_elections, rebalance.MANUAL)
-        rebalance.start_thread(env)
+    known = env.generation.deletion.halts_deletions_for_elections
+    elections = env.context.preferred_elections if known else await rebalance.pending(env)
+    await rebalance.elect(env, elections, rebalance.MANUAL)
+    rebalance.start(env)
+    if env.generation.deletion.has_own_thread:
         deletion.start_thread(env)
 
 
@@ -83,7 +82,7 @@ async def initialize_context(env: Environment) -> None:
     if env.generation.membership.broker_epochs:
         env.log("broker_epochs_initialized", epochs={id: broker.epoch for id, broker in context.brokers.items()})
     names = topics.topic_names(env, await env.zk.read_children(znodes.TopicsZNode.path()))
-    if env.generation.threads.single_threaded:
+    if env.generation.zookeeper.watches_before_reading:
         listeners.watch_topics(env, names)
     context.topics, context.table = {name: {} for name in names}, HashMap(case_hash)
     context.topics |= await topics.read_assignments(env, names)
@@ -96,19 +95,19 @@ async def initialize_context(env: Environment) -> None:
         await listeners.watch_brokers(env, context.brokers)
     await refresh_leadership(env, context.all_partitions())
     env.channels.start(context.brokers)
-    if not env.generation.threads.single_threaded:
+    if env.generation.deletion.halts_deletions_for_elections:
         context.preferred_elections |= dict.fromkeys(await rebalance.pending(env))
     if env.generation.reassignment.incremental_reassignment:
         moving = ((tp, context.assignment(tp)) for tp in context.all_partitions())
         context.reassigning = {tp: a.target for tp, a in moving if a.is_being_reassigned}
     else:
         await reassignment.initialize(env)
-    if not env.generation.threads.single_threaded:
+    if env.generation.deletion.halts_deletions_for_elections:
         await deletion.initialize(env)
     env.log("active_brokers", brokers=sorted(context.brokers))
     env.log("shutting_brokers", brokers=sorted(context.shutting_down))
     env.log("topics", topics=sorted(context.topics))
-    if env.generation.threads.single_threaded:
+    if not env.generation.deletion.halts_deletions_for_elections:
         env.log("fetching_deletions")
         await deletion.initialize(env)
 

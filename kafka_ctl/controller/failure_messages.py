@@ -11,13 +11,13 @@ from kafka_ctl.errors import NoReplicaOnline, StateChangeFailed
 
 def _named(env: ControllerProcess, tp: TopicPartition) -> str:
     """A partition as the generation prints it."""
-    return str(tp) if env.generation.zookeeper.pipelined else f"[{tp.topic},{tp.partition}]"
+    return str(tp) if env.generation.log.names_election_strategies else f"[{tp.topic},{tp.partition}]"
 
 
 def no_live_replica(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """New -> Online, but no assigned replica is alive. 2.0 and 2.4 name the live ones of them: none."""
     texts = f"Controller {env.id} epoch {env.context.epoch} encountered error during state change of partition {tp}", ""
-    if not env.generation.zookeeper.pipelined:
+    if not env.generation.log.names_election_strategies:
         assigned = ",".join(map(str, env.context.assigned(tp)))
         texts = f"encountered error during state change of partition [{tp.topic},{tp.partition}]", assigned
     live = ", ".join(map(str, sorted(env.context.live)))
@@ -31,7 +31,7 @@ def no_state(env: ControllerProcess, tp: TopicPartition) -> StateChangeFailed:
     """An election where no leader was ever written."""
     named = _named(env, tp)
     why = f"LeaderAndIsr information doesn't exist for partition {named} in {env.context.partitions[tp]} state"
-    if env.generation.zookeeper.pipelined:
+    if env.generation.log.names_election_strategies:
         return StateChangeFailed(why)
     return StateChangeFailed(f"encountered error while electing leader for partition {named} due to: {why}.")
 
@@ -43,7 +43,7 @@ def no_leader(
 
     Kafka 0.10.2.2: controller/PartitionLeaderSelector.scala; PartitionStateMachine.scala, electLeaderForPartition
     """
-    if env.generation.zookeeper.pipelined:
+    if env.generation.log.names_election_strategies:
         prefix = {"preferred": "PreferredReplica", "unclean": "Offline"}.get(
             strategy, strategy.title().replace("-", "")
         )

@@ -49,7 +49,7 @@ def _imbalance(context: Context, generation: Generation) -> int:
         queued = topic in context.topics_to_be_deleted
         for number, (replicas, adding, _) in partitions.items():
             state, preferred = context.leadership.get(TopicPartition(topic, number)), replicas[0]
-            if state is None and not generation.threads.single_threaded:
+            if state is None and not generation.gauges.counts_partitions_never_led:
                 raise KeyError(topic, number)
             if state is not None and not queued:
                 count += preferred in state.isr if preferred in adding else state.leader != preferred
@@ -103,7 +103,7 @@ class Gauges:
         """By name; None for a gauge that Kafka fails to count."""
         active = self.is_active()
         shown: dict[str, int | None] = {"ActiveControllerCount": int(active)}
-        if self.generation.threads.single_threaded or not active:
+        if self.generation.gauges.counts_after_events or not active:
             return shown | self._shown
         for name, count in COUNTS.items():
             shown[name] = None

@@ -109,7 +109,7 @@ async def trigger_move(env: Environment) -> None:
     In 0.10 only the znode goes, and the one that was forced to resign goes on until it is elected anew.
     """
     if not env.generation.zookeeper.fences_writes:
-        if env.generation.threads.single_threaded:
+        if env.generation.failover.resigns_before_moving:
             await env.resign()
         env.active_id = -1
         await env.zk.write(Delete(ControllerZNode.path()))
@@ -158,7 +158,7 @@ async def _register_with_epoch(env: Environment, data: bytes) -> tuple[int, int]
 
 async def read_epoch(env: Environment) -> None:
     """Take over the epoch of the last controller, if there was one."""
-    if not env.generation.threads.single_threaded and not await env.zk.exists(ControllerEpochZNode.path()):
+    if not env.generation.zookeeper.reads_epoch_at_once and not await env.zk.exists(ControllerEpochZNode.path()):
         return
     answer = await env.zk.read(ControllerEpochZNode.path())
     if answer.error is None:

@@ -36,7 +36,7 @@ async def watch_controller(env: Environment) -> None:
 
 async def register(env: Environment) -> None:
     """What a new controller listens to; a watch on children is armed by the first read of them."""
-    if not env.generation.threads.single_threaded:
+    if not env.generation.zookeeper.watches_before_reading:
         await _subscribe(env)
         return
     for path, event in CHILDREN:

@@ -68,7 +68,7 @@ class PartitionStateMachine:
     ) -> dict[TopicPartition, Exception]:
         """Move these partitions to `target` and send what follows from it, in one batch; those that failed, and why."""
         wanted = list(partitions)
-        if not self.process.generation.threads.single_threaded:
+        if self.process.generation.log.announces_state_changes:
             self.process.log("invoking_partitions", target=target, partitions=[str(tp) for tp in wanted])
         await self._together(wanted, target, strategy)
         return self._failures

@@ -28,7 +28,7 @@ async def initialize(env: Environment) -> None:
     """At failover: keep the reassignments that are under way; in 0.10 also take out those that are none."""
     requested = await reassignment_request.read(env)
     env.log("partitions_being_reassigned", partitions={str(tp): list(r) for tp, r in requested.items()})
-    if not env.generation.threads.single_threaded:
+    if env.generation.reassignment.drops_finished_requests:
         assigned = env.context.assigned
         done = [tp for tp, target in requested.items() if not assigned(tp) or assigned(tp) == target]
         await reassignment_request.forget(env, done)
@@ -197,11 +197,13 @@ def _moves(env: Environment, old: tuple[int, ...], new: tuple[int, ...]) -> Move
 
 
 def _assigned(env: Environment, tp: TopicPartition) -> tuple[int, ...]:
-    """The replicas of a partition on the move; before 1.0 StateChangeFailed where its topic has been deleted.
+    """The replicas of a partition on the move; before 2.0 StateChangeFailed where its topic has been deleted.
 
     Kafka 0.10.2.2: controller/KafkaController.scala, ControllerContext.partitionReplicaAssignment (a map)
     """
-    if not env.generation.threads.single_threaded and tp.partition not in env.context.topics.get(tp.topic, {}):
+    if not env.generation.reassignment.tolerates_deleted_topics and tp.partition not in env.context.topics.get(
+        tp.topic, {}
+    ):
         raise StateChangeFailed(f"key not found: [{tp.topic},{tp.partition}]")
     return env.context.assigned(tp)
 

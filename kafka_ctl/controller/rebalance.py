@@ -120,7 +120,19 @@ def schedule(env: Environment, seconds: float) -> None:
         env.threads = [t for t in env.threads if not t.ending] + [thread]
 
 
-def start_thread(env: Environment) -> None:
+def start(env: Environment) -> None:
+    """At failover: look at the balance from now on.
+
+    Kafka 2.0.1: controller/KafkaController.scala, scheduleAutoLeaderRebalanceTask; 0.10.2.2: onControllerFailover
+    """
+    if env.generation.election.rebalances_at_fixed_times:
+        _start_thread(env)
+    else:
+        env.log("starting_scheduler")
+        schedule(env, FIRST_CHECK)
+
+
+def _start_thread(env: Environment) -> None:
     """0.10's rebalance thread: looks at fixed times, however long a look takes."""
     due, every = env.clock.now() + FIRST_CHECK, env.config["leader.imbalance.check.interval.seconds"]
 
@@ -143,7 +155,7 @@ async def auto_rebalance(env: Environment) -> None:
     try:
         await _check(env)
     finally:
-        if env.generation.threads.single_threaded:
+        if not env.generation.election.rebalances_at_fixed_times:
             schedule(env, env.config["leader.imbalance.check.interval.seconds"])
 
 

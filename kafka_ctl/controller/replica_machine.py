@@ -59,7 +59,7 @@ class ReplicaStateMachine:
         wanted = set_order_by(replicas, replica_hash) if self.context.in_tables else list(replicas)
         if not wanted:
             return
-        if not self.process.generation.threads.single_threaded:
+        if self.process.generation.log.announces_state_changes:
             self.process.log("invoking_replicas", target=target, replicas=[list(r) for r in wanted])
         try:
             self.batch.open()

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection
-from contextlib import nullcontext
 
 from kafka_ctl.cluster import Replica, TopicPartition
 from kafka_ctl.controller.environment import Environment
@@ -26,7 +25,7 @@ async def controlled_shutdown(env: Environment, broker: int, broker_epoch: int, 
     try:
         if not env.is_active:
             raise ControllerMoved("Controller moved to another broker. Aborting controlled shutdown")
-        async with nullcontext() if env.generation.threads.single_threaded else env.shutdown_lock:
+        async with env.locked_for_shutdown():
             remaining = await _move_away(env, broker, broker_epoch)
     except Exception as error:
         if not reply.done():

@@ -31,7 +31,7 @@ async def _topics_are(env: Environment, now: list[str]) -> None:
     known = context.all_topics
     new = [t for t in topic_names(env, now) if t not in known]
     deleted = [t for t in known if t not in now]
-    if env.generation.threads.single_threaded:
+    if env.generation.zookeeper.watches_before_reading:
         listeners.watch_topics(env, new)
     assignments = await read_assignments(env, new)
     context.remove_topics(deleted)
@@ -39,7 +39,7 @@ async def _topics_are(env: Environment, now: list[str]) -> None:
         context.topics.setdefault(topic, {})
     context.revived.difference_update(new)
     partitions = _take(env, assignments, "topics_changed", new=new, deleted=deleted)
-    if new and not env.generation.threads.single_threaded:
+    if new and not env.generation.zookeeper.watches_before_reading:
         env.log("topic_creation", partitions=[str(tp) for tp in partitions])
         await listeners.subscribe_topics(env, new)
         await on_new_partitions(env, partitions)

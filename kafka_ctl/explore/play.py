@@ -56,7 +56,7 @@ def is_behind_schedule(lab: Lab, window: int) -> bool:
     Kafka 0.10.2.2: utils/KafkaScheduler.scala, schedule (scheduleAtFixedRate)
     """
     acting = lab.world.acting()
-    if acting is None or lab.generation.threads.single_threaded:
+    if acting is None or not lab.generation.election.rebalances_at_fixed_times:
         return False
     began = next((r for r in reversed(lab.trace.records) if r.action == "starting_scheduler"), None)
     if began is None or began.actor != acting.actor:

@@ -156,7 +156,7 @@ def metrics(broker: Broker, records: Iterable[Record], min_isr: Callable[[str], 
         for (size, delayed), purgatory in ((PRODUCE, leader.produce_purgatory), (FETCH, leader.fetch_purgatory)):
             found |= {size: purgatory.watched, delayed: purgatory.delayed}
     found |= _meters(own, broker.clock.now() * 1000, generation)
-    found |= queue_metrics(own, broker.id) if generation.threads.single_threaded else {}
+    found |= queue_metrics(own, broker.id) if generation.gauges.times_events else {}
     missing = {metric.name for metric in METRICS if generation.name not in metric.sources}
     return {name: value for name, value in found.items() if name not in missing}
 

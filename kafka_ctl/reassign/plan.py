@@ -62,7 +62,7 @@ def check_plan(listed: Sequence[tuple[TopicPartition, Sequence[int]]], generatio
     """BadInput with the tool's words for a plan that says nothing, or something twice."""
     if not listed:
         raise BadInput("Partition reassignment data file is empty")
-    if generation.tool.since_1_1 and not all(replicas for _, replicas in listed):
+    if generation.tool.refuses_empty_replicas and not all(replicas for _, replicas in listed):
         raise BadInput("Partition replica list cannot be empty")
     if twice := duplicates([tp for tp, _ in listed]):
         names = ",".join(name(tp, generation) for tp in twice)
@@ -79,7 +79,7 @@ def check_plan(listed: Sequence[tuple[TopicPartition, Sequence[int]]], generatio
 def check_exists(plan: Iterable[TopicPartition], existing: Collection[TopicPartition], generation: Generation) -> None:
     """BadInput for partitions that the cluster does not have."""
     if missing := [name(tp, generation) for tp in plan if tp not in existing]:
-        listed = "ListBuffer" if generation.tool.since_1_1 else "List"
+        listed = "ListBuffer" if generation.log_dirs.moves_between_log_dirs else "List"
         raise BadInput(f"The proposed assignment contains non-existent partitions: {listed}({', '.join(missing)})")
 
 
@@ -135,7 +135,7 @@ def throttled(topic: str, existing: Assignment, plan: Assignment) -> tuple[str, 
 
 def name(tp: TopicPartition, generation: Generation) -> str:
     """A partition as the tool of that generation prints it: `orders-0`, in 0.10 `[orders,0]`."""
-    return str(tp) if generation.tool.since_1_1 else f"[{tp.topic},{tp.partition}]"
+    return str(tp) if generation.tool.prints_short_names else f"[{tp.topic},{tp.partition}]"
 
 
 def listed(assignment: Assignment) -> str:
@@ -156,12 +156,12 @@ def _entries(text: str, kind: str, generation: Generation) -> list[dict[str, obj
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
-        if generation.tool.since_1_1:
+        if generation.tool.checks_files:
             raise BadInput("The input string is not a valid JSON") from None
         return []
     if not isinstance(found, dict):
         raise BadInput(f"Expected JSON object, received {_json(found)}")
-    if generation.tool.since_1_1 and found.get("version", 1) != 1:
+    if generation.tool.checks_files and found.get("version", 1) != 1:
         raise BadInput(f"Not supported version field value {found['version']}")
     entries = found.get(kind, [])
     if not isinstance(entries, list):

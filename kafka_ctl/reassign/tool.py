@@ -149,7 +149,7 @@ class Tool:
             assigned = current.get(tp, ())
             done = COMPLETED if assigned == target else FAILED
             statuses.append((tp, IN_PROGRESS if tp in requested else done))
-            if statuses[-1][1] is FAILED and not self.generation.reassignment.incremental_reassignment:
+            if statuses[-1][1] is FAILED and self.generation.tool.explains_failures:
                 there, asked = ",".join(map(str, assigned)), ",".join(map(str, target))
                 output.append(
                     f"ERROR: Assigned replicas ({there}) don't match the list of replicas for reassignment ({asked}) "
@@ -215,7 +215,7 @@ class Tool:
     async def _checked(self, plan_file: str) -> Plan:
         plan = plans.read_plan(plan_file, self.generation, check=True)
         plans.check_exists(plan.partitions, await self.assignment(tp.topic for tp in plan.partitions), self.generation)
-        if self.generation.tool.since_1_1:
+        if self.generation.tool.refuses_unknown_brokers:
             known = await self.zk.broker_ids()
             unknown = dict.fromkeys(b for replicas in plan.partitions.values() for b in replicas if b not in known)
             if unknown:
@@ -248,17 +248,21 @@ class Tool:
     # Throttles
 
     async def _throttle(self, plan: Plan, rate: int | None, log_dirs_rate: int | None) -> list[str]:
-        """Throttle the brokers and what moves; 0.10 did the brokers first."""
+        """Throttle the brokers and what moves; 0.10 did the brokers first.
+
+        Kafka 2.0.1, 0.10.2.2: admin/ReassignPartitionsCommand.scala, maybeThrottle
+        """
         topics = dict.fromkeys(tp.topic for tp in plan.partitions)
         existing = await self.assignment(topics)
-        output = [] if self.generation.tool.since_1_1 else await self._limit(plan, rate)
+        output = [] if self.generation.tool.limits_brokers_last else await self._limit(plan, rate)
         for topic in topics if rate is not None else ():
             values = plans.throttled(topic, existing, plan.partitions)
             await change_config(self.zk, "topics", topic, dict(zip(REPLICAS, values, strict=True)))
-        if self.generation.tool.since_1_1:
+        if self.generation.tool.limits_brokers_last:
             await self._limit(plan, rate, log_dirs_rate)
-            rates = (("inter-broker", rate), ("replica-alter-dir", log_dirs_rate))
-            output = [f"The {what} throttle limit was set to {to} B/s" for what, to in rates if to is not None]
+            between = "inter-broker throttle" if self.generation.log_dirs.moves_between_log_dirs else "throttle"
+            rates = ((between, rate), ("replica-alter-dir throttle", log_dirs_rate))
+            output = [f"The {what} limit was set to {to} B/s" for what, to in rates if to is not None]
         return output
 
     async def _limit(self, plan: Plan, rate: int | None, log_dirs_rate: int | None = None) -> list[str]:
@@ -270,7 +274,7 @@ class Tool:
         existing = await self.assignment(tp.topic for tp in plan.partitions)
         for broker in dict.fromkeys(b for a in (existing, plan.partitions) for ids in a.values() for b in ids):
             await change_config(self.zk, "brokers", str(broker), rates)
-        return [] if self.generation.tool.since_1_1 else [f"The throttle limit was set to {rate} B/s"]
+        return [] if self.generation.tool.limits_brokers_last else [f"The throttle limit was set to {rate} B/s"]
 
     async def _remove_throttles(self, topics: Iterable[str]) -> bool:
         """Remove the rates of all brokers and the throttled replicas of these topics; whether there were any."""

@@ -70,7 +70,6 @@ def test_a_bug_is_asked_for_in_three_lines_at_most() -> None:
 
 
 WIDE = {
-    "single_threaded": "KAFKA-5028 wrote the controller anew; what differs in 0.10 without a ticket of its own is that",
     "pipelined": "KAFKA-5642: what reads or writes ZooKeeper for many partitions at once",
     "broker_epochs": "KIP-380: read with a broker, kept, sent in requests, checked",
     "requests_begin_when_created": "a request and its watch: made, read, taken out",
@@ -84,6 +83,11 @@ def test_a_field_is_asked_for_in_three_files_at_most() -> None:
     files = [path.read_text("utf-8") for path in (ROOT / "kafka_ctl").rglob("*.py") if path.name != "generation.py"]
     asked = {f.name: sum(bool(re.search(rf"\b{f.area}\.{f.name}\b", text)) for text in files) for f in DIFFERENCES}
     assert {name for name, count in asked.items() if count > 3} == set(WIDE)
+
+
+def test_no_field_is_a_version() -> None:
+    """Cure: a name that says what is so, with the ticket that made it so."""
+    assert [f.name for f in FIELDS if re.search(r"\d|since|legacy", f.name)] == []
 
 
 def test_code_asks_for_fields_and_never_for_a_version() -> None:

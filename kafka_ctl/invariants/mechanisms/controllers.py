@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kafka_ctl.cluster import NO_LEADER, LeaderAndIsr, TopicPartition
+from kafka_ctl.generation import Generation
 from kafka_ctl.invariants.base import Mechanism, Subject
 from kafka_ctl.invariants.facts import CONTROLLER, DELETION, EPOCH, REASSIGN, TOPIC
 from kafka_ctl.invariants.past import START
@@ -76,8 +77,7 @@ class NobodyWatched(Mechanism):
 
     ticket = "KAFKA-13407"
     breaks = ("I19",)
-    field = "single_threaded"
-    value = True
+    field = "reports_missed_deletion"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         if about.aspect != "controller" or self._written("create") > self._written("delete"):
@@ -226,7 +226,12 @@ class PreferredIsDead(Mechanism):
 
     ticket = "PartitionStateMachine.electLeaderForPartition"
     breaks = ("I14", "I19", "I21")
-    field = "single_threaded"
+    field = "elects_already_preferred"
+
+    @classmethod
+    def possible(cls, generation: Generation) -> bool:
+        """Since KAFKA-5692 such partitions are left out before."""
+        return super().possible(generation) and not generation.election.skips_needless_elections
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp = about.partition
@@ -261,7 +266,7 @@ class AddedBeforeWatch(Mechanism):
 
     ticket = "KafkaController.onNewTopicCreation"
     breaks = ("I23",)
-    field = "single_threaded"
+    field = "watches_before_reading"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp, acting = about.partition, self.facts.acting

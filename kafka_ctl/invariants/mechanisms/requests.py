@@ -38,7 +38,7 @@ class _RequestRemoved(Mechanism):
     """What follows where somebody else than the controller deletes `/admin/reassign_partitions`."""
 
     breaks = ("I16", "I19")
-    field = "single_threaded"
+    field = "requests_begin_when_created"
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp, acting = about.partition, self.facts.acting
@@ -152,8 +152,8 @@ class MoveBegunTwice(Mechanism):
 
     @classmethod
     def possible(cls, generation: Generation) -> bool:
-        """0.10 leaves out of a request what it is moving already."""
-        return super().possible(generation) and generation.threads.single_threaded
+        """Where changes of the request are noticed, what is moving already is left out."""
+        return super().possible(generation) and generation.reassignment.requests_begin_when_created
 
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         tp, broker = about.partition, about.broker
