@@ -44,7 +44,7 @@ MESSAGE = """
 
 A record of kind `controller` is a line that Kafka's controller writes into its own log, under a name of ours. `broker`
 is the controller's id, `controller_epoch` its epoch, and `detail` the fields of the line as JSON; how they read in each
-generation stands in `kafka_ctl/kafka_log/messages/`.
+generation stands in `kafka_ctl/kafka_log/messages.txt`.
 
 """
 

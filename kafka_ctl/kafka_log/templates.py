@@ -1,4 +1,4 @@
-"""What Kafka writes into its logs, as data: one file of templates for each generation in `messages/`.
+"""What Kafka writes into its logs, as data: the templates of each generation in `messages.txt`.
 
 A template is compiled both ways: `fill` writes the line's text from values, `read` finds the values in such a text.
 `write.py` knows when which line is due, `records.py` which record of the trace a line stands for.
@@ -16,8 +16,10 @@ from typing import NamedTuple
 from kafka_ctl.errors import UnknownName
 from kafka_ctl.kafka_log.shapes import Parse, Shape, Value, shape_of
 
-FILES = Path(__file__).parent / "messages"
-GENERATIONS = tuple(sorted(path.stem for path in FILES.glob("*.txt")))
+_, *LISTED = re.split(r"^generation (\S+)\n", Path(__file__).with_name("messages.txt").read_text("utf-8"), flags=re.M)
+LINES = dict(zip(LISTED[::2], LISTED[1::2], strict=True))
+"""What stands in the file for each generation."""
+GENERATIONS = tuple(LINES)
 """The generations whose lines are known."""
 PART = "<<", ">>"
 """Around what is the `detail` of the record, where that is a part of the line's own words."""
@@ -155,7 +157,7 @@ class LogTemplates:
 
     def _load(self, generation: str, rows: dict[str, list[tuple[str, str, str]]]) -> None:
         here: dict[str, list[tuple[str, str, str]]] = {}
-        for line in (FILES / f"{generation}.txt").read_text("utf-8").splitlines():
+        for line in LINES[generation].splitlines():
             match line.split(None, 1):
                 case [] | ["#", *_]:
                     continue

@@ -1,7 +1,7 @@
 """The trace as Kafka's own logs: the lines a real cluster would have left behind.
 
 Each record makes no line, one, or several in state-change.log or controller.log; which ones is said here, in
-`broker_lines.py` and, where no record says it, in `controller_lines.py`; their texts are in `messages/`. How many of
+`broker_lines.py` and, where no record says it, in `controller_lines.py`; their texts are in `messages.txt`. How many of
 real brokers' lines are among them is measured: docs/fidelity.md. Virtual time begins at `EPOCH`. What a slice has
 cut off (the request that a broker answers) is not guessed: such lines are left out. Collections whose order Scala
 leaves to chance are printed sorted or in the order of the assignment.

@@ -1,4 +1,4 @@
-"""What controllers log: one row for each message, which `env.log` records and `kafka_log/messages/` renders.
+"""What controllers log: one row for each message, which `env.log` records and `kafka_log/messages.txt` renders.
 
 `rule` is the decision behind a message, as "why?" explains it.
 """

@@ -8,7 +8,7 @@ all releases from 0.8.0 to 3.9.0 (of 0.11.0.3, 3.8.1 and 3.9.0 at the tag of the
     level     of log4j
     logger    its name
     source    file, class and method; of the newest release where it moved
-    form      the message, in the template language of `kafka_ctl/kafka_log/messages/2.0.txt`: `{tp}`, `{isr:List}`
+    form      the message, in the template language of `kafka_ctl/kafka_log/messages.txt`: `{tp}`, `{isr:List}`
     example   a message as Kafka prints it
     record    what it becomes: kind, action and the other columns of a `Line`; the action `says` for what is
               understood without a record of the trace's own (its text is the detail)
