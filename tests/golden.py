@@ -100,12 +100,12 @@ class Stage:
             self.reported = len(self.the_lab.trace)
             return "ok"
         try:
-            said = self._do(line)
+            logged = self._do(line)
         except (BadInput, ConditionNotMet) as refusal:
-            said = "refused  " + re.sub(r"^line \d+: ", "", str(refusal))
+            logged = "refused  " + re.sub(r"^line \d+: ", "", str(refusal))
         records = self.the_lab.trace[self.reported :]
         self.reported = len(self.the_lab.trace)
-        return "\n".join(filter(None, [text(records), said])) or "ok"
+        return "\n".join(filter(None, [text(records), logged])) or "ok"
 
     @property
     def the_lab(self) -> Lab:
@@ -120,8 +120,8 @@ class Stage:
             case "show" | "check":
                 return str(getattr(self, f"_{line.name}")(*line.args, **line.kwargs))
             case name if name in COMMANDS:
-                said = self.the_lab.do(line)
-                return "" if said is None else f"-> {said}"
+                logged = self.the_lab.do(line)
+                return "" if logged is None else f"-> {logged}"
             case name:
                 raise UnknownName(f"command (line {line.line})", name, ("check", "quiet", "show", *COMMANDS))
         return ""

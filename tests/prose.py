@@ -54,13 +54,13 @@ def widths(name: str) -> list[str]:
 
 def render(blocks: Mapping[str, Sequence[str]]) -> str:
     """The text of a golden file; what cases have in common is said once."""
-    said: dict[str, Sequence[str]] = {}
+    reported: dict[str, Sequence[str]] = {}
     for name, sentences in blocks.items():
         for wider in reversed(widths(name)):
             if all(blocks[other] == sentences for other in blocks if wider in widths(other)):
-                said[wider] = sentences
+                reported[wider] = sentences
                 break
-    return "\n".join(_block(name, sentences) for name, sentences in said.items() if sentences)
+    return "\n".join(_block(name, sentences) for name, sentences in reported.items() if sentences)
 
 
 def _block(name: str, sentences: Sequence[str]) -> str:

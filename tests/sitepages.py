@@ -98,7 +98,7 @@ def opened(folder: Path) -> Iterator[Pages]:
 
 def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
     """What code cells said, by their ids, without the numbers that name this session's widgets."""
-    said = {}
+    reported = {}
     for cell in cells:
         if cell["cell_type"] != "code":
             continue
@@ -112,8 +112,8 @@ def outputs(cells: list[dict[str, Any]]) -> dict[str, list[tuple[str, str]]]:
                 data = {kind: text if isinstance(text, str) else "".join(text) for kind, text in output["data"].items()
                         if not kind.endswith("widget-view+json")}  # fmt: skip
                 found |= data
-        said[cell["id"]] = sorted((kind, text.rstrip()) for kind, text in found.items())
-    return said
+        reported[cell["id"]] = sorted((kind, text.rstrip()) for kind, text in found.items())
+    return reported
 
 
 def stored(folder: Path, path: str) -> list[dict[str, Any]]:

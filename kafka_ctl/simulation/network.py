@@ -66,7 +66,7 @@ class Network:
         await self.clock.sleep(self.delay)
         if self.links:
             await self._traverse(source, target, "request")
-            if sum(self.links[way].delay for way in self._ways(source, target)) >= self.timeout:
+            if sum(self.links[ends].delay for ends in self._faulty(source, target)) >= self.timeout:
                 return await self._in_time(source, target, request)
         return await self._exchange(source, target, request)
 
@@ -74,7 +74,7 @@ class Network:
         """Deliver what has left, and bring the answer."""
         slow = self.links.get((source, target))
         if slow is not None and slow.delay:
-            answer = await self._carried(self._deliver_late(slow.delay, source, target, request))
+            answer = await self._detached(self._deliver_late(slow.delay, source, target, request))
         else:
             answer = await self._deliver(source, target, request)
         await self.clock.sleep(self.delay)
@@ -101,7 +101,7 @@ class Network:
         if link.closed:
             await self._healed(link, f"no connection to broker {target} came to broker {source} in time")
             return await self._exchange(source, target, request)
-        answered = self._carried(self._exchange(source, target, request))
+        answered = self._detached(self._exchange(source, target, request))
         late = ConnectionAbortedError(f"no answer came from broker {target} to broker {source} in time")
         self.clock.later(self.timeout, _finish, answered, late, background=True)
         try:
@@ -110,7 +110,7 @@ class Network:
             link.closed = True
             raise
 
-    def _carried(self, coro: Coroutine[object, None, tuple[Response, int]]) -> asyncio.Future:
+    def _detached(self, coro: Coroutine[object, None, tuple[Response, int]]) -> asyncio.Future:
         """What is on its way arrives even if its sender has died or given up."""
         answered = self.clock.loop.create_future()
 
@@ -159,9 +159,9 @@ class Network:
             for passed in link.waiting:
                 _finish(passed, True)
 
-    def _ways(self, one: int, other: int) -> list[tuple[int, int]]:
+    def _faulty(self, one: int, other: int) -> list[tuple[int, int]]:
         """The directions between two brokers in which something is wrong."""
-        return [way for way in ((one, other), (other, one)) if way in self.links]
+        return [ends for ends in ((one, other), (other, one)) if ends in self.links]
 
     # Fetches
 
@@ -208,7 +208,7 @@ class Network:
         other = self.brokers[follower]
         if not self.links and other.listening:  # asked so often that it must be quick
             return other.paused_since
-        cuts = [self.links[way].cut_since for way in self._ways(follower, leader)]
+        cuts = [self.links[ends].cut_since for ends in self._faulty(follower, leader)]
         return min([other.paused_since, math.inf if other.listening else other.down_since, *cuts])
 
 

@@ -122,7 +122,7 @@ def test_a_broker_is_killed_by_clicking_it(opened: Any) -> None:
     says(opened, ".kc [data-id='head:1']", "down")
 
 
-def test_what_is_refused_is_said(opened: Any) -> None:
+def test_what_is_refused_is_reported(opened: Any) -> None:
     """The form keeps nobody from asking for nonsense; the lab says what is wrong with it."""
     opened.select_option(".kc .actions select", "partition:orders-0")
     opened.click(".kc .actions [data-act='reassign']")

@@ -216,8 +216,8 @@ def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
         assert "Here they part." in page.inner_text(".kc .caption")
         page.press(".kc", "End")
         at(page, len(shown) - 1)
-        said = page.locator(".kc .differs")
-        assert "broker 3: not notified" in said.inner_text()
+        logged = page.locator(".kc .differs")
+        assert "broker 3: not notified" in logged.inner_text()
         in_error_colour = """(said) => {
           const sample = said.parentElement.appendChild(document.createElement('i'));
           sample.style.color = 'var(--kc-bad)';
@@ -225,7 +225,7 @@ def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
           sample.remove();
           return same;
         }"""
-        assert said.evaluate(in_error_colour)
+        assert logged.evaluate(in_error_colour)
         looks = [
             page.locator(f".kc [data-view='{side}'] [data-id='replica:orders-0@3']").get_attribute("class")
             for side in ("left", "right")

@@ -250,8 +250,8 @@ class Cluster:
     def rename(self, id: int) -> int:
         """Call a broker by the id that it has found for itself; returns it."""
         broker = self.brokers[id]
-        said = broker.directories[0] / "meta.properties"
-        found = dict(line.partition("=")[::2] for line in said.read_text(encoding="utf-8").splitlines())["broker.id"]
+        logged = broker.directories[0] / "meta.properties"
+        found = dict(line.partition("=")[::2] for line in logged.read_text(encoding="utf-8").splitlines())["broker.id"]
         broker.id = int(found)
         self.brokers = {each.id: each for each in self.brokers.values()}
         return broker.id

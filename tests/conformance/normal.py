@@ -33,7 +33,7 @@ FIELDS: dict[str, dict[str, tuple[str, ...]]] = {
 CONTROL = ("LeaderAndIsr", "UpdateMetadata", "StopReplica")
 """The requests a controller sends."""
 
-SAID = ("brokers_changed", "topics_changed", "shutting_down_broker", "isr_changes", "deletion_completed")
+LOGGED = ("brokers_changed", "topics_changed", "shutting_down_broker", "isr_changes", "deletion_completed")
 """Lines of the controller's own log that are compared."""
 
 
@@ -42,7 +42,7 @@ def facts(items: Iterable[Any], generation: str) -> list[str]:
     lines: list[str] = []
     reported: list[Fact] = []
     for fact in (fact for item in items for fact in _facts(item, generation)):
-        if fact[0] != ("said", "isr_changes") or not _in_isr_changes(reported):
+        if fact[0] != ("logged", "isr_changes") or not _in_isr_changes(reported):
             reported.append(fact)
     for (kind, *_), run in groupby(reported, key=lambda fact: fact[0]):
         lines += _written(kind, list(run))
@@ -59,7 +59,7 @@ Fact = tuple[tuple[str, ...], Any]
 def _in_isr_changes(reported: Sequence[Fact]) -> bool:
     """Whether the last line was about ISR changes too: several rounds of them are written as one."""
     before = next((kind for kind, _ in reversed(reported) if kind != ("UpdateMetadata",)), None)
-    return before == ("said", "isr_changes")
+    return before == ("logged", "isr_changes")
 
 
 def _facts(item: Any, generation: str) -> list[Fact]:
@@ -79,7 +79,7 @@ def _facts(item: Any, generation: str) -> list[Fact]:
         case "request" if item.target is None:
             return _request(item, fields)
         case "controller":
-            return _said(item)
+            return _logged(item)
     return []
 
 
@@ -99,13 +99,13 @@ def _request(item: Any, fields: Mapping[str, tuple[str, ...]]) -> list[Fact]:
     return [(("UpdateMetadata",), (text + offline, (item.topic, item.partition), b)) for b in brokers or [None]]
 
 
-def _said(item: Any) -> list[Fact]:
-    if item.action not in (*SAID, "elected", "epoch_incremented"):
+def _logged(item: Any) -> list[Fact]:
+    if item.action not in (*LOGGED, "elected", "epoch_incremented"):
         return []
     words = json.loads(item.detail) if item.detail else {}
     if item.action in ("elected", "epoch_incremented") and "epoch" in words:
-        return [(("said", "elected"), f"{item.actor} elected, epoch {words['epoch']}")]
-    if item.action not in SAID:
+        return [(("logged", "elected"), f"{item.actor} elected, epoch {words['epoch']}")]
+    if item.action not in LOGGED:
         return []  # the epoch stands in another line
     keys = [
         k
@@ -115,7 +115,7 @@ def _said(item: Any) -> list[Fact]:
     if item.action in ("topics_changed", "brokers_changed") and not any(words[k] for k in keys if k != "live"):
         return []
     reported = " ".join(f"{k}={','.join(map(str, v)) if isinstance(v := words[k], list) else v}" for k in keys)
-    return [(("said", item.action), " ".join(filter(None, [item.action.replace("_", " "), reported])))]
+    return [(("logged", item.action), " ".join(filter(None, [item.action.replace("_", " "), reported])))]
 
 
 def _move(subject: str, item: Any) -> str:
@@ -134,7 +134,7 @@ def _columns(item: Any, fields: Iterable[str]) -> str:
 
 def _written(kind: str, run: Sequence[Fact]) -> list[str]:
     members = [member for _, member in run]
-    if kind == "said":
+    if kind == "logged":
         return members
     if kind == "partition":
         return [text for *_, text in sorted(members, key=lambda m: m[:2])]

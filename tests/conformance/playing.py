@@ -67,7 +67,7 @@ class Player:
         self.order: list[int] = []
         """The running brokers, longest first."""
         self.tree: dict[str, tuple[bytes, int]] = {}
-        self.said: list[str] = []
+        self.reported: list[str] = []
         """What the present command itself led to: a tool's or a producer's answer."""
         self.produced: dict[tuple[str, int], int] = {}
         """By partition, the last value sent."""
@@ -103,7 +103,7 @@ class Player:
         except DidNotStart as error:
             if not error.why:
                 raise
-            self.said.append(f"broker {broker} stopped: {error.why}")
+            self.reported.append(f"broker {broker} stopped: {error.why}")
             return
         self.order.append(broker if broker >= 0 else self.cluster.rename(broker))
 
@@ -181,7 +181,7 @@ class Player:
             wait(lambda: process.died, f"broker {broker} to halt")
             process.end()
             self.order.remove(broker)
-            self.said.append(f"broker {broker} stopped: KafkaStorage")
+            self.reported.append(f"broker {broker} stopped: KafkaStorage")
         else:
             wait(lambda: "in dir" in process.log("server.log"), f"broker {broker} to give its directory up")
 
@@ -282,7 +282,7 @@ class Player:
             offset, error = wire.produce(self.cluster.port(leader), topic, partition, values, number)
         if error:
             self._leaders.pop(tp)
-        self.said.append(outcome(values, leader, offset, error))
+        self.reported.append(outcome(values, leader, offset, error))
 
     def create_topic(
         self,
@@ -315,9 +315,9 @@ class Player:
             return
         plan = _plan(targets)
         if {broker for replicas in targets.values() for broker in replicas} <= set(self.cluster.up):
-            said = self._mover(plan, "--execute")
-            if "Successfully started" not in said:
-                raise RuntimeError(f"reassign {targets}: {said}")
+            reported = self._mover(plan, "--execute")
+            if "Successfully started" not in reported:
+                raise RuntimeError(f"reassign {targets}: {reported}")
         else:
             self.cluster.zk.create("/admin/reassign_partitions", json.dumps(plan, separators=(",", ":")).encode())
 
@@ -331,12 +331,12 @@ class Player:
         limits = ["--throttle", str(throttle)] if throttle is not None else []
         if replica_alter_log_dirs_throttle is not None:
             limits += ["--replica-alter-log-dirs-throttle", str(replica_alter_log_dirs_throttle)]
-        said = self._mover(self._read_plan(plan), "--execute", *limits)
-        self.said += [f"printed: {line}" for line in said.splitlines() if "Successfully started" in line]
+        reported = self._mover(self._read_plan(plan), "--execute", *limits)
+        self.reported += [f"printed: {line}" for line in reported.splitlines() if "Successfully started" in line]
 
     def verify_reassignment(self, plan: Any) -> None:
-        said = self._mover(self._read_plan(plan), "--verify")
-        self.said += [f"printed: {line}" for line in said.splitlines() if line.strip()]
+        reported = self._mover(self._read_plan(plan), "--verify")
+        self.reported += [f"printed: {line}" for line in reported.splitlines() if line.strip()]
 
     def _read_plan(self, plan: Any) -> Mapping[str, Any]:
         """A plan as the tool reads it; `/d0` becomes the broker's own directory of that name."""
@@ -356,7 +356,7 @@ class Player:
         """Run the tool; in what it prints, log directories have the kit's names again."""
         file = self.cluster.write_json("moves.json", plan)
         ask = ("--bootstrap-server", self.cluster.bootstrap) if "log_dirs" in json.dumps(plan) else ()
-        said = self.cluster.tool(
+        reported = self.cluster.tool(
             "kafka.admin.ReassignPartitionsCommand",
             *self.zookeeper,
             *ask,
@@ -366,8 +366,8 @@ class Player:
         )
         for process in self.cluster.brokers.values():
             for path in process.directories:
-                said = said.replace(str(path), f"/{path.name}")
-        return said
+                reported = reported.replace(str(path), f"/{path.name}")
+        return reported
 
     def elect_preferred(self, partitions: list[str]) -> None:
         file = self.cluster.write_json("elect.json", {"partitions": [_partition(name) for name in partitions]})
@@ -384,7 +384,7 @@ class Player:
             *("--election-type", election_type, "--path-to-json-file", file),
             may_fail=True,
         )
-        self.said += elections(read_elections(printed, partitions))
+        self.reported += elections(read_elections(printed, partitions))
 
 
 COMMANDS = {

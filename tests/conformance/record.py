@@ -76,12 +76,12 @@ class Recorder(Player):
         answered = self.watcher.answered()
         if self.leaving and any(line.action == "isr_changes" for line in lines):
             raise OtherOrder("a last fetch of the broker that left brought it back into an ISR")
-        reported = self.said + normal.facts(lines, self.generation)
+        reported = self.reported + normal.facts(lines, self.generation)
         reported += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
         steady = [b for b in self.cluster.up if b not in (*lagging, *self.lagging, *self.disturbed)]
         reported += normal.wire({b: answered[b] for b in steady}, lines)
         reported += self._truth([b for b in sorted(self.cluster.up) if b not in self.lagging])
-        self.tree, self.said, self.leaving, self.disturbed = tree, [], False, set()
+        self.tree, self.reported, self.leaving, self.disturbed = tree, [], False, set()
         return "".join(f"{line}\n" for line in reported)
 
     def _truth(self, steady: Sequence[int]) -> list[str]:

@@ -57,7 +57,7 @@ class Player:
         """Brokers that the present commands let stand still or cut off: what they answer is not compared."""
         self.outage = False
         """Whether ZooKeeper is down."""
-        self.said: list[str] = []
+        self.reported: list[str] = []
         self.produced: dict[tuple[str, int], None] = {}
         self.held: truth.Holding = {}
 
@@ -87,14 +87,14 @@ class Player:
         done = self.lab.do(command)
         if isinstance(done, Produced):
             self.produced[command.args[0], command.args[1]] = None
-            self.said.append(outcome(done.values, done.leader, done.offset, done.error))
+            self.reported.append(outcome(done.values, done.leader, done.offset, done.error))
         if command.name == "elect_leaders":
-            self.said += elections({str(p): _error(e.code) if e else "elected" for p, e in done.items()})
+            self.reported += elections({str(p): _error(e.code) if e else "elected" for p, e in done.items()})
         if isinstance(done, str) and command.name in ("verify_reassignment", "execute_reassignment"):
             printed = [line for line in done.splitlines() if line.strip()]
             if command.name == "execute_reassignment":
                 printed = [line for line in printed if "Successfully started" in line]
-            self.said += [f"printed: {line}" for line in printed]
+            self.reported += [f"printed: {line}" for line in printed]
 
     def observe(self, lagging: Iterable[int] = ()) -> str:
         """What the last command led to, once all is quiet."""
@@ -110,8 +110,8 @@ class Player:
         items = list(as_reported(records))
         for record in records:
             if record.kind == "broker" and record.action == "stopped" and record.error:
-                self.said.append(f"broker {record.broker} stopped: {record.error.removesuffix('Exception')}")
-        reported = self.said + normal.facts(items, lab.generation.name)
+                self.reported.append(f"broker {record.broker} stopped: {record.error.removesuffix('Exception')}")
+        reported = self.reported + normal.facts(items, lab.generation.name)
         reported += normal.changed_states(self.tree, tree) + normal.changed_requests(self.tree, tree)
         answers: dict[int, list[str]] = {}
         for id, broker in lab.brokers.items():
@@ -126,7 +126,7 @@ class Player:
             steady = [id for id, b in sorted(lab.brokers.items()) if b.state == "running" and id not in self.lagging]
             before, self.held = self.held, truth.of_lab(self.kinds, lab, self.produced, steady)
             reported += truth.changed(before, self.held)
-        self.tree, self.said, self.disturbed = tree, [], set()
+        self.tree, self.reported, self.disturbed = tree, [], set()
         return "".join(f"{line}\n" for line in reported)
 
 

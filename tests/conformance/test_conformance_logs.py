@@ -186,7 +186,7 @@ def test_printed_sets_are_sorted_and_lists_are_not(line: str, normal: str) -> No
     assert loglines.sorted_sets(line) == normal
 
 
-def test_only_what_is_said_of_several_things_in_turn_is_sorted() -> None:
+def test_only_what_is_reported_of_several_things_in_turn_is_sorted() -> None:
     """Rounds about the same partitions stay in order, and so do different statements."""
     pair = ["handling p-1", "finished p-1", "handling p-0", "finished p-0"]
     assert loglines.settled(pair) == ["handling p-0", "finished p-0", "handling p-1", "finished p-1"]

@@ -26,9 +26,9 @@ KRAFT = "org.apache.kafka.controller"
 
 def read(*texts: str) -> list[LogLine]:
     """What lines say by themselves; none may be rejected."""
-    said = [list(read_texts([(1, text)])) for text in texts]
-    lines = [one.line for (one,) in said]
-    assert None not in lines, [one.rejected for (one,) in said if one.rejected]
+    logged = [list(read_texts([(1, text)])) for text in texts]
+    lines = [one.line for (one,) in logged]
+    assert None not in lines, [one.rejected for (one,) in logged if one.rejected]
     return [line for line in lines if line is not None]
 
 
@@ -75,24 +75,24 @@ def test_what_a_form_names_is_in_the_records_column() -> None:
     for row, line in walk():
         if row.logger not in FILES["state-change"] or line.action in ("says", "skipped") or line.kind == "controller":
             continue
-        said = words(row.form, row.example) or {}
+        logged = words(row.form, row.example) or {}
         columns: dict[str, object] = {}
-        if "tp" in said:
-            topic, _, number = said["tp"].strip("[]").replace(",", "-").rpartition("-")
+        if "tp" in logged:
+            topic, _, number = logged["tp"].strip("[]").replace(",", "-").rpartition("-")
             columns |= {"topic": topic, "partition": int(number)}
-        columns |= {"topic": said["topic"]} if "topic" in said else {}
-        columns |= {name: said[name] for name in ("source", "target") if name in said}
-        columns |= {"broker": int(said["to"])} if "to" in said else {}
-        columns |= {"broker": int(said["replica"])} if "replica" in said else {}
+        columns |= {"topic": logged["topic"]} if "topic" in logged else {}
+        columns |= {name: logged[name] for name in ("source", "target") if name in logged}
+        columns |= {"broker": int(logged["to"])} if "to" in logged else {}
+        columns |= {"broker": int(logged["replica"])} if "replica" in logged else {}
         for name in ("leader", "leader_epoch", "controller_epoch", "zk_version"):
-            columns |= {name: int(said[name])} if name in said and line.error is None else {}
+            columns |= {name: int(logged[name])} if name in logged and line.error is None else {}
         for name in ("isr", "replicas"):
-            columns |= {name: numbers(said[name])} if name in said and line.error is None else {}
-        if "id" in said:
+            columns |= {name: numbers(logged[name])} if name in logged and line.error is None else {}
+        if "id" in logged:
             writer = "broker" if line.kind == "broker" else "controller"
-            columns |= {"actor": f"{writer}-{said['id']}"}
-        if "epoch" in said and line.kind != "broker" and "controller_epoch" not in said:
-            columns |= {"controller_epoch": int(said["epoch"])}
+            columns |= {"actor": f"{writer}-{logged['id']}"}
+        if "epoch" in logged and line.kind != "broker" and "controller_epoch" not in logged:
+            columns |= {"controller_epoch": int(logged["epoch"])}
         wrong += [(row.form, name, value) for name, value in columns.items() if getattr(line, name) != value]
     assert wrong == []
 
@@ -103,19 +103,19 @@ def test_controllers_words_are_those_of_the_form() -> None:
     for row, line in walk():
         if line.kind != "controller" or line.detail is None or line.action in ("says", "shrink-isr"):
             continue
-        said, reported = words(row.form, row.example) or {}, json.loads(line.detail)
+        logged, reported = words(row.form, row.example) or {}, json.loads(line.detail)
         for name in ("broker", "leader", "leader_epoch", "elected", "preferred", "caught_up", "wanted", "epoch"):
-            if name in said and name in reported and reported[name] != int(said[name]):
+            if name in logged and name in reported and reported[name] != int(logged[name]):
                 wrong.append((row.form, name))
-        if "tp" in said:
-            partition = "-".join(said["tp"].strip("[]").rsplit(",", 1))
+        if "tp" in logged:
+            partition = "-".join(logged["tp"].strip("[]").rsplit(",", 1))
             wrong += (
                 [(row.form, "tp")]
                 if partition not in (reported.get("partition"), *reported.get("partitions", ()))
                 else []
             )
         for name in ("new", "dead", "bounced", "live", "replicas", "missing"):
-            if name in said and (name not in reported or sorted(reported[name]) != sorted(numbers(said[name]))):
+            if name in logged and (name not in reported or sorted(reported[name]) != sorted(numbers(logged[name]))):
                 wrong.append((row.form, name))
     assert wrong == []
 
@@ -156,9 +156,9 @@ def test_damaged_lines_are_rejected_or_read_but_never_raise() -> None:
             text[:at] + random.choice(lines)[at:],
             text.replace("01-02 03", random.choice(("13-02 03", "02-30 03", "01-02 25", "00-00 00"))),
         ):
-            for said in read_texts([(1, damaged)]):
-                assert said.line or said.rejected or not damaged.strip() or damaged[0].isspace(), damaged
-                line = said.line or LogLine(0, "", "")
+            for logged in read_texts([(1, damaged)]):
+                assert logged.line or logged.rejected or not damaged.strip() or damaged[0].isspace(), damaged
+                line = logged.line or LogLine(0, "", "")
                 ids = [
                     line.partition,
                     line.broker,
@@ -289,14 +289,14 @@ def test_labs_write_kafkas_statements(lived: Lab, name: str) -> None:
     for row in statements():
         if row.written_by(KAFKA[lived.trace.generation]):
             forms[row.level, row.logger].append(row.form)
-    said = {}
+    logged = {}
     for _, text in written(lived, name):
         if found := re.match(r"\[[^]]*\] (\w+) (.*) \(([\w.$]+)\)$", text):  # else an exception
             level, message, logger = found.groups()
-            said[level, logger, re.sub(r"\d+", "0", message)] = message
+            logged[level, logger, re.sub(r"\d+", "0", message)] = message
     wrong = {
         (level, logger, message)
-        for (level, logger, _), message in said.items()
+        for (level, logger, _), message in logged.items()
         if not any(words(form, message) is not None for form in forms[level, logger])
     }
     assert wrong == set()
@@ -317,11 +317,11 @@ def test_a_labs_lines_are_read_back(lived: Lab, name: str) -> None:
         if (line.kind, line.action) != (known.kind, known.action):
             wrong.append((known.kind, known.action, line.kind, line.action, text))
         elif known.kind == "controller":
-            reported, said = json.loads(known.detail or "{}"), json.loads(line.detail or "{}")
+            reported, logged = json.loads(known.detail or "{}"), json.loads(line.detail or "{}")
             wrong += [
-                (name, reported[name], said[name], text)
-                for name in said
-                if name in reported and reported[name] != said[name]
+                (name, reported[name], logged[name], text)
+                for name in logged
+                if name in reported and reported[name] != logged[name]
             ]
         else:
             columns = ("topic", "partition", "source", "target")

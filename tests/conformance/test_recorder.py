@@ -40,7 +40,7 @@ def test_a_command_that_cannot_be_played_is_refused_by_its_name(name):
 
 
 @pytest.mark.parametrize(
-    ("commands", "said"),
+    ("commands", "logged"),
     [
         ("kill 1 2 3", "this kill"),
         ("kill 1 softly=true", "softly"),
@@ -53,8 +53,8 @@ def test_a_command_that_cannot_be_played_is_refused_by_its_name(name):
         ('at_once ["slow\\u00201\\u00202"]', "slow"),
     ],
 )
-def test_arguments_that_cannot_be_played_are_refused(commands, said):
-    with pytest.raises(Unplayable, match=said):
+def test_arguments_that_cannot_be_played_are_refused(commands, logged):
+    with pytest.raises(Unplayable, match=logged):
         check(commands)
 
 

@@ -49,8 +49,8 @@ def by_what_they_do(lab: Any) -> set[int]:
 
 
 def by_each_other(lab: Any) -> set[int]:
-    said = [names(view) for view in up(lab).values()]
-    return {id for id, view in up(lab).items() if names(view) not in (None, max(said, key=said.count))}
+    reported = [names(view) for view in up(lab).values()]
+    return {id for id, view in up(lab).items() if names(view) not in (None, max(reported, key=reported.count))}
 
 
 def by_who_leads(lab: Any) -> set[int]:

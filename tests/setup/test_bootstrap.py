@@ -148,7 +148,7 @@ def test_two_at_once_set_up_once(checkout: Path) -> None:
     assert installs(checkout) == ONCE
 
 
-def test_an_unreachable_registry_is_said_in_one_sentence(
+def test_an_unreachable_registry_is_reported_in_one_sentence(
     prose: Prose, checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The real pip, with a registry that refuses; nothing half-done passes for done."""
@@ -218,7 +218,7 @@ def test_somebody_elses_folder_is_left_alone(prose: Prose, checkout: Path) -> No
         errno.ENOSPC,
     ],
 )
-def test_a_folder_that_cannot_be_written_is_said(
+def test_a_folder_that_cannot_be_written_is_reported(
     prose: Prose, checkout: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     """Read-only and full disks each have their sentence."""
@@ -231,7 +231,7 @@ def test_a_folder_that_cannot_be_written_is_said(
         bootstrap.prepare(checkout)
 
 
-def test_a_folder_that_is_no_checkout_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkout_is_reported(tmp_path: Path) -> None:
     """Without the list there is nothing to install."""
     with pytest.raises(SetupFailed, match=r"requirements\.txt is missing"):
         bootstrap.prepare(tmp_path)

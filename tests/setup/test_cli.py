@@ -89,7 +89,7 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "logged"),
     [
         ([], "Usage: kafka-ctl"),
         (["dance"], "No such command 'dance'"),
@@ -104,11 +104,11 @@ def test_every_command_explains_itself(capsys: pytest.CaptureFixture[str], name:
         (["zookeeper", "--port", "0"], "0 is not in the range 1<=x<=65535"),
     ],
 )
-def test_a_wrong_call_ends_with_2(run: Runner, words: list[str], said: str) -> None:
+def test_a_wrong_call_ends_with_2(run: Runner, words: list[str], logged: str) -> None:
     """And with what is wrong, without a traceback."""
     reported = run(*words)
     assert reported.status == 2
-    assert said in reported.err
+    assert logged in reported.err
     assert "Traceback" not in reported.err
 
 

@@ -35,7 +35,7 @@ def test_the_reference_is_fresh() -> None:
     assert PAGE.check(DOCS) == []
 
 
-def test_a_stale_or_missing_reference_is_said(tmp_path: Path) -> None:
+def test_a_stale_or_missing_reference_is_reported(tmp_path: Path) -> None:
     """And written anew on demand."""
     assert PAGE.check(tmp_path) == ["reference.md is missing"]
     path = PAGE.write(tmp_path)

@@ -36,8 +36,8 @@ def test_what_is_stale_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
     monkeypatch.setattr(editions, "TEACHING", tmp_path / "instructor")
     monkeypatch.setattr(editions, "START", tmp_path / "00.ipynb")
     assert main(["editions", "--check"]) == 1
-    said = capsys.readouterr().err
-    assert "05-electing-leaders.ipynb is missing" in said and "99-gone.ipynb has no source" in said
+    reported = capsys.readouterr().err
+    assert "05-electing-leaders.ipynb is missing" in reported and "99-gone.ipynb has no source" in reported
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_guess_can_be_wrong(name: str) -> None:
         assert len(guess.hints) >= 2 and guess.why and guess.question.endswith("?")
         return
     assert 3 <= len(guess.options) <= 5 and 0 <= guess.right < len(guess.options)
-    assert all(said for _, said in guess.options)
+    assert all(reported for _, reported in guess.options)
     assert len({option for option, _ in guess.options}) == len(guess.options)
 
 

@@ -95,7 +95,7 @@ def test_what_the_kernel_says_is_not_held_back(monkeypatch: pytest.MonkeyPatch) 
     handler.set_nodelay.assert_called_once_with(True)
 
 
-def test_a_missing_notebook_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_notebook_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A wrong call ends with 2 and names what there is."""
     (tmp_path / "notebooks").mkdir()
     write_notebook(tmp_path / "notebooks/01-one.ipynb", "1")
@@ -105,7 +105,7 @@ def test_a_missing_notebook_is_said(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "no notebook notebooks/99.ipynb" in capsys.readouterr().err
 
 
-def test_a_taken_port_is_said(prose: Prose, tmp_path: Path) -> None:
+def test_a_taken_port_is_reported(prose: Prose, tmp_path: Path) -> None:
     """A port asked for by number is not exchanged for another."""
     write_notebook(tmp_path / "one.ipynb", "1")
     with socket.socket() as taken:

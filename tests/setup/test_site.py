@@ -248,7 +248,7 @@ def test_the_page_and_python_understand_each_other() -> None:
     assert bad[-1]["do"] == "failed" and "seed=x" in bad[-1]["text"]
 
 
-def test_what_a_browser_lacks_is_said_so(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_browser_lacks_is_reported(prose: Prose, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(errors, "IN_BROWSER", True)
     onwards = "cannot run in a browser; `python3 -m kafka_ctl lab` in a clone of the project runs it"
     with prose.refused(Unavailable):

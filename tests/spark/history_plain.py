@@ -20,21 +20,21 @@ NEW, OFFLINE, ONLINE, GONE = "NewPartition", "OfflinePartition", "OnlinePartitio
 BUSY = Workload(brokers=(3, 5), topics=(2, 4), rate=3)
 
 
-class Tale:
+class Run:
     """Records told line by line, one a second unless the time is given."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
 
-    def tell(self, kind: str, action: str, at: float | None = None, **columns: Any) -> Tale:
+    def record(self, kind: str, action: str, at: float | None = None, **columns: Any) -> Run:
         seq = len(self.records)
         time_ms = 1000.0 * seq if at is None else float(at)
         self.records.append(Record(seq, time_ms, columns.pop("actor", "controller-1"), kind, action, **columns))
         return self
 
-    def move(self, source: str, target: str, at: float | None = None, **columns: Any) -> Tale:
+    def move(self, source: str, target: str, at: float | None = None, **columns: Any) -> Run:
         subject = {"topic": "orders", "partition": 0} | columns
-        return self.tell("partition", "mark", at, source=source, target=target, **subject)
+        return self.record("partition", "mark", at, source=source, target=target, **subject)
 
 
 def dicts(answer: DataFrame, *columns: str) -> list[dict[str, Any]]:

@@ -59,7 +59,7 @@ def _failovers(life: list[Record]) -> list[dict[str, Any]]:
         if r.action == "elected" or (r.action == "epoch_incremented" and step.get(r.actor) != "elected"):
             office[r.actor] = {
                 "controller": r.broker, "epoch": words(r).get("epoch"), "elected_ms": r.time_ms, "vacant_ms": vacant,
-                "said": r.controller_epoch or None, "before": offices[-1] if offices else None,
+                "reported": r.controller_epoch or None, "before": offices[-1] if offices else None,
                 "partitions": sum(exists.values()), **dict.fromkeys(STAGES),
             }  # fmt: skip
             offices.append(office[r.actor])
@@ -82,7 +82,7 @@ def _failovers(life: list[Record]) -> list[dict[str, Any]]:
 def _reported(mine: dict[str, Any]) -> dict[str, Any]:
     """The row of a term: whoever had one before that ends, and the spans between what is known."""
     before = mine["before"]
-    epochs = [each["epoch"] or each["said"] for each in (before, mine) if each]
+    epochs = [each["epoch"] or each["reported"] for each in (before, mine) if each]
     follows = before is not None and (None in epochs or epochs[0] + 1 == epochs[1])
     row = {name: mine[name] for name in ("controller", "partitions", "vacant_ms", "elected_ms", "ready_ms")}
     row |= {"epoch": epochs[-1], "previous": before["controller"] if follows else None}
@@ -98,7 +98,7 @@ def plain_reassignments(trace: Iterable[Record]) -> list[dict[str, Any]]:
     return [row for life in plain_lives(trace) for row in _reassignments(life)]
 
 
-class Reassigning:
+class Moving:
     """The reassignments of one partition, told step by step."""
 
     def __init__(self, name: str) -> None:
@@ -133,10 +133,10 @@ class Reassigning:
 
     def new(self, r: Record) -> None:
         """Since 2.4 the assignment is written twice; a new controller goes on without a word about it."""
-        said = words(r)
+        reported = words(r)
         if r.action in ("reassignment_removed", "reassignment_failed"):
             return
-        if r.action == "full_assignment_updated" and self.moved and not said["adding"] and not said["removing"]:
+        if r.action == "full_assignment_updated" and self.moved and not reported["adding"] and not reported["removing"]:
             self.counts(r)
             self.end(r)
             return
@@ -150,10 +150,10 @@ class Reassigning:
 
     def counts(self, r: Record) -> None:
         if self.now is not None:
-            said = words(r)
+            reported = words(r)
             self.now["extra_epochs"] += r.action == "leader_epoch_updated"
-            if "replicas" in said:
-                self.now["replicas"] = [id for id in said["replicas"] if id not in said.get("removing", ())]
+            if "replicas" in reported:
+                self.now["replicas"] = [id for id in reported["replicas"] if id not in reported.get("removing", ())]
 
 
 STEPS = (
@@ -165,13 +165,13 @@ STEPS = (
 
 def _reassignments(life: list[Record]) -> list[dict[str, Any]]:
     """All of a life in one way: no cluster here is upgraded while it runs."""
-    partitions: dict[str, Reassigning] = {}
+    partitions: dict[str, Moving] = {}
     steps = [r for r in life if r.kind == "controller" and r.action in STEPS]
-    way = Reassigning.new if any(r.action == "full_assignment_updated" for r in steps) else Reassigning.old
+    way = Moving.new if any(r.action == "full_assignment_updated" for r in steps) else Moving.old
     for r in steps:
-        said = words(r)
-        for name in said.get("partitions", [said.get("partition")]):
-            way(partitions.setdefault(name, Reassigning(name)), r)
+        reported = words(r)
+        for name in reported.get("partitions", [reported.get("partition")]):
+            way(partitions.setdefault(name, Moving(name)), r)
     for each in partitions.values():
         each.end(None)
     return [row for each in partitions.values() for row in each.done]

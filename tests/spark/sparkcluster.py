@@ -55,7 +55,7 @@ def java(folder: Path, main: str, *arguments: str, options: tuple[str, ...] = ()
             process.wait()
 
 
-def said(log: Path, pattern: str) -> re.Match[str]:
+def reported(log: Path, pattern: str) -> re.Match[str]:
     """Wait until a log says something."""
     deadline = time.monotonic() + PATIENCE
     while not (found := re.search(pattern, log.read_text(errors="replace"))):
@@ -70,11 +70,11 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
     here = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     with ExitStack() as running:
         master = running.enter_context(java(folder, "deploy.master.Master", *here))
-        url = said(master, r"Starting Spark master at (spark://\S+)")[1]
+        url = reported(master, r"Starting Spark master at (spark://\S+)")[1]
         size = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / "work"))
         logs = [running.enter_context(java(folder, "deploy.worker.Worker", *here, *size, url)) for _ in range(workers)]
         for log in logs:
-            said(log, "Successfully registered with master")
+            reported(log, "Successfully registered with master")
         yield url
 
 
@@ -87,4 +87,4 @@ def connect(folder: Path) -> Iterator[str]:
     }  # fmt: skip
     options = (*JAVA_OPTIONS, *(f"-D{name}={value}" for name, value in settings.items()))
     with java(folder, "sql.connect.service.SparkConnectServer", options=options) as log:
-        yield "sc://127.0.0.1:" + said(log, r"Spark Connect server started at: \S*:(\d+)")[1]
+        yield "sc://127.0.0.1:" + reported(log, r"Spark Connect server started at: \S*:(\d+)")[1]

@@ -12,7 +12,7 @@ from history_plain import (
     NEW,
     OFFLINE,
     ONLINE,
-    Tale,
+    Run,
     dicts,
     frames,
     plain_departures,
@@ -95,13 +95,13 @@ def test_isr_churn_equals_the_plain_computation(clusters: list[Trace], simulated
 
 def test_an_isr_that_shrinks_and_grows() -> None:
     """Ten seconds with two, five with one; a request that repeats the old state changes nothing."""
-    tale = Tale().move(NEW, ONLINE, 0, leader=1, isr=(1, 2, 3), zk_version=0, replicas=(1, 2, 3))
+    run = Run().move(NEW, ONLINE, 0, leader=1, isr=(1, 2, 3), zk_version=0, replicas=(1, 2, 3))
     one = {"topic": "orders", "partition": 0}
-    tale.tell("broker", "shrink-isr", 10_000, isr=(1, 2), zk_version=1, **one)
-    tale.tell("request", "LeaderAndIsr", 11_000, isr=(1, 2, 3), zk_version=0, **one)
-    tale.tell("request", "LeaderAndIsr", 20_000, isr=(1,), zk_version=2, **one)
-    tale.tell("broker", "expand-isr", 25_000, isr=(1, 2, 3), zk_version=3, **one)
-    assert dicts(questions.isr_churn(to_arrow(tale.records))) == [{
+    run.record("broker", "shrink-isr", 10_000, isr=(1, 2), zk_version=1, **one)
+    run.record("request", "LeaderAndIsr", 11_000, isr=(1, 2, 3), zk_version=0, **one)
+    run.record("request", "LeaderAndIsr", 20_000, isr=(1,), zk_version=2, **one)
+    run.record("broker", "expand-isr", 25_000, isr=(1, 2, 3), zk_version=3, **one)
+    assert dicts(questions.isr_churn(to_arrow(run.records))) == [{
         "history": "lab", "topic": "orders", "partition": 0, "shrinks": 2, "shrinks_by_leader": 1, "expansions": 1,
         "smallest": 1, "under_ms": 15_000.0, "single_ms": 5000.0,
     }]  # fmt: skip
@@ -109,11 +109,11 @@ def test_an_isr_that_shrinks_and_grows() -> None:
 
 def test_a_topic_made_anew_begins_anew() -> None:
     """Its versions start at 0 again; between deletion and creation nobody is missing."""
-    tale = Tale().move(GONE, NEW, 0, replicas=(1, 2)).move(NEW, ONLINE, 1, leader=1, isr=(1, 2), zk_version=0)
-    tale.tell("broker", "shrink-isr", 1000, topic="orders", partition=0, isr=(1,), zk_version=1)
-    tale.move(ONLINE, OFFLINE, 3000).move(OFFLINE, GONE, 3000)
-    tale.move(GONE, NEW, 9000, replicas=(1, 2)).move(NEW, ONLINE, 9001, leader=1, isr=(1, 2), zk_version=0)
-    (row,) = dicts(questions.isr_churn(to_arrow(tale.records)), "shrinks", "expansions", "under_ms")
+    run = Run().move(GONE, NEW, 0, replicas=(1, 2)).move(NEW, ONLINE, 1, leader=1, isr=(1, 2), zk_version=0)
+    run.record("broker", "shrink-isr", 1000, topic="orders", partition=0, isr=(1,), zk_version=1)
+    run.move(ONLINE, OFFLINE, 3000).move(OFFLINE, GONE, 3000)
+    run.move(GONE, NEW, 9000, replicas=(1, 2)).move(NEW, ONLINE, 9001, leader=1, isr=(1, 2), zk_version=0)
+    (row,) = dicts(questions.isr_churn(to_arrow(run.records)), "shrinks", "expansions", "under_ms")
     assert row == {"shrinks": 1, "expansions": 0, "under_ms": 2000.0}
 
 
@@ -241,13 +241,13 @@ def test_good_order_against_a_crash() -> None:
 
 def test_rolling_restarts_are_sessions() -> None:
     """A gap ends one; a single broker is none; the same broker twice is none."""
-    tale = Tale()
+    run = Run()
     for minute, broker in ((0, 1), (5, 2), (10, 3), (60, 1), (120, 2), (121, 2), (200, 3), (215, 1), (231, 2)):
         at = 60_000.0 * minute
-        tale.tell("event", "shutdown", at, actor="admin", broker=broker)
+        run.record("event", "shutdown", at, actor="admin", broker=broker)
         detail = "attempt=1 remaining=" + ("orders-0" if minute == 5 else "")
-        tale.tell("broker", "controlled-shutdown", at + 2000, broker=broker, detail=detail)
-    records = to_arrow(tale.records)
+        run.record("broker", "controlled-shutdown", at + 2000, broker=broker, detail=detail)
+    records = to_arrow(run.records)
     columns = ("start_ms", "end_ms", "duration_ms", "brokers", "remaining")
     rows = [tuple(r) for r in questions.rolling_restarts(records).select(*columns).orderBy("start_ms").collect()]
     assert rows == [
@@ -314,15 +314,15 @@ def test_amplification_equals_the_plain_computation(clusters: list[Trace], simul
     """Requests and states of each event, summed by its name."""
     plain = []
     for n, trace in enumerate(clusters):
-        said: dict[int | None, list[int]] = defaultdict(lambda: [0, 0])
+        logged: dict[int | None, list[int]] = defaultdict(lambda: [0, 0])
         for r in trace:
             if r.kind == "request" and r.actor.startswith("controller-"):
-                said[r.cause][0] += r.target == "sent"
-                said[r.cause][1] += r.topic is not None
+                logged[r.cause][0] += r.target == "sent"
+                logged[r.cause][1] += r.topic is not None
         events: dict[str, list[list[int]]] = defaultdict(list)
         for r in trace:
             if r.kind == "event" and r.target == "started" and r.actor.startswith("controller-"):
-                events[r.action].append(said.get(r.seq, [0, 0]))
+                events[r.action].append(logged.get(r.seq, [0, 0]))
         plain += [
             {"history": f"h{n}", "event": event, "events": len(each),
              "requests": sum(q for q, _ in each), "states": sum(s for _, s in each),
@@ -332,7 +332,7 @@ def test_amplification_equals_the_plain_computation(clusters: list[Trace], simul
     same(questions.request_amplification(simulated), plain)
 
 
-def test_one_broker_failure_and_what_is_said() -> None:
+def test_one_broker_failure_and_what_is_reported() -> None:
     """With three brokers: the two that live hear of it."""
     with Lab(brokers=3, seed=8) as lab:
         lab.create_topic("orders", assignment={0: [1, 2], 1: [2, 3]})
@@ -342,11 +342,11 @@ def test_one_broker_failure_and_what_is_said() -> None:
         before = len(lab.trace)
         lab.kill(next(id for id in (1, 2, 3) if id != controller.id))
         lab.settle()
-        said = [r for r in lab.trace[before:] if r.kind == "request" and r.actor == f"controller-{controller.id}"]
+        logged = [r for r in lab.trace[before:] if r.kind == "request" and r.actor == f"controller-{controller.id}"]
         (row,) = questions.request_amplification(lab.trace[before:]).where("event = 'BrokerChange'").collect()
     assert row.events == 1
-    assert row.requests == sum(r.target == "sent" and r.cause == said[0].cause for r in said) > 1
-    assert row.states == sum(r.topic is not None for r in said) > 1
+    assert row.requests == sum(r.target == "sent" and r.cause == logged[0].cause for r in logged) > 1
+    assert row.states == sum(r.topic is not None for r in logged) > 1
 
 
 # Administrators
@@ -403,10 +403,10 @@ def test_two_histories_side_by_side() -> None:
     """By cause, and all together; what only one of them has is empty in the other."""
 
     def reported(length: float, fault: str | None) -> Any:
-        tale = Tale().move(ONLINE, ONLINE, 0, leader=1)
+        run = Run().move(ONLINE, ONLINE, 0, leader=1)
         if fault:
-            tale.tell("fault", fault, 1000, broker=1)
-        return to_arrow(tale.move(ONLINE, OFFLINE, 1000).move(OFFLINE, ONLINE, 1000 + length, leader=2).records)
+            run.record("fault", fault, 1000, broker=1)
+        return to_arrow(run.move(ONLINE, OFFLINE, 1000).move(OFFLINE, ONLINE, 1000 + length, leader=2).records)
 
     rows = {row.cause: row for row in questions.compare(reported(500, "kill"), reported(200, None)).collect()}
     assert set(rows) == {"all", "broker crash", "unknown"}

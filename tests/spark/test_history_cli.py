@@ -98,7 +98,7 @@ def test_every_question_is_listed(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "logged"),
     [
         (("ask", "why", "many"), "no question 'why'; there are: broker_churn, compare"),
         (("ask", "compare", "many"), "compare takes 2 sources, not 1"),
@@ -116,14 +116,14 @@ def test_every_question_is_listed(run: Run) -> None:
         (("import", ""), "'' is no path"),
     ],
 )
-def test_a_wrong_call_is_said(run: Run, words: tuple[str, ...], said: str) -> None:
+def test_a_wrong_call_is_reported(run: Run, words: tuple[str, ...], logged: str) -> None:
     """In one sentence, with exit status 2."""
     status, out, err = run(*words)
     assert (status, out) == (2, "")
-    assert said in err
+    assert logged in err
 
 
-def test_bad_files_are_said_and_good_ones_kept(prose: Prose, run: Run, lab: Lab, tmp_path: Path) -> None:
+def test_bad_files_are_reported_and_good_ones_kept(prose: Prose, run: Run, lab: Lab, tmp_path: Path) -> None:
     """In the summary and on standard error, with exit status 0: something was understood."""
     write_logs(lab.trace, tmp_path / "logs")
     bad = tmp_path / "logs" / "broker-1" / "state-change.log.2.gz"
@@ -137,7 +137,7 @@ def test_bad_files_are_said_and_good_ones_kept(prose: Prose, run: Run, lab: Lab,
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "logged"),
     [
         (b"", "there are no lines"),
         (b"hello\nyou\n", "2 of its lines rejected (no header)"),
@@ -146,16 +146,16 @@ def test_bad_files_are_said_and_good_ones_kept(prose: Prose, run: Run, lab: Lab,
     ],
     ids=["empty", "text", "damaged", "another log"],
 )  # fmt: skip
-def test_where_nothing_was_understood(run: Run, tmp_path: Path, text: bytes, said: str) -> None:
+def test_where_nothing_was_understood(run: Run, tmp_path: Path, text: bytes, logged: str) -> None:
     """Exit status 1 and the reason; nothing is written."""
     (tmp_path / "controller.log").write_bytes(text)
     for words in (("import", tmp_path, "--out", tmp_path / "mine"), ("ask", "leader_churn", tmp_path)):
         status, _, err = run(*words)
-        assert (status, f"kafka-ctl: {tmp_path}: nothing was understood: " in err, said in err) == (1, True, True)
+        assert (status, f"kafka-ctl: {tmp_path}: nothing was understood: " in err, logged in err) == (1, True, True)
     assert [path.name for path in tmp_path.iterdir()] == ["controller.log"]
 
 
-def test_what_is_no_parquet_is_said(run: Run, tmp_path: Path) -> None:
+def test_what_is_no_parquet_is_reported(run: Run, tmp_path: Path) -> None:
     (tmp_path / "run.parquet").write_text("nothing")
     status, out, err = run("ask", "leader_churn", tmp_path / "run.parquet")
     assert (status, out) == (2, "")

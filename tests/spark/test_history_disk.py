@@ -231,7 +231,7 @@ def damage(dataset: Path, how: Callable[[Path], object]) -> str:
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
+    ("how", "reported"),
     [
         (Path.unlink, "is not complete: {} is not there any more"),
         (lambda path: path.write_bytes(path.read_bytes()[:-9]), "is damaged: {} has .* bytes, and had"),
@@ -241,11 +241,11 @@ def damage(dataset: Path, how: Callable[[Path], object]) -> str:
     ],
     ids=["gone", "cut", "empty", "zeros", "a folder"],
 )
-def test_a_dataset_that_lost_something(dataset: Path, how: Callable[[Path], object], said: str) -> None:
+def test_a_dataset_that_lost_something(dataset: Path, how: Callable[[Path], object], reported: str) -> None:
     """Told when it is loaded, and not in the middle of an answer."""
     name = damage(dataset, how)
     for read in (lambda: load_arrow(dataset), lambda: load(None, dataset)):
-        with pytest.raises(BadInput, match=said.format(name)):
+        with pytest.raises(BadInput, match=reported.format(name)):
             read()
 
 

@@ -263,7 +263,7 @@ def test_what_follows_a_packed_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "logged"),
     [
         (random.Random(1).randbytes(50_000), "neither text nor packed in a known way"),
         (b"\x1f\x8b", "neither text nor packed in a known way"),
@@ -276,12 +276,12 @@ def test_what_follows_a_packed_file(tmp_path: Path) -> None:
     ],
     ids=["random", "two bytes", "random, packed", "twice", "7z", "tar", "empty zip", "unknown zip"],
 )
-def test_what_is_no_log_is_reported(tmp_path: Path, text: bytes, said: str) -> None:
+def test_what_is_no_log_is_reported(tmp_path: Path, text: bytes, logged: str) -> None:
     """Once for a file, and not once a line."""
     import re
 
     path = lay(tmp_path, "state-change.log", text)
-    assert re.search(said, problem(path))
+    assert re.search(logged, problem(path))
     assert not one(path).get("rejected")
 
 

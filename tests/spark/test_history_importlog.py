@@ -57,9 +57,9 @@ def rows(logs: Any, *columns: str) -> list[tuple]:
 
 def understood(*lines: str) -> list[Any]:
     """What single lines say, without Spark."""
-    said = [s for s in read_texts(enumerate(lines, 1)) if s.line or s.rejected]
-    assert not [s for s in said if s.rejected]
-    return [s.line for s in said]
+    printed = [s for s in read_texts(enumerate(lines, 1)) if s.line or s.rejected]
+    assert not [s for s in printed if s.rejected]
+    return [s.line for s in printed]
 
 
 def test_records_have_the_trace_schema(tmp_path: Path) -> None:
@@ -171,10 +171,10 @@ def test_other_layouts_of_a_line() -> None:
 def test_stack_traces_of_collectors_go_on_too() -> None:
     """They are neither records nor rejected."""
     lines = [f"kafka-1 | {line}" for line in OLD]
-    said = list(read_texts(enumerate(lines, 1)))
-    assert [s.number for s in said if s.line] == [1, 2, 3, 4]
-    assert not [s for s in said if s.rejected]
-    assert "nobody is left" in next(str(s.line) for s in said if s.line and s.line.error)
+    printed = list(read_texts(enumerate(lines, 1)))
+    assert [s.number for s in printed if s.line] == [1, 2, 3, 4]
+    assert not [s for s in printed if s.rejected]
+    assert "nobody is left" in next(str(s.line) for s in printed if s.line and s.line.error)
 
 
 def test_damaged_files_do_not_stop_it(tmp_path: Path) -> None:

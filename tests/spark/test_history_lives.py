@@ -13,7 +13,7 @@ from history_plain import (
     GONE,
     NEW,
     ONLINE,
-    Tale,
+    Run,
     dicts,
     plain_departures,
     plain_isr,
@@ -37,16 +37,16 @@ from kafka_ctl.history.traces import from_arrow
 EVERYTHING = {"delete.topic.enable": True, "auto.leader.rebalance.enable": False}
 
 
-def elected(tale: Tale, epoch: int, controller: int, generation: str, at: float | None = None) -> Tale:
+def elected(run: Run, epoch: int, controller: int, generation: str, at: float | None = None) -> Run:
     """What a controller says when it is elected; in logs of 0.10 the election itself is missing."""
     who = {"actor": f"controller-{controller}", "broker": controller}
     if generation == "2.4":
-        return tale.tell(
+        return run.record(
             "controller", "elected", at, controller_epoch=epoch, detail=json.dumps({"epoch": epoch}), **who
         )
     if generation == "2.0":
-        tale.tell("controller", "elected", at, controller_epoch=0, **who)
-    return tale.tell(
+        run.record("controller", "elected", at, controller_epoch=0, **who)
+    return run.record(
         "controller", "epoch_incremented", at, controller_epoch=epoch, detail=json.dumps({"epoch": epoch}), **who
     )
 
@@ -66,20 +66,20 @@ def elected(tale: Tale, epoch: int, controller: int, generation: str, at: float 
 )
 def test_epochs_that_fall_begin_a_life(generation: str, epochs: list[int], lives: list[int]) -> None:
     """With the election, whoever is elected; a controller that is elected again is no new cluster."""
-    tale = Tale()
+    run = Run()
     for number, epoch in enumerate(epochs):
-        elected(tale, epoch, number % 2 + 1, generation).move(ONLINE, ONLINE)
-    found = {row.seq: row.life for row in frame(to_arrow(tale.records)).collect()}
-    assert [found[r.seq] for r in tale.records if r.kind == "partition"] == lives
-    firsts = [r for r in tale.records if r.action == ("epoch_incremented" if generation == "0.10" else "elected")]
+        elected(run, epoch, number % 2 + 1, generation).move(ONLINE, ONLINE)
+    found = {row.seq: row.life for row in frame(to_arrow(run.records)).collect()}
+    assert [found[r.seq] for r in run.records if r.kind == "partition"] == lives
+    firsts = [r for r in run.records if r.action == ("epoch_incremented" if generation == "0.10" else "elected")]
     assert [found[r.seq] for r in firsts] == lives
-    assert [len(life) for life in plain_lives(tale.records)] == [*Counter(found.values()).values()]
+    assert [len(life) for life in plain_lives(run.records)] == [*Counter(found.values()).values()]
 
 
 def test_the_same_line_twice_is_no_new_life() -> None:
     """As when two collectors have taken the same log."""
-    tale = elected(elected(Tale(), 3, 1, "2.4", at=5), 3, 1, "2.4", at=5)
-    assert {row.life for row in frame(to_arrow(tale.records)).collect()} == {0}
+    run = elected(elected(Run(), 3, 1, "2.4", at=5), 3, 1, "2.4", at=5)
+    assert {row.life for row in frame(to_arrow(run.records)).collect()} == {0}
 
 
 def test_simulated_clusters_have_one_life() -> None:
@@ -94,10 +94,10 @@ def test_simulated_clusters_have_one_life() -> None:
 
 def test_nobody_comes_home_to_another_cluster() -> None:
     """A broker that was lost before ZooKeeper was wiped is not the one that is seen after it."""
-    tale = elected(Tale(), 5, 2, "2.4").move(NEW, ONLINE, leader=1, replicas=(1, 2)).tell("broker", "lost", broker=1)
-    elected(tale, 1, 2, "2.4").tell("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
-    tale.tell("broker", "lost", broker=1)
-    records = to_arrow(tale.records)
+    run = elected(Run(), 5, 2, "2.4").move(NEW, ONLINE, leader=1, replicas=(1, 2)).record("broker", "lost", broker=1)
+    elected(run, 1, 2, "2.4").record("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
+    run.record("broker", "lost", broker=1)
+    records = to_arrow(run.records)
     assert questions.preferred_leader_recovery(records).collect() == []
     assert dicts(questions.broker_churn(records), "departures", "flaps", "shortest_ms") == [
         {"departures": 2, "flaps": 0, "shortest_ms": None}
@@ -344,13 +344,11 @@ def test_what_is_known_now_ends_with_its_cluster(lives: dict[str, tuple[Trace, T
 
 def test_partitions_that_are_not_made_again_are_gone() -> None:
     """In the moment in which the new epoch is announced."""
-    tale = (
-        elected(Tale(), 4, 1, "2.4")
-        .move(GONE, NEW, replicas=(1, 2))
-        .move(NEW, ONLINE, leader=1, isr=(1,), zk_version=0)
+    run = (
+        elected(Run(), 4, 1, "2.4").move(GONE, NEW, replicas=(1, 2)).move(NEW, ONLINE, leader=1, isr=(1,), zk_version=0)
     )
-    elected(tale, 1, 1, "2.4")
-    assert [row[3:6] for row in Leaders().rows(tale.records)] == [(1, NEW, None), (2, ONLINE, 1), (3, GONE, None)]
-    assert [row[3:5] for row in UnderReplicated().rows(tale.records)] == [(2, [2]), (3, [])]
-    late = tale.records[:2] + tale.records[3:] + [tale.records[2]]
+    elected(run, 1, 1, "2.4")
+    assert [row[3:6] for row in Leaders().rows(run.records)] == [(1, NEW, None), (2, ONLINE, 1), (3, GONE, None)]
+    assert [row[3:5] for row in UnderReplicated().rows(run.records)] == [(2, [2]), (3, [])]
+    late = run.records[:2] + run.records[3:] + [run.records[2]]
     assert [row[3:6] for row in Leaders().rows(late)] == [(1, NEW, None), (3, GONE, None)]

@@ -15,7 +15,7 @@ from history_plain import (
     NEW,
     OFFLINE,
     ONLINE,
-    Tale,
+    Run,
     dicts,
     frames,
     plain_departures,
@@ -53,10 +53,10 @@ def test_unavailability_equals_the_plain_computation(clusters: list[Trace], simu
 
 def test_a_crash_is_felt_from_its_moment() -> None:
     """The controller sees one second, a producer seven."""
-    tale = Tale().move(GONE, NEW, 0).move(NEW, ONLINE, 10, leader=2)
-    tale.tell("fault", "kill", 4000, actor="fault", broker=2)
-    tale.move(ONLINE, OFFLINE, 10_000).move(OFFLINE, ONLINE, 11_000, leader=3)
-    created, crashed = dicts(questions.unavailability(to_arrow(tale.records)).orderBy("start_ms"))
+    run = Run().move(GONE, NEW, 0).move(NEW, ONLINE, 10, leader=2)
+    run.record("fault", "kill", 4000, actor="fault", broker=2)
+    run.move(ONLINE, OFFLINE, 10_000).move(OFFLINE, ONLINE, 11_000, leader=3)
+    created, crashed = dicts(questions.unavailability(to_arrow(run.records)).orderBy("start_ms"))
     assert (created["cause"], created["duration_ms"], created["outage_ms"]) == ("topic creation", 10, 10)
     assert crashed == {
         "history": "lab", "topic": "orders", "partition": 0, "start_ms": 10_000, "end_ms": 11_000,
@@ -67,38 +67,38 @@ def test_a_crash_is_felt_from_its_moment() -> None:
 
 def test_only_the_departure_of_the_leader_counts() -> None:
     """Another broker's crash in between is not to blame, nor one that came later."""
-    tale = Tale().move(NEW, ONLINE, leader=1)
-    tale.tell("fault", "expire_session", broker=1).tell("fault", "kill", broker=2)
-    tale.move(ONLINE, OFFLINE).tell("fault", "kill", broker=1).move(OFFLINE, ONLINE, leader=1)
-    answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
+    run = Run().move(NEW, ONLINE, leader=1)
+    run.record("fault", "expire_session", broker=1).record("fault", "kill", broker=2)
+    run.move(ONLINE, OFFLINE).record("fault", "kill", broker=1).move(OFFLINE, ONLINE, leader=1)
+    answer = questions.unavailability(to_arrow(run.records)).where("leader IS NOT NULL")
     assert dicts(answer, "cause", "cause_seq") == [{"cause": "session expiry", "cause_seq": 1}]
 
 
 def test_an_old_departure_is_not_to_blame() -> None:
     """In logs nobody says that a controller died: it had left before, but came back and led."""
-    tale = Tale().tell("broker", "lost", 0, broker=1).move(OFFLINE, ONLINE, 9000, leader=1)
-    tale.move(ONLINE, OFFLINE, 60_000).move(OFFLINE, ONLINE, 60_500, leader=2)
-    answer = questions.unavailability(to_arrow(tale.records)).where("leader = 1")
+    run = Run().record("broker", "lost", 0, broker=1).move(OFFLINE, ONLINE, 9000, leader=1)
+    run.move(ONLINE, OFFLINE, 60_000).move(OFFLINE, ONLINE, 60_500, leader=2)
+    answer = questions.unavailability(to_arrow(run.records)).where("leader = 1")
     assert dicts(answer, "cause", "lost_ms", "outage_ms") == [{"cause": None, "lost_ms": 60_000, "outage_ms": 500}]
 
 
 def test_a_leader_elected_after_its_own_crash() -> None:
     """Nobody had noticed the crash: the partition lost its leader when it got it."""
-    tale = Tale().tell("fault", "kill", 0, broker=1).move(OFFLINE, ONLINE, 3000, leader=1)
-    tale.move(ONLINE, OFFLINE, 6000).move(OFFLINE, ONLINE, 6001, leader=2)
-    answer = questions.unavailability(to_arrow(tale.records)).where("leader = 1")
+    run = Run().record("fault", "kill", 0, broker=1).move(OFFLINE, ONLINE, 3000, leader=1)
+    run.move(ONLINE, OFFLINE, 6000).move(OFFLINE, ONLINE, 6001, leader=2)
+    answer = questions.unavailability(to_arrow(run.records)).where("leader = 1")
     assert dicts(answer, "lost_ms", "outage_ms") == [{"lost_ms": 3000, "outage_ms": 3001}]
 
 
 def test_a_new_controller_finds_partitions_offline() -> None:
     """The interval starts with its epoch, though no record says Offline."""
-    tale = Tale().tell("controller", "elected", 0, broker=1, controller_epoch=0)
-    tale.tell("controller", "ready", 10, broker=1, controller_epoch=1)
-    tale.move(NEW, ONLINE, 1000, leader=1, controller_epoch=1)
-    tale.tell("fault", "kill", 2000, broker=1).tell("controller", "elected", 8000, broker=2, controller_epoch=1)
-    tale.tell("controller", "reading", 8010, broker=2, controller_epoch=2)
-    tale.move(OFFLINE, ONLINE, 8050, leader=2, controller_epoch=2)
-    answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
+    run = Run().record("controller", "elected", 0, broker=1, controller_epoch=0)
+    run.record("controller", "ready", 10, broker=1, controller_epoch=1)
+    run.move(NEW, ONLINE, 1000, leader=1, controller_epoch=1)
+    run.record("fault", "kill", 2000, broker=1).record("controller", "elected", 8000, broker=2, controller_epoch=1)
+    run.record("controller", "reading", 8010, broker=2, controller_epoch=2)
+    run.move(OFFLINE, ONLINE, 8050, leader=2, controller_epoch=2)
+    answer = questions.unavailability(to_arrow(run.records)).where("leader IS NOT NULL")
     assert dicts(answer, "start_ms", "end_ms", "cause", "outage_ms") == [
         {"start_ms": 8010, "end_ms": 8050, "cause": "controller crash", "outage_ms": 6050}
     ]
@@ -106,22 +106,22 @@ def test_a_new_controller_finds_partitions_offline() -> None:
 
 def test_an_interval_in_which_nobody_else_was_in_sync() -> None:
     """Its elections are refused, also in an interval that has not ended; the next interval is another one."""
-    tale = Tale().move(NEW, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, error="StateChangeFailed")
-    tale.move(OFFLINE, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, leader=2)
-    tale.move(OFFLINE, ONLINE, partition=1, error="StateChangeFailed")
-    answer = questions.unavailability(to_arrow(tale.records)).where("cause IS NULL").orderBy("partition", "start_ms")
+    run = Run().move(NEW, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, error="StateChangeFailed")
+    run.move(OFFLINE, ONLINE, leader=1).move(ONLINE, OFFLINE).move(OFFLINE, ONLINE, leader=2)
+    run.move(OFFLINE, ONLINE, partition=1, error="StateChangeFailed")
+    answer = questions.unavailability(to_arrow(run.records)).where("cause IS NULL").orderBy("partition", "start_ms")
     assert [row.nobody_else for row in answer.collect()] == [True, False, True]
-    grouped = questions.unavailability_by(to_arrow(tale.records), "nobody_else").collect()
+    grouped = questions.unavailability_by(to_arrow(run.records), "nobody_else").collect()
     assert {row.nobody_else: row.intervals for row in grouped} == {True: 2, False: 2}
 
 
 def test_how_intervals_end() -> None:
     """By the deletion of the topic, or not at all; refused moves and repeated marks change nothing."""
-    tale = Tale().move(NEW, ONLINE, leader=1)
-    tale.move(ONLINE, OFFLINE).move(OFFLINE, OFFLINE).move(OFFLINE, ONLINE, error="StateChangeFailed")
-    tale.move(OFFLINE, GONE)
-    tale.move(NEW, ONLINE, partition=1, leader=2).move(ONLINE, ONLINE, partition=1, leader=-1)
-    answer = questions.unavailability(to_arrow(tale.records)).where("leader IS NOT NULL")
+    run = Run().move(NEW, ONLINE, leader=1)
+    run.move(ONLINE, OFFLINE).move(OFFLINE, OFFLINE).move(OFFLINE, ONLINE, error="StateChangeFailed")
+    run.move(OFFLINE, GONE)
+    run.move(NEW, ONLINE, partition=1, leader=2).move(ONLINE, ONLINE, partition=1, leader=-1)
+    answer = questions.unavailability(to_arrow(run.records)).where("leader IS NOT NULL")
     assert dicts(answer, "partition", "start_ms", "end_ms", "duration_ms", "restored", "cause") == [
         {
             "partition": 0,
@@ -192,13 +192,13 @@ def test_departures_equal_the_plain_computation(clusters: list[Trace], simulated
 
 def test_a_shutdown_that_asks_again_is_one_departure() -> None:
     """The attempts are counted, and what stayed behind; the next shutdown is another departure."""
-    tale, ask = Tale(), "controlled-shutdown"
+    run, ask = Run(), "controlled-shutdown"
     for detail in ("attempt=1 remaining=orders-0,orders-1", "attempt=2 remaining=orders-0,orders-1"):
-        tale.tell("broker", ask, broker=1, detail=detail)
-    tale.tell("broker", ask, broker=2, detail="attempt=1 remaining=")
-    tale.tell("broker", ask, broker=1, detail="attempt=3 remaining=orders-0")
-    tale.tell("broker", ask, broker=1, detail="attempt=1 remaining=")
-    assert dicts(questions.departures(to_arrow(tale.records)), "cause_seq", "attempts", "remaining") == [
+        run.record("broker", ask, broker=1, detail=detail)
+    run.record("broker", ask, broker=2, detail="attempt=1 remaining=")
+    run.record("broker", ask, broker=1, detail="attempt=3 remaining=orders-0")
+    run.record("broker", ask, broker=1, detail="attempt=1 remaining=")
+    assert dicts(questions.departures(to_arrow(run.records)), "cause_seq", "attempts", "remaining") == [
         {"cause_seq": 2, "attempts": 1, "remaining": 0},
         {"cause_seq": 3, "attempts": 3, "remaining": 1},
         {"cause_seq": 4, "attempts": 1, "remaining": 0},
@@ -226,8 +226,8 @@ def test_transition_counts_equal_the_plain_computation(clusters: list[Trace], si
 
 def test_an_illegal_pair_is_shown() -> None:
     """As what it is, refused or made."""
-    tale = Tale().move(GONE, ONLINE, error="InvalidTransition").move(GONE, ONLINE)
-    rows = dicts(questions.transition_counts(to_arrow(tale.records)).where("NOT legal"))
+    run = Run().move(GONE, ONLINE, error="InvalidTransition").move(GONE, ONLINE)
+    rows = dicts(questions.transition_counts(to_arrow(run.records)).where("NOT legal"))
     assert rows == [
         {"machine": "partition", "source": GONE, "target": ONLINE, "legal": False, "action": None, "made": 1,
          "refused": 1}
@@ -261,10 +261,10 @@ def test_leader_churn_equals_the_plain_computation(clusters: list[Trace], simula
 
 def test_a_flapping_leader() -> None:
     """1, 2, 1, 1, 3, 1: four changes, two of them back."""
-    tale = Tale()
+    run = Run()
     for leader in (1, 2, 1, 1, 3, 1):
-        tale.move(ONLINE, ONLINE, leader=leader, replicas=(1, 2, 3))
-    assert dicts(questions.leader_churn(to_arrow(tale.records))) == [{
+        run.move(ONLINE, ONLINE, leader=leader, replicas=(1, 2, 3))
+    assert dicts(questions.leader_churn(to_arrow(run.records))) == [{
         "history": "lab", "topic": "orders", "partition": 0, "elections": 6, "changes": 4, "returns": 2,
         "leaders": 3, "preferred_changes": 2, "hours": 5 / 3600,
     }]  # fmt: skip

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from history_plain import BUSY, Tale, dicts, frames, plain_departures, plain_unavailability, same
+from history_plain import BUSY, Run, dicts, frames, plain_departures, plain_unavailability, same
 from prose import Prose
 from pyspark.sql import DataFrame
 
@@ -99,9 +99,9 @@ def test_a_broker_comes_home() -> None:
 
 def test_coming_home_in_logs() -> None:
     """A controller says who is new; one that never leads again has no time."""
-    tale = Tale().move("NewPartition", "OnlinePartition", leader=1, replicas=(1, 2))
-    tale.tell("broker", "lost", broker=1).move("OnlinePartition", "OnlinePartition", leader=2, replicas=(1, 2))
-    tale.tell("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
+    run = Run().move("NewPartition", "OnlinePartition", leader=1, replicas=(1, 2))
+    run.record("broker", "lost", broker=1).move("OnlinePartition", "OnlinePartition", leader=2, replicas=(1, 2))
+    run.record("controller", "brokers_changed", detail=json.dumps({"new": [1], "dead": []}))
     assert dicts(
-        questions.preferred_leader_recovery(to_arrow(tale.records)), "broker", "away_ms", "led_elsewhere", "waited_ms"
+        questions.preferred_leader_recovery(to_arrow(run.records)), "broker", "away_ms", "led_elsewhere", "waited_ms"
     ) == [{"broker": 1, "away_ms": 2000.0, "led_elsewhere": 1, "waited_ms": None}]

@@ -101,7 +101,7 @@ def test_spark_connect(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("grpc_status") is not None, reason="it is installed")
-def test_what_spark_connect_needs_is_said() -> None:
+def test_what_spark_connect_needs_is_reported() -> None:
     code = "from kafka_ctl.history import spark; spark()"
     reported = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=os.environ | {"SPARK_REMOTE": "sc://127.0.0.1:1"},
@@ -125,7 +125,7 @@ def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
     assert int(reported.stdout) > 0, reported.stderr
 
 
-def test_without_spark_it_is_said(tmp_path: Path) -> None:
+def test_without_spark_it_is_reported(tmp_path: Path) -> None:
     """Simulating, writing and reading Arrow need no Spark; questions do, and say so."""
     code = f"""
 import sys

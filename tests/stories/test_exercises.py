@@ -58,8 +58,8 @@ def test_right_answers(name: str, answer: Any, capsys: pytest.CaptureFixture[str
     """They are explained, again and again."""
     for _ in range(2):
         check(name, answer)
-        said = printed(capsys)
-        assert said.startswith("Right. ") and len(said) > 40
+        reported = printed(capsys)
+        assert reported.startswith("Right. ") and len(reported) > 40
     assert progress()[name] == {"solved": True, "checks": 2, "hints": 0}
 
 
@@ -67,18 +67,20 @@ def test_right_answers(name: str, answer: Any, capsys: pytest.CaptureFixture[str
 def test_wrong_answers(name: str, answer: Any, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each has an answer of its own, and a story to play or a hint to ask for."""
     check(name, answer)
-    said = printed(capsys)
-    assert said.startswith("Not yet. ") and text in said
-    assert "counterexample(" in said or "hint(" in said
+    reported = printed(capsys)
+    assert reported.startswith("Not yet. ") and text in reported
+    assert "counterexample(" in reported or "hint(" in reported
     assert not progress()[name]["solved"]
-    if "counterexample(" in said:
+    if "counterexample(" in reported:
         with counterexample(name) as lab:
-            assert _commands(said)[: len(lab.commands)] == [str(each).removeprefix("refused ") for each in lab.commands]
+            assert _commands(reported)[: len(lab.commands)] == [
+                str(each).removeprefix("refused ") for each in lab.commands
+            ]
 
 
-def _commands(said: str) -> list[str]:
+def _commands(reported: str) -> list[str]:
     """The commands of the story that a check printed."""
-    return [line[4:] for line in said.split("opens it as a lab:\n")[1].splitlines() if line.startswith("    ")][1:]
+    return [line[4:] for line in reported.split("opens it as a lab:\n")[1].splitlines() if line.startswith("    ")][1:]
 
 
 @pytest.mark.parametrize("name", EXERCISES)
@@ -215,9 +217,9 @@ def test_the_command_tells_progress(capsys: pytest.CaptureFixture[str]) -> None:
     hint("05.2")
     printed(capsys)
     assert status(["exercises"]) == 0
-    said = printed(capsys)
-    assert f"1 of {len(EXERCISES)} exercises solved" in said
-    assert "solved (1 check)" in said and "open (0 checks, 1 hint)" in said and "not tried yet" in said
+    reported = printed(capsys)
+    assert f"1 of {len(EXERCISES)} exercises solved" in reported
+    assert "solved (1 check)" in reported and "open (0 checks, 1 hint)" in reported and "not tried yet" in reported
     assert status(["exercises", "--reset"]) == 0
     assert f"0 of {len(EXERCISES)} exercises solved" in printed(capsys)
 

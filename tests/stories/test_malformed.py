@@ -130,8 +130,8 @@ def carried_out(*commands: Callable[[], object]) -> None:
         try:
             command()
         except KafkaCtlError as error:
-            said = str(error)
-            if not said:
+            reported = str(error)
+            if not reported:
                 raise
 
 

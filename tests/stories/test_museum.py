@@ -20,10 +20,10 @@ from kafka_ctl.paths import ROOT
 from kafka_ctl.views.frames import film
 from tools.museum import PAGE
 
-TALES = Path(__file__).parents[1] / "tales"
+REPORTS = Path(__file__).parents[1] / "exhibits"
 TICKETS = {field.name: field.ticket for field in FIELDS}
 REPORTED = ("KAFKA-7482", "KAFKA-7235a")
-"""The tales that are recorded: one with a question, one with an invariant."""
+"""The reports that are recorded: one with a question, one with an invariant."""
 
 
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
@@ -89,7 +89,7 @@ def test_the_collection() -> None:
 
 @pytest.mark.parametrize("exhibit", EXHIBITS, ids=lambda exhibit: exhibit.name)
 def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
-    """A title for the list, one sentence, a tale, a task; the module it names asks for its field."""
+    """A title for the list, one sentence, a story, a task; the module it names asks for its field."""
     assert 8 <= len(exhibit.title) <= 60 and not exhibit.title.endswith(".")
     assert re.fullmatch(r"[A-Z][^.]*\.", exhibit.sentence)
     assert len(exhibit.description) > 150 and exhibit.description.endswith((".", ")"))
@@ -100,11 +100,11 @@ def test_an_exhibit_has_its_words(exhibit: Exhibit) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTED)
-def test_a_tale_is_reported_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
+def test_an_exhibit_is_reported_as_it_was_recorded(name: str, pytestconfig: pytest.Config) -> None:
     """`pytest --rewrite` records it anew."""
     with find(name).show() as run:
         reported = report.describe(run) + "\n"
-    path = TALES / f"{name}.txt"
+    path = REPORTS / f"{name}.txt"
     if pytestconfig.getoption("--rewrite"):
         path.write_text(reported, "utf-8")
     assert reported.splitlines() == path.read_text("utf-8").splitlines()
@@ -178,7 +178,7 @@ def test_the_command_lists_and_tells(capsys: pytest.CaptureFixture[str]) -> None
     assert re.findall(r"^ +(\d+)  (\S+) ", out, re.M) == [(str(n), e.name) for n, e in enumerate(EXHIBITS, 1)]
     status, out, err = reported(capsys, "7482")
     assert (status, err) == (0, "")
-    assert out == (TALES / "KAFKA-7482.txt").read_text("utf-8")
+    assert out == (REPORTS / "KAFKA-7482.txt").read_text("utf-8")
     status, out, err = reported(capsys, "KAFKA-1")
     assert (status, out) == (2, "") and err.startswith("kafka-ctl: unknown exhibit 'KAFKA-1'; ")
 
@@ -209,7 +209,7 @@ def test_the_page_is_fresh() -> None:
     assert PAGE.check(ROOT / "docs") == []
 
 
-def test_a_stale_or_missing_page_is_said(tmp_path: Path) -> None:
+def test_a_stale_or_missing_page_is_reported(tmp_path: Path) -> None:
     assert PAGE.check(tmp_path) == ["museum.md is missing"]
     path = PAGE.write(tmp_path)
     assert PAGE.check(tmp_path) == []

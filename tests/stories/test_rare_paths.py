@@ -278,10 +278,10 @@ def test_a_topic_without_partitions_does_not_hold_up_the_deletion_of_the_next(ge
         since = len(lab.trace)
         lab.at_once(["delete_topic empty", "delete_topic orders"])
         lab.settle()
-        said = [r for r in lab.trace.slice(since, kind="controller") if "orders" in (r.detail or "")]
+        logged = [r for r in lab.trace.slice(since, kind="controller") if "orders" in (r.detail or "")]
         done = lab.trace.slice(since, kind="controller", action="deletion_completed")[0]
         assert "empty" in (done.detail or "")
-        assert done.cause in {r.cause for r in said if r.action in ("deletion_started", "deletion_in_progress")}
+        assert done.cause in {r.cause for r in logged if r.action in ("deletion_started", "deletion_in_progress")}
         assert [path for path in lab.znodes() if path.startswith(("/brokers/topics/", "/admin/delete_topics/"))] == []
 
 
@@ -370,9 +370,9 @@ def test_a_deletion_is_looked_at_again_when_a_broker_dies_in_it(generation: str)
             now.trace.slice(kind="request", action="StopReplica")))  # fmt: skip
         lab.kill(3)
         lab.settle()
-        said = [r.action for r in lab.trace.slice(kind="controller", actor="controller-1")]
-        halted = said.index("deletion_halted")
-        assert said[halted + 1 : halted + 3] == ["handling_deletion", "retrying_deletion"]
+        logged = [r.action for r in lab.trace.slice(kind="controller", actor="controller-1")]
+        halted = logged.index("deletion_halted")
+        assert logged[halted + 1 : halted + 3] == ["handling_deletion", "retrying_deletion"]
 
 
 def test_a_topic_that_is_being_deleted_does_not_move() -> None:
@@ -428,8 +428,8 @@ def test_elections_that_are_needless_or_of_nothing() -> None:
             listed = ",".join(f'{{"topic":"{topic}","partition":0}}' for topic in partitions)
             lab.write_znode("/admin/preferred_replica_election", f'{{"version":1,"partitions":[{listed}]}}')
             lab.settle()
-            said = lab.trace.slice(since, kind="controller")
-            wanted[generation] = [r.detail for r in said if r.action in ("preferred_unknown", "preferred_starting")]
+            logged = lab.trace.slice(since, kind="controller")
+            wanted[generation] = [r.detail for r in logged if r.action in ("preferred_unknown", "preferred_starting")]
     assert ["orders-0" in (detail or "") for detail in wanted["2.0"]] == [True]
     assert ["ghosts-0" in (detail or "") for detail in wanted["2.4"]] == [True, False]
     assert "orders-0" not in str(wanted["2.4"])

@@ -268,7 +268,7 @@ def test_a_topics_setting_changes_while_it_is_used(generation: str) -> None:
 def test_what_cannot_be_set_is_refused() -> None:
     with lab_with([1, 2]) as lab:
         reported = lab.story
-        for entity, name, config, error, said in (
+        for entity, name, config, error, logged in (
             ("users", "me", {}, UnknownName, "unknown entity type"),
             ("topics", "nothing", {"retention.ms": 1}, UnknownName, "unknown topic 'nothing'"),
             ("topics", "orders", {"colour": 1}, UnknownName, "unknown topic configuration key 'colour'"),
@@ -279,7 +279,7 @@ def test_what_cannot_be_set_is_refused() -> None:
             ("brokers", 1, {RATE: "fast"}, ApiException, "Not a number of type LONG"),
             ("brokers", "one", {RATE: 1}, BadInput, "a broker id cannot be 'one'"),
         ):
-            with pytest.raises(error, match=said):
+            with pytest.raises(error, match=logged):
                 lab.alter_config(entity, name, config)  # type: ignore[arg-type]
         assert all(line in reported or line.startswith("refused") for line in lab.story.splitlines())
 

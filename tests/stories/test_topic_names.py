@@ -105,8 +105,8 @@ def test_no_collisions(topics: list[str], new: str) -> None:
 def test_a_topic_beside_one_that_looks_alike_in_metrics(generation: str) -> None:
     """The tool warns of the first, and refuses the second; in every generation, before anything is written."""
     with Lab(brokers=1, generation=generation, seed=1, config={"delete.topic.enable": True}) as lab:
-        said = lab.create_topic("test.topic", assignment={0: [1]}, config={"min.insync.replicas": 1})
-        assert said == (
+        reported = lab.create_topic("test.topic", assignment={0: [1]}, config={"min.insync.replicas": 1})
+        assert reported == (
             "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') could collide."
             " To avoid issues it is best to use either, but not both."
         )

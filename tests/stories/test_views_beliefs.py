@@ -61,14 +61,14 @@ def test_all_agree_in_the_end_of_a_sound_run(exhibit: Exhibit) -> None:
         model, found, differed = ClusterModel(), Differences(), 0
         for place in range(0, len(records), 7):
             model.apply_all(records[place : place + 7])
-            said = found.update(model).text()
-            assert said == Differences().update(model).text()
-            differed += bool(said)
+            logged = found.update(model).text()
+            assert logged == Differences().update(model).text()
+            differed += bool(logged)
         assert differed > 5
         assert found.text() == ""
 
 
-def test_what_is_said_of_a_difference(prose: Prose) -> None:
+def test_what_is_reported_of_a_difference(prose: Prose) -> None:
     """Only the aspects in which somebody differs; many partitions that differ alike are told once."""
     for name in ("7235a", "7235b", "1382", "2300", "6879"):
         with find(name).show() as run:

@@ -132,7 +132,7 @@ def test_a_broken_address(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "logged"),
     [
         ("run_for 1000001", "a time cannot be 1000001; it is a number of seconds, 1000000 or less"),
         ("create_topic t partitions=99999999", "partitions cannot be 99999999; it is a whole number, 200000 or less"),
@@ -142,11 +142,11 @@ def test_a_broken_address(text: str) -> None:
         ("write_znode /x '\"\\ud800\"'", "character 0 cannot be written"),
     ],
 )
-def test_what_would_have_no_end_or_no_meaning(line: str, said: str) -> None:
+def test_what_would_have_no_end_or_no_meaning(line: str, logged: str) -> None:
     """Numbers of any length, times without end, topics without limit: refused, and the text stays short."""
     with pytest.raises(BadInput) as reported:
         Lab.replay(f"lab brokers=1\n{line}\n")
-    assert said in str(reported.value)
+    assert logged in str(reported.value)
 
 
 # The command line

@@ -81,7 +81,7 @@ def fitting(name: str, data: st.DataObject) -> tuple[list[Any], dict[str, Any]]:
     return [], {p.name: data.draw(values, p.name) for p in given}
 
 
-def said(error: KafkaCtlError, *names: str) -> bool:
+def reported(error: KafkaCtlError, *names: str) -> bool:
     """Whether an error is short, and names the call, or is in Kafka's own words, or about a line of a story."""
     text = str(error)
     return len(text) < 4000 and (any(name in text for name in names) or text.startswith("line 1"))
@@ -103,7 +103,7 @@ def test_any_call_with_anything(name: str, data: st.DataObject) -> None:
             refused = error
         if refused is not None and not isinstance(refused, (ConditionNotMet, Unavailable)):
             asked = "\nrefused " in lab.story  # then it is ZooKeeper, or a tool, that would not have it
-            assert asked or isinstance(refused, ApiException) or name == "do" or said(refused, name), refused
+            assert asked or isinstance(refused, ApiException) or name == "do" or reported(refused, name), refused
             assert asked or state(lab) == before, refused
         with suppress(ConditionNotMet, Unavailable), Lab.replay(lab.story) as again:  # as the call was
             assert again.trace.records == lab.trace.records and again.story == lab.story
@@ -122,7 +122,7 @@ def test_a_lab_opened_with_anything(options: dict[str, Any], args: list[Any]) ->
             assert again.trace.records == lab.trace.records
     except KafkaCtlError as error:
         refused = error
-    assert refused is None or said(refused, "Lab", *options)
+    assert refused is None or reported(refused, "Lab", *options)
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -174,7 +174,7 @@ def test_too_many_too_few_and_unknown_arguments(name: str) -> None:
         (lambda lab: lab.kill(9), "kill: unknown broker 9; known: 1, 2"),
     ],
 )
-def test_what_was_wrong_is_said(ask: Callable[[Lab], object], words: str) -> None:
+def test_what_was_wrong_is_reported(ask: Callable[[Lab], object], words: str) -> None:
     with opened() as lab:
         before = state(lab)
         with pytest.raises(BadInput) as refused:
@@ -263,4 +263,4 @@ def test_pictures_of_anything(tmp_path: Path) -> None:
             try:
                 getattr(lab, name)(*args, **kwargs)
             except (BadInput, Unavailable) as error:
-                assert isinstance(error, Unavailable) or said(error, name), error  # noqa: PT017
+                assert isinstance(error, Unavailable) or reported(error, name), error  # noqa: PT017

@@ -141,8 +141,8 @@ def test_a_batch_left_behind_makes_the_controller_resign(prose: Prose) -> None:
             controller.batch.open()
         with pytest.raises(ControllerMoved, match="might be lost"):
             stage.carry_out(controller.send_update_metadata())
-        said = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
-        assert said[-2:] == ["forcing_resignation", "resigned"]
+        logged = [r.action for r in stage.lab.trace if r.kind == "controller" and r.actor == controller.actor]
+        assert logged[-2:] == ["forcing_resignation", "resigned"]
         stage.lab.settle()
         assert stage.lab.controller is not None
         assert stage.lab.controller.epoch == 2

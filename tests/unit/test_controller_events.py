@@ -42,7 +42,7 @@ def since(lab: Lab, seen: int, kind: str = "", actor: str = "controller-2") -> l
     return [r for r in lab.trace[seen:] if r.actor == actor and kind in ("", r.kind)]
 
 
-def said(records: list[Record]) -> dict[str, dict[str, Any]]:
+def logged(records: list[Record]) -> dict[str, dict[str, Any]]:
     """The messages by name, with their words."""
     return {r.action: json.loads(r.detail or "{}") for r in records if r.kind == "controller"}
 
@@ -105,7 +105,7 @@ def test_all_that_follows_from_a_death(lab: Lab) -> None:
     assert moves(since(lab, seen)) == [
         "orders-0 mark", "orders-0 elect", "orders-0@1 stop", "orders-1@1 stop",
     ]  # fmt: skip
-    assert said(since(lab, seen))["brokers_changed"] == {"new": [], "dead": [1], "bounced": [], "live": [2, 3]}
+    assert logged(since(lab, seen))["brokers_changed"] == {"new": [], "dead": [1], "bounced": [], "live": [2, 3]}
     reported = [r for r in since(lab, seen, "request") if r.topic]
     assert [(r.action, r.broker) for r in reported[:3]] == [
         ("LeaderAndIsr", 2), ("LeaderAndIsr", 3), ("UpdateMetadata", None)
@@ -147,7 +147,7 @@ def test_a_broker_that_comes_is_greeted(lab: Lab) -> None:
     lab.start(3)
     lab.settle()
     did = since(lab, seen)
-    assert said(did)["broker_startup"] == {"brokers": [3]}
+    assert logged(did)["broker_startup"] == {"brokers": [3]}
     assert moves(did) == ["orders-0@3 tell"]
     sent = [(r.action, r.broker) for r in did if r.target == "sent"]
     assert [name for name, broker in sent if broker == 3][:2] == ["UpdateMetadata", "LeaderAndIsr"]
@@ -159,12 +159,12 @@ def test_a_broker_that_moves_house(lab: Lab) -> None:
     seen = len(lab.trace)
     write(lab, Set(BrokerIdZNode.path(3), data.replace(b"9095", b"19095")))
     lab.settle()
-    assert said(since(lab, seen))["broker_updated"]["port"] == 19095
+    assert logged(since(lab, seen))["broker_updated"]["port"] == 19095
     assert acting(lab).context.brokers[3].port == 19095
     seen = len(lab.trace)
     write(lab, Set(BrokerIdZNode.path(3), data.replace(b"9095", b"19095")))
     lab.settle()
-    assert said(since(lab, seen)) == {}
+    assert logged(since(lab, seen)) == {}
 
 
 # Failed log directories and ISR news
@@ -180,7 +180,7 @@ def test_a_storage_error_takes_the_replica_offline(lab: Lab) -> None:
 
     controller.leader_and_isr_answered(1, Response(None, {tp: "KAFKA_STORAGE_ERROR"}))
     lab.settle()
-    assert said(since(lab, seen))["replicas_offline"] == {"partitions": ["orders-0"], "broker": 1}
+    assert logged(since(lab, seen))["replicas_offline"] == {"partitions": ["orders-0"], "broker": 1}
     assert moves(since(lab, seen)) == ["orders-0 mark", "orders-0 elect", "orders-0@1 stop"]
     assert [p.leader for p in lab.partitions()] == [3, 1]
 
@@ -267,7 +267,7 @@ def test_a_deletion_waits_for_a_dead_broker(lab: Lab) -> None:
     seen = len(lab.trace)
     lab.delete_topic("orders")
     lab.settle()
-    assert said(since(lab, seen))["deletion_halted"]["topics"] == ["orders"]
+    assert logged(since(lab, seen))["deletion_halted"]["topics"] == ["orders"]
     assert {r.broker for r in since(lab, seen, "replica") if r.action == "confirm"} == {1}
     assert DeleteTopicsTopicZNode.path("orders") in lab.znodes()
     lab.start(3)
@@ -295,7 +295,7 @@ def test_a_topic_that_is_not_there_is_not_deleted(lab: Lab) -> None:
     seen = len(lab.trace)
     write(lab, Create(DeleteTopicsTopicZNode.path("ghost")))
     lab.settle()
-    assert said(since(lab, seen))["deleting_unknown_topics"] == {"topics": ["ghost"]}
+    assert logged(since(lab, seen))["deleting_unknown_topics"] == {"topics": ["ghost"]}
     assert DeleteTopicsTopicZNode.path("ghost") not in lab.znodes()
 
 
@@ -320,7 +320,7 @@ def test_partitions_added_to_a_dying_topic_are_taken_back(lab: Lab) -> None:
     seen = len(lab.trace)
     lab.add_partitions("orders", 3)
     lab.settle()
-    assert said(since(lab, seen))["partitions_not_added"] == {"topic": "orders", "partitions": [1, 2]}
+    assert logged(since(lab, seen))["partitions_not_added"] == {"topic": "orders", "partitions": [1, 2]}
     assert len(lab.partitions()) == 1
 
 
@@ -386,7 +386,7 @@ def test_what_is_there_already_is_not_reassigned(lab: Lab) -> None:
     seen = len(lab.trace)
     lab.reassign({("orders", 0): [1, 2]})
     lab.settle()
-    assert said(since(lab, seen))["reassignment_not_needed"]["replicas"] == [1, 2]
+    assert logged(since(lab, seen))["reassignment_not_needed"]["replicas"] == [1, 2]
     assert moves(since(lab, seen)) == []
     assert "/admin/reassign_partitions" not in lab.znodes()
 
@@ -440,7 +440,7 @@ def test_a_preferred_leader_that_cannot_lead(lab: Lab) -> None:
     seen = len(lab.trace)
     lab.elect_preferred()
     lab.settle()
-    assert said(since(lab, seen))["preferred_failed"] == {"partition": "orders-0", "preferred": 1, "leader": 3}
+    assert logged(since(lab, seen))["preferred_failed"] == {"partition": "orders-0", "preferred": 1, "leader": 3}
     assert lab.partition("orders", 0).leader_epoch == 1
 
 

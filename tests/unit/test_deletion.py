@@ -107,8 +107,8 @@ def test_stop_replica_requests_to_one_broker(generation: str, expected: int) -> 
 def test_a_deletion_that_is_switched_off_is_forgotten(generation: str) -> None:
     with opened(generation, **{"delete.topic.enable": False}) as lab:
         since = len(lab.trace)
-        said = lab.delete_topic("orders")
-        assert said == (
+        logged = lab.delete_topic("orders")
+        assert logged == (
             "Topic orders is marked for deletion.\n"
             "Note: This will have no impact if delete.topic.enable is not set to true."
         )

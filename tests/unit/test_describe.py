@@ -210,8 +210,8 @@ def test_many_partitions_are_counted() -> None:
 
 
 def test_repetitions_are_counted() -> None:
-    said = Record(0, 1.0, "controller-1", "controller", "not_sending", detail='{"broker": 3}')
-    assert reported(said, said, said) == ["controller  not_sending   broker=3  (3 times)"]
+    logged = Record(0, 1.0, "controller-1", "controller", "not_sending", detail='{"broker": 3}')
+    assert reported(logged, logged, logged) == ["controller  not_sending   broker=3  (3 times)"]
 
 
 @pytest.mark.parametrize(

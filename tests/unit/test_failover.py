@@ -229,9 +229,9 @@ def test_0_10_finishes_a_deletion_it_is_at_before_it_resigns() -> None:
         lab.run_until(lambda lab: any(t.busy for t in controller.threads), limit=5)
         since = len(lab.trace)
         lab.world.run(controller.resign())
-        said = [r.action for r in lab.trace[since:] if r.kind == "controller" and r.actor == controller.actor]
-        assert said[-1] == "resigned"
-        assert len(said) > 1  # it went on until it was done
+        logged = [r.action for r in lab.trace[since:] if r.kind == "controller" and r.actor == controller.actor]
+        assert logged[-1] == "resigned"
+        assert len(logged) > 1  # it went on until it was done
         assert controller.threads == []
 
 

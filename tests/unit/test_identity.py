@@ -78,7 +78,7 @@ def test_since_2_4_they_also_remember_the_cluster() -> None:
 
 
 @pytest.mark.parametrize(
-    ("id", "settings", "said"),
+    ("id", "settings", "reported"),
     [
         (-1, {}, None),
         (1000, {}, None),
@@ -89,11 +89,11 @@ def test_since_2_4_they_also_remember_the_cluster() -> None:
         (3, {"reserved.broker.max.id": 2}, "not greater than reserved.broker.max.id"),
     ],
 )
-def test_which_ids_a_configuration_may_have(id: int, settings: dict[str, object], said: str | None) -> None:
-    if said is None:
+def test_which_ids_a_configuration_may_have(id: int, settings: dict[str, object], reported: str | None) -> None:
+    if reported is None:
         assert check_configured(id, DEFAULTS | settings) == id
     else:
-        with pytest.raises(BadInput, match=rf"^requirement failed: .*{said}"):
+        with pytest.raises(BadInput, match=rf"^requirement failed: .*{reported}"):
             check_configured(id, DEFAULTS | settings)
 
 

@@ -124,9 +124,9 @@ def test_0_10_has_another_exception_for_that() -> None:
         lab.settle()
         lab.kill(lost)
         lab.settle()
-        said = lab.trace.kafka_log("state-change").splitlines()
-    place = next(n for n, line in enumerate(said) if line.endswith("to OnlinePartition failed (state.change.logger)"))
-    assert said[place + 1].startswith(
+        logged = lab.trace.kafka_log("state-change").splitlines()
+    place = next(n for n, line in enumerate(logged) if line.endswith("to OnlinePartition failed (state.change.logger)"))
+    assert logged[place + 1].startswith(
         "kafka.common.NoReplicaOnlineException: No broker in ISR for partition [orders,0] is alive. Live brokers are: ["
     )
 
@@ -241,7 +241,7 @@ def test_a_slice_is_not_guessed_about(trace: Trace) -> None:
 # Templates and what is said belong together
 
 
-def said() -> set[str]:
+def logged() -> set[str]:
     """Every name a controller's `log` is called with, and in modules that pass names around, what looks like one."""
     names: set[str] = set()
     for path in sorted((ROOT / "kafka_ctl" / "controller").glob("*.py")):
@@ -267,20 +267,20 @@ def written() -> set[str]:
 def test_what_controllers_say_has_words_in_some_generation() -> None:
     """But for what Kafka's client of ZooKeeper writes, into another file (server.log)."""
     known = {name for generation in GENERATIONS for name in book(generation).templates}
-    assert said() - known == {"reassignment_ignored"}
-    assert len(said()) > 80
+    assert logged() - known == {"reassignment_ignored"}
+    assert len(logged()) > 80
 
 
 def test_no_template_is_for_nothing() -> None:
     for generation in GENERATIONS:
-        names = book(generation).templates.keys() - said() - written()
+        names = book(generation).templates.keys() - logged() - written()
         assert {n for n in names if not n.startswith("elected_")} == set(), generation
 
 
 def test_what_controllers_say_is_documented() -> None:
     """A name in the code has its place in the legend."""
     legend = (ROOT / "docs" / "trace-format.md").read_text("utf-8")
-    assert [name for name in sorted(said()) if f"`{name}`" not in legend] == []
+    assert [name for name in sorted(logged()) if f"`{name}`" not in legend] == []
 
 
 def test_templates_are_sound() -> None:
@@ -329,7 +329,7 @@ def test_every_line_is_understood(trace: Trace, generation: str) -> None:
 
 
 @pytest.mark.parametrize("generation", ["2.0", "2.4"])
-def test_a_broker_caches_what_its_own_request_said(generation: str) -> None:
+def test_a_broker_caches_what_its_own_request_names(generation: str) -> None:
     """2.4 sends two UpdateMetadata when a broker comes, to different receivers: who was in one of them only took the
     states of the other, or none, and lost the offline replicas."""
     with Lab(brokers=4, generation=generation, seed=1, config={"auto.leader.rebalance.enable": False}) as lab:

@@ -214,7 +214,7 @@ def test_a_deleted_copy_takes_its_future_copy_along() -> None:
         assert places(lab) == {1: ("/d0", None), 2: ("/d0", None)}
 
 
-def test_what_does_not_start_in_time_is_said_to_have_failed() -> None:
+def test_what_does_not_start_in_time_is_reported_as_failed() -> None:
     """No controller has the copy made: the tool gives up after ten seconds."""
     with opened(config={"zookeeper.session.timeout.ms": 60_000}) as lab:
         staying, gaining = deaf_controller(lab)

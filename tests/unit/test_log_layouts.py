@@ -11,31 +11,33 @@ from kafka_ctl.history.log_files import read_texts
 from kafka_ctl.kafka_log.read import LogLine
 
 WHO = "[Controller id=1 epoch=2]"
-SAID = f"{WHO} Changed partition eu.orders-0 state from NonExistentPartition to NewPartition with assigned replicas 1,2"
-NAMED = f"{SAID} (state.change.logger)"
+LOGGED = (
+    f"{WHO} Changed partition eu.orders-0 state from NonExistentPartition to NewPartition with assigned replicas 1,2"
+)
+NAMED = f"{LOGGED} (state.change.logger)"
 AT = "2023-05-10 09:31:09,758"
 ISO = "2023-05-10T09:31:09.758Z"
 LAYOUTS = [
     f"[{AT}] INFO {NAMED}",
     f"{AT} INFO {NAMED} [controller-event-thread]",
-    f"{AT} [controller-event-thread] INFO  state.change.logger - {SAID}",
-    f"[{AT}] INFO {SAID} (state.change.logger:66)",
+    f"{AT} [controller-event-thread] INFO  state.change.logger - {LOGGED}",
+    f"[{AT}] INFO {LOGGED} (state.change.logger:66)",
     f"{ISO} INFO {NAMED}",
     f"2023-05-10T11:31:09,758+0200 INFO {NAMED}",
     f"2023-05-10T04:01:09.758-05:30 INFO {NAMED}",
     f"kafka-0 kafka [{AT}] INFO {NAMED}",
     f"May 10 09:31:09 host run.sh[12]: [{AT}] INFO {NAMED}",
-    json.dumps({"timestamp": ISO, "level": "INFO", "logger": "state.change.logger", "message": SAID}),
-    json.dumps({"@timestamp": ISO, "log.level": "INFO", "log.logger": "state.change.logger", "message": SAID}),
-    json.dumps({"time": 1683711069758, "log": {"level": "INFO", "logger": "state.change.logger"}, "message": SAID}),
+    json.dumps({"timestamp": ISO, "level": "INFO", "logger": "state.change.logger", "message": LOGGED}),
+    json.dumps({"@timestamp": ISO, "log.level": "INFO", "log.logger": "state.change.logger", "message": LOGGED}),
+    json.dumps({"time": 1683711069758, "log": {"level": "INFO", "logger": "state.change.logger"}, "message": LOGGED}),
     json.dumps({"@timestamp": 1683711069.758, "message": f"[{AT}] INFO {NAMED}", "pod": "k-0"}),
 ]
 
 
 def understood(text: str) -> LogLine:
-    (said,) = read_texts([(1, text)])
-    assert said.line is not None, said.rejected
-    return said.line
+    (reported,) = read_texts([(1, text)])
+    assert reported.line is not None, reported.rejected
+    return reported.line
 
 
 @pytest.mark.parametrize("text", LAYOUTS)
@@ -70,12 +72,12 @@ OTHERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("said", OTHERS)
-def test_shapes_of_other_releases(said: str) -> None:
+@pytest.mark.parametrize("reported", OTHERS)
+def test_shapes_of_other_releases(reported: str) -> None:
     """Of 3.x and 0.8."""
-    line = understood(f"[{AT}] {said} (state.change.logger)")
+    line = understood(f"[{AT}] {reported} (state.change.logger)")
     assert (line.actor, line.broker, line.topic, line.partition) == ("broker-7", 7, "a.b-c", 4)
-    assert (line.action, line.leader, line.isr, line.leader_epoch, line.zk_version) == OTHERS[said]
+    assert (line.action, line.leader, line.isr, line.leader_epoch, line.zk_version) == OTHERS[reported]
 
 
 def test_a_controllers_line_names_its_broker() -> None:
@@ -88,5 +90,5 @@ def test_a_controllers_line_names_its_broker() -> None:
     "text", ["2023-05-10 09:31:09,758 INFO nothing", f"[{AT}] INFO hello", '{"message": 3}', "{}", "{"]
 )
 def test_what_says_nothing_is_rejected(text: str) -> None:
-    (said,) = read_texts([(1, text)])
-    assert said.line is None and said.rejected
+    (reported,) = read_texts([(1, text)])
+    assert reported.line is None and reported.rejected

@@ -16,7 +16,7 @@ def test_blocks_are_read_back() -> None:
     assert parse(render(blocks)) == blocks
 
 
-def test_what_cases_have_in_common_is_said_once() -> None:
+def test_what_cases_have_in_common_is_reported_once() -> None:
     """A case that says something else, or nothing, keeps the others from being summed up."""
     cases = [heading(f"test_a_call[{given}]") for given in ("0.10-kill", "2.0-kill", "0.10-start", "2.0-start")]
     assert render({case: ["no"] for case in cases}) == "a call\n- no\n"

@@ -281,14 +281,14 @@ def test_requests_that_cannot_be_are_taken_out_of_the_znode(generation: str) -> 
         partitions.append({"topic": "nowhere", "partition": 0, "replicas": [1]})
         write(lab, "/admin/reassign_partitions", {"version": 1, "partitions": partitions})
         lab.settle()
-        said = {r.action for r in lab.trace[since:] if r.kind == "controller"}
+        logged = {r.action for r in lab.trace[since:] if r.kind == "controller"}
         if generation == "2.0":
-            assert {"reassignment_skipped", "reassignment_unknown", "reassignment_not_needed"} <= said
+            assert {"reassignment_skipped", "reassignment_unknown", "reassignment_not_needed"} <= logged
         else:
             texts = [
                 json.loads(r.detail or "{}")["error"] for r in lab.trace[since:] if r.action == "reassignment_failed"
             ]
-            assert "reassignment_skipped" in said
+            assert "reassignment_skipped" in logged
             assert sorted(texts) == [
                 "Attempt to reassign partition [nowhere,0] that doesn't exist",
                 "Partition [settled,0] to be reassigned is already assigned to replicas 1,2. Ignoring request for "
@@ -495,8 +495,8 @@ def test_adding_partitions_keeps_what_is_moving(generation: str) -> None:
         assert lab.partition("orders", 0).replicas == (1, 3) and lab.violations == ()
 
 
-@pytest.mark.parametrize(("generation", "said"), [("0.10", "key not found: [c,0]"), ("2.0", "Topic c doesn't exist")])
-def test_a_reassignment_that_outlives_its_topic_stops_the_greeting_of_a_broker(generation: str, said: str) -> None:
+@pytest.mark.parametrize(("generation", "logged"), [("0.10", "key not found: [c,0]"), ("2.0", "Topic c doesn't exist")])
+def test_a_reassignment_that_outlives_its_topic_stops_the_greeting_of_a_broker(generation: str, logged: str) -> None:
     """The controller fails over it; 2.0 has taken the partition into its picture by then, and knows the topic when it
     is made again."""
     config = {"delete.topic.enable": True} | QUIET
@@ -515,7 +515,7 @@ def test_a_reassignment_that_outlives_its_topic_stops_the_greeting_of_a_broker(g
         lab.start(3)
         lab.settle()
         errors = lab.trace.slice(since, action="error_processing")
-        assert [json.loads(r.detail or "")["error"] for r in errors] == [said]
+        assert [json.loads(r.detail or "")["error"] for r in errors] == [logged]
         assert list(acting(lab).context.topics) == ["c"] * (generation == "2.0")
         assert acting(lab).context.all_topics == []
         lab.create_topic("c", assignment={0: [2]})

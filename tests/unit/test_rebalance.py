@@ -34,7 +34,7 @@ def drifted(
     return lab
 
 
-def said(lab: Lab, since: int, action: str) -> list[dict[str, object]]:
+def logged(lab: Lab, since: int, action: str) -> list[dict[str, object]]:
     return [json.loads(r.detail or "{}") for r in lab.trace[since:] if r.kind == "controller" and r.action == action]
 
 
@@ -52,7 +52,7 @@ def test_the_preferred_replica_gets_its_partition_back(generation: str) -> None:
         after = lab.partition(*ORDERS)
         assert (after.leader, after.isr) == (3, before.isr)
         assert after.leader_epoch == before.leader_epoch + 1
-        assert said(lab, since, "preferred_done")[0]["partition"] == "orders-0"
+        assert logged(lab, since, "preferred_done")[0]["partition"] == "orders-0"
         assert "/admin/preferred_replica_election" not in lab.znodes()
         reported = {r.broker for r in lab.trace[since:] if r.action == "LeaderAndIsr" and r.topic}
         assert reported == {1, 2, 3}
@@ -84,7 +84,7 @@ def test_a_dead_preferred_replica_is_not_elected(generation: str) -> None:
         lab.settle()
         assert lab.partition(*ORDERS).leader == 1
         assert lab.partition(*ORDERS).leader_epoch == epoch
-        assert [w["leader"] for w in said(lab, since, "preferred_failed")] == [1]
+        assert [w["leader"] for w in logged(lab, since, "preferred_failed")] == [1]
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
@@ -96,7 +96,7 @@ def test_a_new_controller_runs_the_elections_that_were_requested_for(generation:
         since = len(lab.trace)
         lab.settle()
         assert lab.partition(*ORDERS).leader == 3
-        assert said(lab, since, "preferred_undergoing")[-1]["partitions"] == ["orders-0"]
+        assert logged(lab, since, "preferred_undergoing")[-1]["partitions"] == ["orders-0"]
         assert "/admin/preferred_replica_election" not in lab.znodes()
 
 
@@ -112,8 +112,8 @@ def test_the_imbalance_must_exceed_the_percentage(generation: str, not_preferred
         lab.run_for(310)
         leaders = {p.leader for p in lab.partitions() if p.topic == "orders"}
         assert leaders == ({3} if elected else {1})
-        ratios = {w["broker"]: w["ratio"] for w in said(lab, since, "imbalance")}
-        assert ratios[3] == (0.0 if elected and len(said(lab, since, "imbalance")) > 1 else not_preferred / 10)
+        ratios = {w["broker"]: w["ratio"] for w in logged(lab, since, "imbalance")}
+        assert ratios[3] == (0.0 if elected and len(logged(lab, since, "imbalance")) > 1 else not_preferred / 10)
 
 
 @generations
@@ -142,7 +142,7 @@ def test_a_broker_that_is_down_gets_nothing(generation: str) -> None:
         since = len(lab.trace)
         lab.run_for(60)
         assert lab.partition(*ORDERS).leader == 1
-        assert said(lab, since, "checking_balance")
+        assert logged(lab, since, "checking_balance")
         assert not [r for r in lab.trace[since:] if r.action == "preferred_done"]
 
 

@@ -145,7 +145,7 @@ def test_a_guess_in_the_picture_is_answered_by_a_run(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_a_right_guess_in_the_picture_is_said_to_be_right(name: str) -> None:
+def test_a_right_guess_in_the_picture_is_marked_as_right(name: str) -> None:
     guess, widget = PICTURES[name], GuessWidget(name)
     with guess.before() as lab:
         guess.run(lab)

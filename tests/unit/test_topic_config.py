@@ -36,13 +36,13 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("key", "value", "said"), REFUSED)
-def test_a_wrong_value_is_refused_in_kafkas_words(key: str, value: Any, said: str) -> None:
+@pytest.mark.parametrize(("key", "value", "logged"), REFUSED)
+def test_a_wrong_value_is_refused_in_kafkas_words(key: str, value: Any, logged: str) -> None:
     """And nothing is written of it."""
     with Lab() as lab:
         with pytest.raises(ApiException) as reported:
             lab.create_topic("orders", config={key: value})
-        assert reported.value.code == "INVALID_CONFIG" and said in str(reported.value)
+        assert reported.value.code == "INVALID_CONFIG" and logged in str(reported.value)
         assert "/config/topics/orders" not in lab.znodes()
 
 

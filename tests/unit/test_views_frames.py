@@ -254,8 +254,8 @@ def test_a_controller_whose_process_has_ended_is_none(again: bool) -> None:
             lab.start(first)
         lab.run_for(1)
         made = film(lab.trace)
-    said = made.frames[-1].picture.summary
-    assert said.startswith(f"No controller: /controller names broker {first}, ")
+    logged = made.frames[-1].picture.summary
+    assert logged.startswith(f"No controller: /controller names broker {first}, ")
 
 
 def test_the_context_names_what_is_under_way() -> None:

@@ -241,11 +241,11 @@ def test_the_epoch_is_shown_when_it_has_been_raised() -> None:
             made, raised = film(lab.trace), 0
             for n, frame in enumerate(made.frames):
                 looks = made.looks(n)
-                said = [text for b in (1, 2, 3) for text in looks[f"head:{b}"].texts]
-                assert "None" not in frame.alt + "".join(said)
+                reported = [text for b in (1, 2, 3) for text in looks[f"head:{b}"].texts]
+                assert "None" not in frame.alt + "".join(reported)
                 stored = looks["znode:/controller_epoch"].texts[1]
                 shown = [
-                    text.removeprefix("controller, epoch ") for text in said if text.startswith("controller, epoch")
+                    text.removeprefix("controller, epoch ") for text in reported if text.startswith("controller, epoch")
                 ]
                 assert set(shown) <= {stored}, (frame.caption, shown, stored)
                 raised += bool(shown)

@@ -135,7 +135,7 @@ def test_a_request_without_answer_says_how_long_it_waits() -> None:
     """From its sending on, in every frame; then it is sent again; with the answer it is gone."""
     trace, made = unanswered(), film(unanswered())
     found = counting(trace, "LeaderAndIsr")
-    texts = [text for _, said in sorted(found.items()) for text in said]
+    texts = [text for _, logged in sorted(found.items()) for text in logged]
     sent = next(f for f in made.frames if f.index in found)
     assert texts[0] == "LeaderAndIsr 0.0 of 30 s" and "sends LeaderAndIsr" in sent.caption
     assert "LeaderAndIsr 4.0 of 30 s" in texts and "LeaderAndIsr again, 40.0 s" in texts
@@ -151,8 +151,8 @@ def test_the_limits_are_those_of_the_lab() -> None:
     assert {r.detail for r in trace if r.action == "start" and r.kind == "broker"} == {
         "controller.socket.timeout.ms=20000 replica.lag.time.max.ms=5000"
     }
-    assert any("of 20 s" in text for said in counting(trace, "LeaderAndIsr").values() for text in said)
-    assert any("of 5 s" in text for said in counting(trace, "lag").values() for text in said)
+    assert any("of 20 s" in text for logged in counting(trace, "LeaderAndIsr").values() for text in logged)
+    assert any("of 5 s" in text for logged in counting(trace, "lag").values() for text in logged)
     assert {r.detail for r in unanswered() if r.action == "start" and r.kind == "broker"} == {None}
 
 
@@ -165,7 +165,7 @@ def test_a_produce_request_that_waits_says_so() -> None:
         lab.produce("orders", 0, records=2, acks="all")
         lab.settle()
         trace = lab.trace
-    texts = [text for said in counting(trace, "Produce").values() for text in said]
+    texts = [text for logged in counting(trace, "Produce").values() for text in logged]
     answered = next(r for r in trace if r.kind == "response" and r.action == "Produce")
     asked = next(r for r in trace if r.kind == "request" and r.action == "Produce")
     assert answered.time_ms - asked.time_ms > 5000
@@ -183,7 +183,7 @@ def test_a_follower_that_lags_counts_until_it_is_out_of_the_isr() -> None:
         lab.elect_preferred()
         lab.settle()
         trace = lab.trace
-    texts = [float(text.split()[1]) for said in counting(trace, "lag").values() for text in said]
+    texts = [float(text.split()[1]) for logged in counting(trace, "lag").values() for text in logged]
     assert texts[0] == 0 and texts == sorted(texts) and any(4 <= text < 5 for text in texts)
     fell = next(r for r in trace if r.action == "lag")
     out = next(r for r in trace if r.action == "shrink-isr")

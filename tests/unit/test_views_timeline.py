@@ -71,10 +71,10 @@ def test_the_axis_of_who_led_when_is_labelled() -> None:
     parts = film(trace, "timeline").scene.parts
     assert parts["axis"].title.startswith("Logarithmic")
     nobody = max((p for p in parts.values() if p.title.startswith("nobody")), key=lambda p: float(p.title.split()[2]))
-    said = {name: part.texts[0] for name, part in parts.items() if name.startswith(("tick:", "passes:"))}
-    assert duration(float(nobody.title.split()[2]) * 1000)[:2] in {text.text[:2] for text in said.values()}
+    reported = {name: part.texts[0] for name, part in parts.items() if name.startswith(("tick:", "passes:"))}
+    assert duration(float(nobody.title.split()[2]) * 1000)[:2] in {text.text[:2] for text in reported.values()}
     for kind in ("tick:", "passes:"):
-        texts = sorted((text.x, len(text.text)) for name, text in said.items() if name.startswith(kind))
+        texts = sorted((text.x, len(text.text)) for name, text in reported.items() if name.startswith(kind))
         assert len(texts) >= 2
         assert all(x1 - x0 >= 3.2 * (n0 + n1) for (x0, n0), (x1, n1) in pairwise(texts))
 

@@ -70,7 +70,7 @@ def run(release: Release, *arguments: str, given: str | None = None) -> str:
     return done.stdout
 
 
-class Producing:
+class ConsoleProducer:
     """Kafka's console producer with acks=all, which is given one number after the other until `end`."""
 
     def __init__(self, release: Release, servers: str) -> None:
@@ -101,8 +101,8 @@ class Producing:
         """Let it end when everything is acknowledged; how many records that were."""
         self._goes_on = False
         self._thread.join(LIMIT)
-        _, said = self._process.communicate(timeout=LIMIT)
-        assert self._process.returncode == 0 and "Error when sending" not in said, said[-2000:]
+        _, logged = self._process.communicate(timeout=LIMIT)
+        assert self._process.returncode == 0 and "Error when sending" not in logged, logged[-2000:]
         return self.sent
 
     def kill(self) -> None:
@@ -128,7 +128,7 @@ def test_real_brokers_obey_a_controller_of_the_kit(release: Release) -> None:
         lab.create_topic("orders", assignment={0: [1, 2]})
         eventually(lambda: lab.partition("orders", 0).isr == (1, 2), "the leader that the kit has elected")
         servers = f"{port(cluster, 1)},{port(cluster, 2)}"
-        producer = Producing(release, servers)
+        producer = ConsoleProducer(release, servers)
         try:
             eventually(lambda: producer.sent > 40)
             cluster.kill(1)

@@ -254,7 +254,7 @@ def test_a_running_reassignment_goes_on() -> None:
             " Topic: t Partition: 1 Leader: 1 Replicas: 1 Isr: 1\n",
     ], ids=source,
 )  # fmt: skip
-def test_what_cannot_be_is_said(prose: Prose, text: str) -> None:
+def test_what_cannot_be_is_reported(prose: Prose, text: str) -> None:
     """One sentence names the partition or the file."""
     with prose.refused(BadInput):
         Lab.from_description(text)

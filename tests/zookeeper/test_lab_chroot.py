@@ -116,10 +116,10 @@ def test_a_kafka_that_is_switched_off_is_left_alone(
     with pytest.raises(BadInput) as refused:
         open_lab(server, chroot, brokers=3, generation=generation)
     assert everything(outsider, "/") == before
-    said = str(refused.value)
-    assert said.startswith(f"Lab: ZooKeeper {server.address}{chroot} has znodes")
-    assert "/brokers/topics/payments" in said and "join=True" in said and "--join" in said
-    assert "such as host:port/kit" in said
+    logged = str(refused.value)
+    assert logged.startswith(f"Lab: ZooKeeper {server.address}{chroot} has znodes")
+    assert "/brokers/topics/payments" in logged and "join=True" in logged and "--join" in logged
+    assert "such as host:port/kit" in logged
 
 
 @pytest.mark.parametrize(
@@ -476,10 +476,10 @@ def test_a_process_that_stood_still_has_lost_its_chroot(
     with open_lab(server, "/slept") as lab:
         before = everything(outsider, "/slept")
         child.process.send_signal(signal.SIGCONT)
-        said = ""
-        while "this lab had lost its session, and meanwhile another lab lives at" not in said:
+        logged = ""
+        while "this lab had lost its session, and meanwhile another lab lives at" not in logged:
             child.tell("create", "late")
-            said = child.answers()["late"]  # an error in any case
+            logged = child.answers()["late"]  # an error in any case
         child.tell("close")
         child.answers()
         assert everything(outsider, "/slept") == before

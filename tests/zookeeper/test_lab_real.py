@@ -423,7 +423,7 @@ def test_an_outside_client_finds_kafkas_json() -> None:
             assert isinstance(broker, dict) and broker["endpoints"] == ["PLAINTEXT://127.0.0.1:9095"]
 
 
-def test_a_killed_server_is_said_and_its_return_noticed(prose: Prose) -> None:
+def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> None:
     """Calls fail with the cure while it is gone; with its data back, the lab goes on where it was."""
     if missing():
         pytest.skip(missing())
@@ -549,12 +549,12 @@ def test_a_failed_opening_leaves_nothing(prose: Prose, server: EmbeddedServer, m
     """Whatever is wrong is one clear error, without a thread or znode left."""
     monkeypatch.setattr("kafka_ctl.zookeeper.real.store.CONNECT_SECONDS", 2)
     before = threads()
-    for address, error, said in (
+    for address, error, logged in (
         ("127.0.0.1:1/kit", Unavailable, "127.0.0.1:1 does not answer; start one with `kafka-ctl zookeeper`"),
         ("nonsense", BadInput, "ZooKeeper address 'nonsense' cannot be read; write host:port"),
         ("127.0.0.1:99999", BadInput, "cannot be read"),
     ):
-        with pytest.raises(error, match=said):
+        with pytest.raises(error, match=logged):
             Lab(zookeeper=address)
     with prose.refused(BadInput):
         Lab(zookeeper=server.address, config={"zookeeper.session.timeout.ms": 10})

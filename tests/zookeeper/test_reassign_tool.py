@@ -93,18 +93,18 @@ BAD_PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "said", "said_by_0_10"), BAD_PLANS)
-def test_a_bad_plan_is_refused_in_kafkas_words(text: str, said: str, said_by_0_10: str | None) -> None:
+@pytest.mark.parametrize(("text", "logged", "reported_by_0_10"), BAD_PLANS)
+def test_a_bad_plan_is_refused_in_kafkas_words(text: str, logged: str, reported_by_0_10: str | None) -> None:
     """None: 0.10 says the same; empty: 0.10 does not mind."""
     with pytest.raises(BadInput) as refusal:
         plans.read_plan(text, NEW, check=True)
-    assert str(refusal.value) == said
-    if said_by_0_10 == "":
+    assert str(refusal.value) == logged
+    if reported_by_0_10 == "":
         plans.read_plan(text, OLD, check=True)
         return
     with pytest.raises(BadInput) as refusal:
         plans.read_plan(text, OLD, check=True)
-    assert str(refusal.value) == (said_by_0_10 or said)
+    assert str(refusal.value) == (reported_by_0_10 or logged)
 
 
 def test_topics_are_read_and_none_twice() -> None:

@@ -191,9 +191,9 @@ def test_serving_in_the_foreground_ends_with_ctrl_c(server: EmbeddedServer, tmp_
     code = f"from kafka_ctl.zookeeper.real.server import serve; serve(data={str(tmp_path)!r})"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = process.stdout.readline()
-        assert said.startswith("ZooKeeper listens on 127.0.0.1:")
-        port = int(said.split(";")[0].rpartition(":")[2])
+        reported = process.stdout.readline()
+        assert reported.startswith("ZooKeeper listens on 127.0.0.1:")
+        port = int(reported.split(";")[0].rpartition(":")[2])
         assert four_letter_word(port, "ruok") == "imok"
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0

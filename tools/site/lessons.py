@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from kafka_ctl.paths import ROOT
 from tools.site.imports import Name, lacking
 
-Book = dict[str, Any]
+Notebook = dict[str, Any]
 NAMES = {
     "pyspark": "Spark",
     "pyarrow": "Spark",
@@ -40,7 +40,7 @@ class Lesson(NamedTuple):
 
     path: Path
     """Of the notebook in the checkout."""
-    book: Book
+    book: Notebook
     cells: int
     """Code cells in the source."""
     left_out: int
@@ -75,7 +75,7 @@ def lessons(there: Sequence[str]) -> list[Lesson]:
     return [prepared(path, book, missing) for path, book in books.items()]
 
 
-def prepared(path: Path, book: Book, missing: Mapping[Name, str]) -> Lesson:
+def prepared(path: Path, book: Notebook, missing: Mapping[Name, str]) -> Lesson:
     """A notebook without what a browser lacks."""
     made, lost, reasons, left_out = deepcopy(book), dict[str, str](), dict[str, None](), 0
     for place, cell in enumerate(made["cells"]):
@@ -110,7 +110,7 @@ def _listed(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def as_text(cell: Book) -> Book:
+def as_text(cell: Notebook) -> Notebook:
     """A code cell as Markdown: the code, and what is stored with it of texts and pictures."""
     parts, attachments = [f"```python\n{source(cell)}\n```"], {}
     for number, output in enumerate(cell["outputs"]):
@@ -125,11 +125,11 @@ def as_text(cell: Book) -> Book:
     return made | ({"attachments": attachments} if attachments else {})
 
 
-def _text_cell(name: str, text: str) -> Book:
+def _text_cell(name: str, text: str) -> Notebook:
     return {"cell_type": "markdown", "id": name, "metadata": {}, "source": text}
 
 
-def source(cell: Book) -> str:
+def source(cell: Notebook) -> str:
     """The text of a cell."""
     return "".join(cell["source"])
 
@@ -139,7 +139,7 @@ def parse(text: str) -> ast.Module:
     return ast.parse("\n".join("" if line.lstrip().startswith(("%", "!")) else line for line in text.splitlines()))
 
 
-def _code(book: Book) -> Iterator[Book]:
+def _code(book: Notebook) -> Iterator[Notebook]:
     return (cell for cell in book["cells"] if cell["cell_type"] == "code")
 
 
@@ -202,5 +202,5 @@ def linked(found: Iterable[Lesson]) -> set[Path]:
     return files
 
 
-def _prose(book: Book) -> str:
+def _prose(book: Notebook) -> str:
     return "\n".join(source(cell) for cell in book["cells"] if cell["cell_type"] == "markdown")

@@ -300,7 +300,7 @@ class ElectionNeverEnds(Mechanism):
     def explains(self, invariant: str, about: Subject, record: Record | None) -> bool:
         acting = self.facts.acting
         term = self.past.term(acting)
-        failed = (words["event"] for _, words in self.past.logged("error_processing", term, acting))
+        failed = (fields["event"] for _, fields in self.past.logged("error_processing", term, acting))
         return "PreferredReplicaLeaderElection" in failed
 
 

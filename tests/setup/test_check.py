@@ -1,4 +1,4 @@
-"""The gate fails when anything fails, also when there was nothing to run."""
+"""The check fails when anything fails, also when there was nothing to run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_all_passed(tests: Path, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_one_failed(tests: Path, capsys: pytest.CaptureFixture[str], step: Step, counted: str) -> None:
-    """A failed test, no test, a missing file, a missing tool: each fails the gate; the rest still runs."""
+    """A failed test, no test, a missing file, a missing tool: each fails the check; the rest still runs."""
     assert check.main([], [step, Step("syntax", ("compileall", "-q", "."))], tests) == 1
     reported = capsys.readouterr().out.splitlines()
     assert reported[-3].startswith("FAILED")
