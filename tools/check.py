@@ -28,9 +28,11 @@ class Step(NamedTuple):
     counts: bool = False
 
 
+# The rooms of the tests, those with the longest files first: a long file that begins last keeps the others waiting.
+ROOMS = ("setup", "zookeeper", "spark", "browser", "conformance", "stories", "unit")
 # Three workers on two cores, because a browser and ZooKeeper leave them idle. One file's tests stay together, and so do
 # those that share a Spark session or a server.
-TESTS = ("-n3", "--dist=loadfile", "tests")
+TESTS = ("-n3", "--dist=loadfile", "--no-loadscope-reorder", *(f"tests/{room}" for room in ROOMS))
 # Every cell of a notebook needs the same kernel, which only the `loadscope` way of sharing out respects.
 NOTEBOOKS = (
     "--nbval",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kafka_ctl.paths import ROOT
 from tools import check
 from tools.check import Step
 
@@ -60,3 +61,8 @@ def test_arguments_go_to_pytest(tests: Path, capfd: pytest.CaptureFixture[str]) 
     reported = capfd.readouterr().out
     assert "1 passed, 1 deselected" in reported
     assert "summary" not in reported
+
+
+def test_no_room_is_left_out() -> None:
+    """Every folder that holds tests is run."""
+    assert sorted(check.ROOMS) == sorted({path.parent.name for path in (ROOT / "tests").rglob("test_*.py")})

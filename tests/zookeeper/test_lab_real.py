@@ -427,7 +427,7 @@ def test_a_killed_server_is_reported_and_its_return_noticed(prose: Prose) -> Non
     """Calls fail with the cure while it is gone; with its data back, the lab goes on where it was."""
     if missing():
         pytest.skip(missing())
-    with Lab(zookeeper="embedded", config=SHORT) as lab:
+    with Lab(zookeeper="embedded") as lab:  # the usual session timeout: no session is to end here
         lab.create_topic("orders", partitions=3, replication_factor=3)
         lab.settle()
         before, server = lab.partitions(), lab.zookeeper_server
