@@ -1,4 +1,7 @@
-"""The controller dies: another broker is elected, and the partitions that it led get new leaders."""
+"""The controller dies: another broker is elected, and the partitions that it led get new leaders.
+README.md shows this program and its output. `lab.export("failover.svg")` draws the run as an animated
+picture, `lab.player()` shows it in a notebook.
+"""
 
 from kafka_ctl import Lab
 

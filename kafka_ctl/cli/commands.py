@@ -40,15 +40,15 @@ Examples:
   kafka-ctl lab                           open the first notebook in JupyterLab
   kafka-ctl demo                          the same story here, in colours
   kafka-ctl demo --zookeeper embedded     ... on a real ZooKeeper that is started for it
-  kafka-ctl run my-story.txt              everything that happens in a story, one fact a line
+  kafka-ctl run my-story.txt              everything that happens in a story, one record a line
   kafka-ctl run my-story.txt --log state-change
                                           ... as Kafka's own log
   kafka-ctl render my-story.txt -o it.html  ... as a film in one page
-  kafka-ctl museum KAFKA-7482             a famous bug, and the same story without it
-  kafka-ctl explore --seconds 60          random commands and faults, until something breaks
+  kafka-ctl museum KAFKA-7482             a famous bug, and the same story with the bug fixed
+  kafka-ctl explore --seconds 60          random commands and faults; which invariants are violated
   kafka-ctl history import /var/log/kafka --out mine
-                                          the logs of a real cluster, to be asked questions
-  kafka-ctl zookeeper --port 2181         a ZooKeeper to play with until Ctrl-C
+                                          the logs of a real cluster, as tables for questions
+  kafka-ctl zookeeper --port 2181         a ZooKeeper that runs until Ctrl-C
 """
 
 
@@ -85,13 +85,13 @@ FORWARDED = {"ignore_unknown_options": True, "help_option_names": []}
 LOGS = ("state-change", "controller")
 VIEWS = "cluster (the default), partition, replica, spacetime, zookeeper, queue or timeline"
 ZOOKEEPER = "`memory`, `embedded` (a real one, started for this), or host:port/chroot of any."
-JOIN = "Take part in the Kafka cluster whose znodes are in the chroot, and change them."
+JOIN = "Join the Kafka cluster whose znodes are in the chroot, and change them."
 
 
 @app.command(context_settings=FORWARDED)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def lab(arguments: Sequence[str]) -> int:
-    """Open JupyterLab on the first lesson (--check: only see that it starts)."""
+    """Open JupyterLab on the first lesson (--check: only test that it starts)."""
     from kafka_ctl.jupyter import launch
 
     return launch.main(list(arguments))
@@ -100,17 +100,17 @@ def lab(arguments: Sequence[str]) -> int:
 @app.command(context_settings=FORWARDED)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def test(arguments: Sequence[str]) -> int:
-    """Check everything that must hold; arguments go to pytest, which then is all that runs."""
+    """Run all checks of this project; with arguments, only pytest, with these arguments."""
     return int(import_from_checkout("tools.check").main(list(arguments)))
 
 
 @app.command()
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
 @click.option("--join", is_flag=True, help=JOIN)
-@click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller.")
-@click.option("--fast", is_flag=True, help="Do not wait after each line, as where no terminal reads.")
+@click.option("--generation", default="2.0", show_default=True, help="Of Kafka's controller: 0.10, 2.0 or 2.4.")
+@click.option("--fast", is_flag=True, help="Print without pauses, as when the output is no terminal.")
 def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
-    """Play the first story in this terminal: an election, a dead controller, two ways to leave."""
+    """Play the first story in this terminal: an election, a failed controller, a controlled shutdown."""
     from rich.console import Console
 
     from kafka_ctl.cli.demo import play
@@ -124,14 +124,14 @@ def demo(zookeeper: str, join: bool, generation: str, fast: bool) -> None:
 @click.argument("story")
 @click.option("--zookeeper", default="memory", show_default=True, metavar="WHERE", help=ZOOKEEPER)
 @click.option("--join", is_flag=True, help=JOIN)
-@click.option("--all", "everything", is_flag=True, help="Reads, answers and cached metadata as well.")
-@click.option("--log", type=click.Choice(LOGS), help="The lines Kafka writes to that log instead.")
-@click.option("--broker", type=click.IntRange(0, INT32), help="With --log: only what this broker's process writes.")
+@click.option("--all", "everything", is_flag=True, help="Print reads, answers and cached metadata, too.")
+@click.option("--log", type=click.Choice(LOGS), help="Print the lines that Kafka writes to this log instead.")
+@click.option("--broker", type=click.IntRange(0, INT32), help="With --log: only the lines of this broker's process.")
 def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | None, broker: int | None) -> None:
-    """Run the story in the file STORY and print its trace, one fact a line.
+    """Run the story in the file STORY and print its trace, one record a line.
 
     \b
-    # A story is a cluster and what is done to it, for example:
+    # A story is a cluster and the commands for it, for example:
     lab brokers=3 generation=2.0 seed=7
     create_topic orders partitions=6 replication_factor=3
     settle
@@ -153,10 +153,10 @@ def run(story: str, zookeeper: str, join: bool, everything: bool, log: str | Non
 
 @app.command()
 @click.argument("story")
-@click.option("-o", "--output", required=True, metavar="FILE", help="Ends in .svg, .html, .png or .gif.")
+@click.option("-o", "--output", required=True, metavar="FILE", help="File name; it ends in .svg, .html, .png or .gif.")
 @click.option("--view", "views", multiple=True, help=f"{VIEWS}; several for .html.")
 def render(story: str, output: str, views: tuple[str, ...]) -> None:
-    """Draw the story in the file STORY as a film, into one file that plays by itself."""
+    """Draw the story in the file STORY as a film, into one file that needs nothing else."""
     from kafka_ctl.lab.lab import Lab
 
     with Lab.replay(story) as played:
@@ -165,12 +165,12 @@ def render(story: str, output: str, views: tuple[str, ...]) -> None:
 
 @app.command()
 @click.argument("name", required=False)
-@click.option("--story", is_flag=True, help="Only print its story, to be changed and run.")
-@click.option("--check", is_flag=True, help="Only see whether each shows its bug, and is sound without it.")
+@click.option("--story", is_flag=True, help="Only print its story, which you can change and run.")
+@click.option("--check", is_flag=True, help="Only test that each shows its bug, and none with the bug fixed.")
 def museum(name: str | None, story: bool, check: bool) -> int:
-    """Show the famous bug NAME (its ticket, or its number in the list) and the same story without it.
+    """Show the famous bug NAME (its ticket, or its number in the list) and the same story with the bug fixed.
 
-    Without NAME, list them all. Exit status 1 when an exhibit does not show what it should.
+    Without NAME, list all bugs. The exit status is 1 when an exhibit does not show what it should.
     """
     from kafka_ctl.museum import EXHIBITS, find, report
 
@@ -188,7 +188,7 @@ def museum(name: str | None, story: bool, check: bool) -> int:
 
 
 @app.command()
-@click.option("--port", type=click.IntRange(1, 65535), help="Listen here; without it on a free port.")
+@click.option("--port", type=click.IntRange(1, 65535), help="Port to listen on; a free one by default.")
 @click.option("--data", type=click.Path(file_okay=False), help="Keep the znodes in this folder.")
 def zookeeper(port: int | None, data: str | None) -> None:
     """Run a real ZooKeeper on this machine and print its address; Ctrl-C ends it."""
@@ -200,7 +200,7 @@ def zookeeper(port: int | None, data: str | None) -> None:
 @app.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 when a picture is missing or stale.")
 def diagrams(check: bool) -> int:
-    """Draw the pictures in diagrams/ anew, from the transition tables and from recorded runs."""
+    """Redraw the pictures in diagrams/ from the transition tables and from recorded runs."""
     drawn, folder = import_from_checkout("tools.diagrams"), ROOT / "diagrams"
     if check:
         return _stale(drawn.check(folder), "kafka-ctl diagrams")
@@ -209,11 +209,11 @@ def diagrams(check: bool) -> int:
 
 
 @app.command()
-@click.option("--reset", is_flag=True, help="Forget which exercises were solved.")
+@click.option("--reset", is_flag=True, help="Clear the list of solved exercises.")
 def exercises(reset: bool) -> int:
-    """Say which exercises of the lessons have been solved.
+    """List the exercises of the lessons, and which are solved.
 
-    That is kept in a small file of yours; the environment variable KAFKA_CTL_DATA names another folder for it.
+    The list is kept in your home folder, or in the folder that the environment variable KAFKA_CTL_DATA names.
     """
     from kafka_ctl.exercises import progress_file
     from kafka_ctl.exercises.report import rows, summary
@@ -233,7 +233,7 @@ def exercises(reset: bool) -> int:
 @app.command()
 @click.option("--check", is_flag=True, help="Change nothing; exit status 1 when the reference is stale.")
 def docs(check: bool) -> int:
-    """Write what is generated of docs/ anew: commands and the lab, what differs, what must be true, famous bugs."""
+    """Regenerate pages of docs/: commands and the lab, generations, invariants, famous bugs, the trace."""
     pages = [import_from_checkout("tools.reference").page(app)]
     pages += [
         import_from_checkout(f"tools.{name}").PAGE for name in ("generations", "invariants", "museum", "trace_format")
@@ -256,7 +256,7 @@ app.add_command(site)
 def _stale(problems: Sequence[str], hint: str) -> int:
     """Print what is stale and how to renew it; the exit status."""
     for problem in problems:
-        echo(f"kafka-ctl: {problem}; `{hint}` makes it anew", err=True)
+        echo(f"kafka-ctl: {problem}; `{hint}` renews it", err=True)
     return int(bool(problems))
 
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from kafka_ctl.cli.terminal import INT32, INT64, Number
-from kafka_ctl.generation import GENERATIONS
+from kafka_ctl.cli.terminal import INT32, INT64, Number, of_generation
 
 if TYPE_CHECKING:
     from kafka_ctl.explore.exhaustive import Search
@@ -25,27 +24,31 @@ FOLDER = click.Path(file_okay=False, path_type=Path)
 
 
 @click.command()
-@click.option("--generation", default="2.0", show_default=True, type=click.Choice(list(GENERATIONS)), help="Of Kafka.")
-@click.option("--seconds", type=Number(0, INT32), help="So long; 60 if neither this nor --steps is given.")
-@click.option("--steps", type=click.IntRange(1, INT64), help="Until so many steps; the same walks on every machine.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Of the first walk.")
-@click.option("--jobs", type=click.IntRange(1, 1024), help="Processes; one for each core if not given.")
-@click.option("--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that break.")
-@click.option("--mutant", metavar="NAME", help="Switch a seeded defect on, and see what notices it.")
-@click.option("--near", multiple=True, metavar="PATH", help="Near the stories of this file or folder; repeatable.")
-@click.option("--exhaustive", is_flag=True, help="Instead: every order of what is pending after any two commands.")
-@click.option("--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive.")
-@click.option("--partitions", default=1, show_default=True, type=click.IntRange(1, 2), help="With --exhaustive.")
+@of_generation
+@click.option("--seconds", type=Number(0, INT32), help="Stop after this time; 60 if neither this nor --steps is given.")
+@click.option(
+    "--steps", type=click.IntRange(1, INT64), help="Stop after so many steps; the same walks on every machine."
+)
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, INT64), help="Seed of the first walk.")
+@click.option("--jobs", type=click.IntRange(1, 1024), help="Number of processes; one for each core by default.")
+@click.option("--out", default="violations", show_default=True, type=FOLDER, help="Folder for stories that violate.")
+@click.option("--mutant", metavar="NAME", help="Switch on a seeded defect, and report what detects it.")
+@click.option("--near", multiple=True, metavar="PATH", help="Vary the stories of this file or folder; repeatable.")
+@click.option("--exhaustive", is_flag=True, help="Instead: every order of pending events after any two commands.")
+@click.option("--brokers", default=2, show_default=True, type=click.IntRange(2, 3), help="With --exhaustive: brokers.")
+@click.option(
+    "--partitions", default=1, show_default=True, type=click.IntRange(1, 2), help="With --exhaustive: partitions."
+)
 @click.option("--depth", default=3, show_default=True, type=click.IntRange(1, 50), help="With --exhaustive: choices.")
 def explore(
     generation: str, seconds: float | None, steps: int | None, seed: int, jobs: int | None, out: Path,
     mutant: str | None, near: tuple[str, ...], exhaustive: bool, brokers: int, partitions: int, depth: int,
 ) -> int:  # fmt: skip
-    """Let random commands and faults happen to random clusters, and see which invariant breaks.
+    """Run random commands and faults on random clusters, and report which invariants are violated.
 
-    A step is one thing that happens (a record of the trace); all invariants are checked after each. What is broken
-    is minimised to the shortest story that breaks the same, printed, and written into a file that
-    `kafka-ctl run` plays. What real Kafka of that generation breaks as well is declared, and only counted.
+    A step is one record of the trace; all invariants are checked after each. A violation is minimised to the
+    shortest story that violates the same invariant, printed, and written into a file that `kafka-ctl run` plays.
+    Violations that real Kafka of that generation is known to have are declared, and only counted.
 
     \b
     kafka-ctl explore --generation 2.4 --seconds 60

@@ -18,9 +18,8 @@ from uuid import uuid4
 
 import click
 
-from kafka_ctl.cli.terminal import INT32, Number, echo
+from kafka_ctl.cli.terminal import INT32, Number, echo, of_generation
 from kafka_ctl.errors import BadInput, KafkaCtlError
-from kafka_ctl.generation import GENERATIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,19 +43,21 @@ def history() -> None:
 
 
 @history.command()
-@click.option("--out", required=True, metavar="FOLDER", help="Where the histories go; any path Spark can write.")
-@click.option("--clusters", default=100, show_default=True, type=click.IntRange(1, INT32), help="How many.")
-@click.option("--hours", default=24.0, show_default=True, type=Number(0, 1_000_000), help="Of each cluster's life.")
+@click.option("--out", required=True, metavar="FOLDER", help="Folder for the histories; any path that Spark can write.")
+@click.option("--clusters", default=100, show_default=True, type=click.IntRange(1, INT32), help="Number of clusters.")
+@click.option(
+    "--hours", default=24.0, show_default=True, type=Number(0, 1_000_000), help="Simulated hours of each cluster."
+)
 @click.option(
     "--seed",
     default=0,
     show_default=True,
     type=click.IntRange(0, INT32),
-    help="Which clusters, and what happens to them.",
+    help="Seed of the clusters and of what happens to them.",
 )
-@click.option("--generation", default="2.0", show_default=True, type=click.Choice(list(GENERATIONS)), help="Of Kafka.")
+@of_generation
 @click.option("--overwrite", is_flag=True, help="Replace a dataset that is there.")
-@click.option("--resume", is_flag=True, help="Finish one that was interrupted.")
+@click.option("--resume", is_flag=True, help="Finish a dataset that was interrupted.")
 def generate(out: str, clusters: int, hours: float, seed: int, generation: str, overwrite: bool, resume: bool) -> None:
     """Simulate clusters with their restarts, failures and reassignments, in Spark's tasks."""
     from kafka_ctl.history import generate, spark
@@ -69,9 +70,9 @@ def generate(out: str, clusters: int, hours: float, seed: int, generation: str, 
 
 @history.command(name="import")
 @click.argument("logs", nargs=-1, required=True, metavar="LOG...")
-@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Keep what was read there.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FOLDER", help="Write the tables into this folder.")
 def import_(logs: Sequence[str], out: Path | None) -> None:
-    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.x, and say what was understood.
+    """Read state-change.log* and controller.log* of Kafka 0.8 to 3.x, and report what was understood.
 
     LOG is a file, or a folder with such files in it, rolled and packed ones too. Files that cannot be read are named,
     and the others are read. Exit status 1 if nothing was understood.
@@ -122,7 +123,9 @@ def _keep(found: Logs, out: Path) -> None:
 @history.command()
 @click.argument("question")
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--rows", default=20, show_default=True, type=click.IntRange(1, INT32), help="Print at most so many.")
+@click.option(
+    "--rows", default=20, show_default=True, type=click.IntRange(1, INT32), help="Print at most so many rows."
+)
 @click.option("--csv", type=click.Path(dir_okay=False, path_type=Path), help="Write all rows into this file instead.")
 def ask(question: str, sources: Sequence[str], rows: int, csv: Path | None) -> None:
     """Ask QUESTION of a SOURCE: what `generate` or `import` wrote, a trace in Parquet, or logs.

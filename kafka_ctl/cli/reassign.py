@@ -37,7 +37,7 @@ plan_file = click.option(
 
 @click.group()
 def reassign() -> None:
-    """Move partitions to other brokers: propose a plan, start it, see how far it is, list, cancel.
+    """Move partitions to other brokers: propose a plan, start it, verify, list, cancel.
 
     \b
     kafka-ctl reassign generate --zookeeper 127.0.0.1:2181 --topics-to-move-json-file topics.json --broker-list 1,2,3
@@ -50,8 +50,8 @@ def reassign() -> None:
 @zookeeper
 @generation
 @click.option("--topics-to-move-json-file", "topics", required=True, type=FILE, help='{"topics":[{"topic":"t"}],...}')
-@click.option("--broker-list", required=True, metavar="1,2,3", help="Where the partitions are to go.")
-@click.option("--disable-rack-aware", is_flag=True, help="Take no notice of racks.")
+@click.option("--broker-list", required=True, metavar="1,2,3", help="Brokers that the partitions may move to.")
+@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks.")
 def generate(zookeeper: str, generation: str, topics: Path, broker_list: str, disable_rack_aware: bool) -> None:
     """Propose a plan for all partitions of some topics; nothing is started."""
     from random import Random
@@ -98,7 +98,7 @@ def execute(zookeeper: str, generation: str, plan: Path, throttle: int | None, l
 @generation
 @plan_file
 def verify(zookeeper: str, generation: str, plan: Path) -> int:
-    """Say how far a plan has come, and remove the throttles when it is done."""
+    """Print the progress of a plan, and remove the throttles when it is done."""
     text = _read(plan)
     return _print(_with_tool(zookeeper, generation, lambda tool: tool.verify(text)))
 
@@ -108,7 +108,7 @@ def verify(zookeeper: str, generation: str, plan: Path) -> int:
 @plan_file
 @click.option("--preserve-throttles", is_flag=True, help="Leave the throttles as they are.")
 def cancel(zookeeper: str, plan: Path, preserve_throttles: bool) -> int:
-    """Bring partitions that move back to where they came from (clusters of 2.4 and later)."""
+    """Bring moving partitions back to their original replicas (clusters of 2.4 and later)."""
     text = _read(plan)
     return _print(_with_tool(zookeeper, "2.4", lambda tool: tool.cancel(text, preserve_throttles)))
 
@@ -116,7 +116,7 @@ def cancel(zookeeper: str, plan: Path, preserve_throttles: bool) -> int:
 @reassign.command(name="list")
 @zookeeper
 def list_running(zookeeper: str) -> None:
-    """List the partitions that move, as the topics' znodes say (clusters of 2.4 and later)."""
+    """List the moving partitions, from the topics' znodes (clusters of 2.4 and later)."""
     echo(_with_tool(zookeeper, "2.4", lambda tool: tool.running()).text)
 
 

@@ -7,9 +7,17 @@ from typing import Any
 
 import click
 
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.visible import visible
 
 INT32, INT64 = 2**31 - 1, 2**63 - 1
+of_generation = click.option(
+    "--generation",
+    default="2.0",
+    show_default=True,
+    type=click.Choice(list(GENERATIONS)),
+    help="Of Kafka's controller.",
+)
 
 
 class Number(click.FloatRange):

@@ -30,7 +30,7 @@ Examples:
 @click.option("--version", type=click.IntRange(0, 32767), help="The version of the request that was answered.")
 @click.option("--records", is_flag=True, help="The bytes are record batches or messages, without a request.")
 def wire(digits: Sequence[str], answers: str | None, version: int | None, records: bool) -> None:
-    """Take a message of Kafka's protocol apart: offset, bytes, field, type, value.
+    """Decode a message of Kafka's protocol: offset, bytes, field, type, value.
 
     DIGITS are hexadecimal, with spaces wherever you like; `-` reads them from standard input. A request is four bytes
     of length (which may be missing), API key, version, a number that the answer repeats, the client's name, and what

@@ -192,7 +192,7 @@ class BrokerIdCommands(Commands):
         self._fault("set_broker_id", broker, change, detail=f"broker.id={configured}")
 
     @command(
-        Button(BROKER, "Change meta.properties…", "what a disk says of its owner; no id removes the file",
+        Button(BROKER, "Change meta.properties…", "the broker.id that a disk has stored; no id removes the file",
                (DISK, BROKER_ID, Field("cluster", "cluster.id", "optional")), WHEN_DOWN, _meta, rank=1)
     )  # fmt: skip
     def set_meta(self, broker: int, directory: str, broker_id: int | None, cluster: str | None = None) -> None:

@@ -28,7 +28,7 @@ class ElectionCommands(ReassignmentCommands):
     """Other leaders for partitions."""
 
     @command(
-        Button(PARTITION, "Elect unclean", "where nobody leads, a replica outside the ISR may; records may be lost",
+        Button(PARTITION, "Elect unclean", "without a leader, a replica outside the ISR may lead; records may be lost",
                call=lambda name, _: (("unclean", [menu.partition(name)]), {}), needs="elects_on_request", rank=2),
         drawn=Drawn(2, lambda d: with_(
             d.rng.choice(("preferred", "unclean")), partitions=[d.partition()] if d.maybe(0.5) else None),

@@ -111,7 +111,7 @@ class Faults(ProcessFaults):
         self._fault("catch_up", broker, act)
 
     @command(
-        Button(BROKER, "Slow fetches…", "its replicas fetch so much later, and leave the ISR when that is too late",
+        Button(BROKER, "Slow fetches…", "its replicas fetch that much later; too late, and they leave the ISR",
                (SECONDS,), WHEN_UP),
         drawn=Drawn(1, lambda d: with_(d.broker(), d.seconds(15))),
     )  # fmt: skip
@@ -124,7 +124,7 @@ class Faults(ProcessFaults):
         self._fault("slow", broker, lambda: process.as_follower.set_fetch_delay(wait), detail=details.delay(wait))
 
     @command(
-        Button(BROKER, "Disk fails", "one of its two log directories is gone", when=WHEN_UP),
+        Button(BROKER, "Disk fails", "one of its two log directories fails", when=WHEN_UP),
         drawn=Drawn(1, lambda d: with_(d.broker())),
     )
     def fail_log_dir(self, broker: int) -> None:
@@ -265,7 +265,7 @@ class Faults(ProcessFaults):
         self._write("delete_controller", Delete(ControllerZNode.path()))
 
     @command(
-        Button(ZOOKEEPER, "Write a znode…", "by hand, whatever belongs there",
+        Button(ZOOKEEPER, "Write a znode…", "write any data by hand",
                (PATH, Field("data", "Data", "text", read=menu.as_written)), rank=-1)
     )  # fmt: skip
     def write_znode(self, path: str, data: object) -> None:

@@ -155,7 +155,7 @@ class ReassignmentCommands(Commands):
     # Kafka's tool
 
     @command(
-        Button(TOOL, "Propose…", "--generate: where topics could lie instead",
+        Button(TOOL, "Propose…", "--generate: propose other brokers for topics",
                (Field("topics", "Topics", "topic"), Field("brokers", "On brokers", "brokers"), SPREAD), call=_propose)
     )  # fmt: skip
     def generate_reassignment(
@@ -202,7 +202,7 @@ class ReassignmentCommands(Commands):
 
         return self._use("execute_reassignment", execute())
 
-    @command(Button(TOOL, "Verify…", "--verify: how far it is; throttles go when it is done", (PLAN,)))
+    @command(Button(TOOL, "Verify…", "--verify: the progress; throttles are removed when it is done", (PLAN,)))
     def verify_reassignment(self, plan: object) -> str:
         """How far a plan has come, in the tool's words; throttles are removed when it is done."""
         file = self._file(plan)

@@ -60,7 +60,7 @@ def _event(rule: str, outcome: str, *by: str, otherwise: tuple[str, str] = QUEUE
 REASONS: dict[tuple[str, str], Rule] = {
     # Requests of the controller, and a broker's own.
     ("request", "UpdateMetadata"): Rule(
-        "When leaders, ISRs or live brokers change, every live broker is sent the news for its metadata cache, from "
+        "When leaders, ISRs or live brokers change, every live broker is sent the change for its metadata cache, from "
         "which it answers clients.",
         "{receiver} is sent metadata of {count} partitions",
         (("were the request lost", "clients that ask this broker would be sent to the old leaders"),),
@@ -95,7 +95,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         ("brokers:broker.Broker._connect",),
     ),
     ("zk", "expired"): Rule(
-        "ZooKeeper ends a session that it has not heard from for the session timeout, with its ephemeral znodes.",
+        "ZooKeeper expires a session without heartbeats for the session timeout, and deletes its ephemeral znodes.",
         "the session ends ({detail})",
         (("had the client been heard in time", "the session and its znodes would have stayed"),),
         ("brokers:broker.Broker._renew_session",),
@@ -121,14 +121,14 @@ REASONS: dict[tuple[str, str], Rule] = {
     ("watch", "fired"): Rule(
         "A watch fires once, at the first change after it was set, and ZooKeeper sends it before the answer to any "
         "later read of that session.",
-        "{who} hears of {target} at {path}, and has to read what is there now",
+        "{who} is notified of {target} at {path}, and has to read what is there now",
         (UNWATCHED,),
         ("zookeeper:client.ZooKeeperClient.watched",),
     ),
     # ZooKeeper: writes.
     ("zk", "create controller"): Rule(
         "Who creates the ephemeral znode /controller is the controller; it is theirs until their session ends.",
-        "{who} has come first",
+        "{who} has created it first",
         (("had another broker come first", "this create would fail with NODEEXISTS"),),
         ("leadership.elect_once",),
     ),
@@ -230,7 +230,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         ("notifications.isr_change_notification",),
     ),
     ("zk", "create log dir"): Rule(
-        "A broker that has lost a log directory says so in a sequential znode; the controller then asks it for all its "
+        "A broker that has lost a log directory creates a sequential znode; the controller then asks it for all its "
         "replicas.",
         "{who} announces a failed log directory",
         (("without the notification", "the controller would take the replicas there for online"),),
@@ -303,7 +303,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         "{who} resigns, if it was controller", "failover.resign",
     ),
     ("event", "BrokerChange"): _event(
-        "It reads /brokers/ids and compares it with the brokers that it knows.", "{who} looks who has come and gone",
+        "It reads /brokers/ids and compares it with the brokers that it knows.", "{who} compares the brokers",
         "membership.broker_change",
     ),
     ("event", "BrokerModifications"): _event(
@@ -323,7 +323,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         "{who} looks for topics to be deleted", "deletion.topic_deletion",
     ),
     ("event", "TopicDeletionStopReplicaResponseReceived"): _event(
-        "A copy that was deleted is done with; the topic's znodes go when all of them are.",
+        "When every copy of the topic has been deleted, its znodes are deleted, too.",
         "{who} counts the answer of broker {broker}", "deletion.stop_replica_response",
     ),
     ("event", "PartitionReassignment"): _event(
@@ -335,7 +335,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         "{who} begins the reassignment", "reassignment_incremental.api_partition_reassignment",
     ),
     ("event", "ListPartitionReassignments"): _event(
-        "What moves is answered from the context.", "{who} lists the reassignments",
+        "The answer is read from the controller's context.", "{who} lists the reassignments",
         "reassignment_incremental.list_partition_reassignments",
     ),
     ("event", "PartitionReassignmentIsrChange"): _event(
@@ -406,7 +406,7 @@ REASONS: dict[tuple[str, str], Rule] = {
         ("brokers:replica_manager.ReplicaManager.update_metadata",),
     ),
     ("broker", "log-dir-failed"): Rule(
-        "A broker lives on without a failed log directory, if it has another one.",
+        "A broker goes on without a failed log directory, if it has another one.",
         "{who} has lost copies ({detail})",
         (("had it no other log directory", "the broker would have halted"),),
         ("brokers:replica_manager.ReplicaManager.fail_log_dir",),
@@ -457,7 +457,7 @@ REASONS: dict[tuple[str, str], Rule] = {
     ("broker", "session-expired"): Rule(
         "A broker learns from ZooKeeper, when it is connected again, that its session has expired; its controller "
         "resigns, then it opens a new session.",
-        "{who} begins anew",
+        "{who} begins again with a new session",
         (("had it been heard in time", "session and controllership would have stayed"),),
         ("brokers:broker.Broker._renew_session",),
     ),

@@ -19,7 +19,7 @@ from kafka_ctl.views.scene import Box, Part, Scene, Text, box, halves, shorten
 from kafka_ctl.views.status import broker_state
 from kafka_ctl.views.steps import Step, newsworthy
 
-CONTEXT = ("Live", "Leaving", "Partitions", "Replicas", "Reassigned", "Deleted")
+CONTEXT = ("Live", "Shutting down", "Partitions", "Replicas", "Reassigned", "Deleted")
 """What is shown, in this order."""
 REQUESTS = "/admin/reassign_partitions"
 TOPICS = "/brokers/topics/"
@@ -32,7 +32,7 @@ def context(model: ClusterModel) -> dict[str, str]:
     """
     return {
         "Live": _listed(sorted(broker.id for broker in model.brokers.values() if broker.registered)),
-        "Leaving": _listed(sorted(model.shutting_down)),
+        "Shutting down": _listed(sorted(model.shutting_down)),
         "Partitions": _counted(seen.state for seen in model.partitions.values()),
         "Replicas": _counted(model.replicas.values()),
         "Reassigned": _listed(dict.fromkeys(reassigned(model))),

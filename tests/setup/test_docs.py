@@ -137,3 +137,14 @@ def test_every_page_is_in_the_index() -> None:
     """Nothing in docs/ has to be found by chance."""
     index = (DOCS / "README.md").read_text("utf-8")
     assert [p.name for p in DOCS.glob("*.md") if p.name != "README.md" and f"({p.name})" not in index] == []
+
+
+def test_the_readme_has_its_parts_in_order() -> None:
+    """What it is, a run as a picture, a program and its output, what one can do, down to how to contribute."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    parts = ("Watch, step", "](diagrams/failover.svg)", "```python", "```text", "- **Watch**", "## Two commands")
+    places = [readme.index(part) for part in (*parts, "## Lessons", "## How faithful", "## Contributing")]
+    assert places == sorted(places)
+    bullets = re.findall(r"^- \*\*.*(?:\n  .*)*", readme.partition("\n## ")[0], re.MULTILINE)
+    assert [("](" in bullet) for bullet in bullets] == [True] * 6
+    assert "@keyframes" in (ROOT / "diagrams/failover.svg").read_text("utf-8"), "it is animated"

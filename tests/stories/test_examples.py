@@ -29,7 +29,7 @@ def test_an_example_prints_what_is_saved(program: Path, request: pytest.FixtureR
     if request.config.getoption("rewrite"):
         saved.write_text(printed, "utf-8")
     assert saved.read_text("utf-8") == printed
-    assert 10 <= len(program.read_text("utf-8").splitlines()) <= 40
+    assert 15 <= len(program.read_text("utf-8").splitlines()) <= 40
 
 
 def test_readme_shows_the_first_example() -> None:

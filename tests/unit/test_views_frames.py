@@ -275,7 +275,7 @@ def test_the_context_names_what_is_under_way() -> None:
         assert "Deleted: old." in made.frames[-1].picture.summary
         lab.shutdown(3)
         texts = [look.texts for _, look in film(lab.trace, "queue").tracks["context:1"]]
-        assert ("Leaving", "3", "") in texts
+        assert ("Shutting down", "3", "") in texts
 
 
 def test_a_long_event_has_two_lines() -> None:

@@ -102,7 +102,7 @@ def _rows(inputs: Inputs) -> tuple[tuple[str, str], ...]:
         ("Live", format_ids(inputs.live)),
     ]
     if inputs.shutting_down:
-        rows.append(("Leaving", format_ids(inputs.shutting_down)))
+        rows.append(("Shutting down", format_ids(inputs.shutting_down)))
     if inputs.target != inputs.assigned:
         rows.insert(1, ("Target", format_ids(inputs.target)))
     rows.append(("Led before by", "nobody" if inputs.leader == "-1" else f"broker {inputs.leader}"))
