@@ -69,6 +69,8 @@ def _repaired(generation: Generation, answer: object) -> tuple[Generation, list[
     )
     if not changes:
         raise BadInput(f"{short(answer)} names no field; give the name of a field of Generation, as text")
+    if same := [name for name, value in changes.items() if name in BY_NAME and generation.has(name) is value]:
+        raise BadInput(f"`{same[0]}` is {changes[same[0]]} in this story already; what has to be the other way round?")
     return generation.but(**changes), list(changes)
 
 
