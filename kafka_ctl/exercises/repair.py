@@ -40,7 +40,7 @@ class Repair(Exercise):
             text = lab.story
         if left is None and len(names) == 1 and names[0] in self.evades:
             evaded = f"With `{names[0]}` changed, the story does not show it. {self.evades[names[0]]}"
-            return Verdict(False, evaded, text)
+            return Verdict(False, evaded)
         if left is None:
             return Verdict(True, self.why, text)
         about = " ".join(f"`{name}` is about something else: {_sentence(name)}." for name in names)
