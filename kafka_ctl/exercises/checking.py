@@ -5,6 +5,7 @@ Nothing here raises because of an answer: the rest of the notebook still runs. O
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 
@@ -27,6 +28,8 @@ GUESSES: dict[str, Guess | PictureGuess] = {
 """Every question that is to be answered before a cell is run, by its name."""
 _last: dict[str, Verdict] = {}
 """What was said of the last answer to each exercise."""
+CHANGES = re.compile(r" changes='[^']*'")
+"""The fields of a story's generation; of an exhibit they name the one that has to be found."""
 hints_given: dict[str, int] = {}
 """How many hints of each exercise were asked for since the notebook was started."""
 
@@ -56,10 +59,9 @@ def check(name: str, answer: object) -> None:
 def _next(exercise: Exercise, verdict: Verdict) -> str:
     """What a learner can do after a wrong answer."""
     if verdict.story and exercise.kind != "predict":
-        lines = "".join(f"    {line}\n" for line in verdict.story.splitlines())
-        return (
-            f"The shortest story that shows it; counterexample({exercise.name!r}) opens it as a lab:\n{lines}".rstrip()
-        )
+        text = CHANGES.sub("", verdict.story) if exercise.kind == "repair" else verdict.story
+        lines = "".join(f"    {line}\n" for line in text.splitlines())
+        return f"A story that shows it; counterexample({exercise.name!r}) opens it as a lab:\n{lines}".rstrip()
     return f"hint({exercise.name!r}) gives a hint."
 
 

@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
         except PluginFailed:  # at once, when the brokers start: this is the moment before
             (line,) = story.parse(opening)
             return Lab(**story.opening(line, self.plugins) | {"settle": False})
-        with suppress(PluginFailed):
+        with suppress(Exception):  # of the function, or of a cluster that cannot go on with what it returned
             for command in commands:
                 lab.do(command)
         return lab

@@ -109,6 +109,8 @@ class Implement(Exercise, Generic[*Given, Answer, End]):
                 return self.outcome(lab)
         except PluginFailed as error:
             return decoded(error)
+        except Exception as error:  # what the cluster does with an answer that it cannot work with
+            return f"the cluster cannot go on with what your function returned: {type(error).__name__}: {error}"
 
     def _difference(self, mine: Plugins, usual: Plugins, case: tuple[*Given]) -> str | None:
         """What is wrong with the answer to one case; None when it is right."""

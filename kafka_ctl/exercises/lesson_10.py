@@ -10,6 +10,7 @@ from kafka_ctl.exercises.exercise import Exercise, Guess
 from kafka_ctl.exercises.implement import Implement
 from kafka_ctl.exercises.operate import Operate
 from kafka_ctl.exercises.predict import Predict
+from kafka_ctl.exercises.repair import Repair
 from kafka_ctl.lab.lab import Lab
 from kafka_ctl.plugins import Plugins
 from kafka_ctl.replica import INELIGIBLE, OFFLINE, ONLINE, STARTED, SUCCESSFUL
@@ -248,6 +249,24 @@ EXERCISES: tuple[Exercise, ...] = (
             "bounce": "Another controller came; it read the request and took it out.",
         },
         why="Look for moves before you delete a topic: the controller deletes it and leaves the request.",
+    ),
+    Repair(
+        name="10.5",
+        title="One move, two topics that nobody can use (linkedin/kafka#14)",
+        hints=(
+            "Nothing was done wrong with audit. What does the controller do first when broker 4 starts?",
+            "Over which topic does that event fail? The topic is gone; why is its move still there?",
+            "If the deletion of orders had waited, nothing would be left over. Which field is about that?",
+        ),
+        ticket="LINKEDIN-14",
+        why="The topic is put on the list of deletions before the controller looks which topics of the list move. So "
+        "orders waits, the move ends, and nothing is left over that the start of broker 4 could fail over.",
+        evades={
+            "incremental_reassignment": (
+                "In 2.4 the start of a broker begins with something else. But orders is deleted at once here, too, "
+                "and its move stays in the controller's memory."
+            )
+        },
     ),
 )
 

@@ -269,7 +269,7 @@ GUESSES: dict[str, Guess] = {
         1,
     ),
     "21.b": Guess(
-        "The museum has 26 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
+        "The museum has 27 bugs. How many cannot happen with KRaft, because their mechanism is gone?",
         (
             ("all: ZooKeeper is gone", "Some of them never touched ZooKeeper."),
             ("about two thirds", "Those that needed a second copy, or a request of the controller."),

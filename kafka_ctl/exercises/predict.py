@@ -57,6 +57,8 @@ class Predict(Exercise, Generic[Truth]):
 
 
 def _unsuited(answer: object, example: object, parts: tuple[str, ...]) -> str | None:
+    if isinstance(example, tuple) and isinstance(answer, int) and not parts:
+        return f"{answer} is one number, and a tuple is asked for; a tuple of one has a comma: ({answer},)"
     if (problem := unsuited(answer, example)) is not None:
         return problem
     if isinstance(example, tuple) and isinstance(answer, tuple) and parts:

@@ -40,7 +40,7 @@ class Repair(Exercise):
             text = lab.story
         if left is None and len(names) == 1 and names[0] in self.evades:
             evaded = f"With `{names[0]}` changed, the story does not show it. {self.evades[names[0]]}"
-            return Verdict(False, evaded, text)
+            return Verdict(False, evaded)
         if left is None:
             return Verdict(True, self.why, text)
         about = " ".join(f"`{name}` is about something else: {_sentence(name)}." for name in names)
@@ -69,6 +69,8 @@ def _repaired(generation: Generation, answer: object) -> tuple[Generation, list[
     )
     if not changes:
         raise BadInput(f"{short(answer)} names no field; give the name of a field of Generation, as text")
+    if same := [name for name, value in changes.items() if name in BY_NAME and generation.has(name) is value]:
+        raise BadInput(f"`{same[0]}` is {changes[same[0]]} in this story already; what has to be the other way round?")
     return generation.but(**changes), list(changes)
 
 

@@ -24,11 +24,12 @@ if TYPE_CHECKING:
 
 STORIES = Path(__file__).parent / "stories"
 JIRA = "https://issues.apache.org/jira/browse/"
+LINKEDIN = "https://github.com/linkedin/kafka/pull/"
 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """One bug. `name` is its ticket, with a letter where a ticket has two exhibits.
+    """One bug. `name` is its ticket, with a letter where a ticket has two exhibits; `LINKEDIN-14` is linkedin/kafka#14.
 
     `fix` are the fields of `Generation` that fix it, `releases` says who had it, `caught_by` is the id of the
     invariant it breaks or a question that the two runs answer differently, `decisive` a pattern of the trace's lines
@@ -46,11 +47,12 @@ class Exhibit:
 
     @property
     def ticket(self) -> str:
-        return self.name.rstrip("abc")
+        return self.name.rstrip("abc").replace("LINKEDIN-", "linkedin/kafka#")
 
     @property
     def link(self) -> str:
-        return JIRA + self.ticket
+        number = self.ticket.removeprefix("linkedin/kafka#")
+        return JIRA + number if number == self.ticket else LINKEDIN + number
 
     @property
     def path(self) -> Path:

@@ -1,4 +1,4 @@
-"""The collection, in the order in which the bugs were fixed."""
+"""The collection, in the order in which the bugs were fixed; what Apache Kafka has never fixed comes last."""
 
 from __future__ import annotations
 
@@ -224,6 +224,14 @@ EXHIBITS: tuple[Exhibit, ...] = (
         visible=r"^replica:orders-0@4 .*offline",
         source="controller/reassignment.py",
     ),
+    Exhibit(
+        "LINKEDIN-14", {"deletion_waits_for_reassignment": True},
+        releases="to 2.3.1, as in the story; the deletion of a topic that moves does not wait in any release",
+        caught_by="I19",
+        decisive=r"fault .*(kill|start)|admin .*(reassign |delete_t)|deletion_(h|can|compl)|startup.*=4$|error_pr|viol",
+        visible=r"^replica:audit-0@4 .*lagging",
+        source="controller/deletion.py",
+    ),
 )  # fmt: skip
 """All of them. They are known by their names, as `KAFKA-7482`, and by their numbers, from 1."""
 
@@ -236,8 +244,8 @@ def find(name: str) -> Exhibit:
     given = name.strip().upper()
     if given.isdecimal() and 1 <= int(given) <= len(EXHIBITS):
         return EXHIBITS[int(given) - 1]
-    wanted = given if given.startswith("KAFKA-") else f"KAFKA-{given}"
-    fitting = [e for e in EXHIBITS if wanted in (e.name.upper(), e.ticket)]
+    wanted = given if given.startswith(("KAFKA-", "LINKEDIN")) else f"KAFKA-{given}"
+    fitting = [e for e in EXHIBITS if wanted in (e.name.upper(), e.ticket.upper())]
     if len(fitting) > 1:
         raise BadInput(f"{wanted} has {len(fitting)} exhibits: {' and '.join(e.name for e in fitting)}")
     if not fitting:

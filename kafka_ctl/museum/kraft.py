@@ -64,6 +64,7 @@ KRAFT: dict[str, AfterZooKeeper] = {
     "KAFKA-9212": AfterZooKeeper(GONE, ONE_RECORD),
     "KAFKA-9866": AfterZooKeeper(STAYS, "the automatic rebalance is policy, every 300 s as before"),
     "KAFKA-10314": AfterZooKeeper(STAYS, "a disk that half works is the broker's; JBOD came to KRaft in 3.7"),
+    "LINKEDIN-14": AfterZooKeeper(GONE, ONE_RECORD),
 }
 """By the name of the exhibit."""
 

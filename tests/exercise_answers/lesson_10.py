@@ -45,6 +45,11 @@ RIGHT: dict[str, list[Any]] = {
         lambda lab: (lab.delete_controller(), lab.settle(), lab.execute_reassignment(AUDIT)),
         lambda lab: (lab.bounce(4), lab.settle(), lab.execute_reassignment(AUDIT)),
     ],
+    "10.5": [
+        "deletion_waits_for_reassignment",
+        {"deletion_waits_for_reassignment": True},
+        ["deletion_waits_for_reassignment", "drops_requests_together"],
+    ],
 }
 
 WRONG: dict[str, list[tuple[Any, str]]] = {
@@ -89,5 +94,15 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ("delete_controller", "Nobody has asked to move audit yet"),
         ("""reassign '{"audit-0":[1,2,4]}'""", "cannot be carried out: There is an existing assignment running"),
         ("""create_topic orders assignment='{"0":[1,2,4]}'""", "the old request does not move it"),
+    ],
+    "10.5": [
+        ("incremental_reassignment", "its move stays in the controller's memory"),
+        ("halts_deletions_for_elections", "waits for its preferred elections"),
+        ("drops_requests_together", "`drops_requests_together` is about something else"),
+        ("partitions_leave_first", "`partitions_leave_first` is about something else"),
+        ("restores_assignments", "`restores_assignments` is about something else"),
+        ({"deletion_waits_for_reassignment": False}, "is False in this story already"),
+        ("deletion_waits", "'deletion_waits'"),
+        ([], "names no field"),
     ],
 }

@@ -57,6 +57,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         (lambda old, new: (*four_sets(old, new)[:2], [], new), "keeps its replica for ever"),
         (lambda old, new: (four_sets(old, new)[0], [], *four_sets(old, new)[2:]), "can never join the ISR"),
         (lambda old, new: (*four_sets(old, new)[:3], [*old, *new]), "a broker that is not among the new ones"),
+        (lambda old, new: ([*old, *new], *four_sets(old, new)[1:]), "is in it twice"),
         (lambda old, new: [*old, *new], "four collections of broker ids are expected"),
         (lambda old, new: None, "four collections of broker ids are expected, such as"),
     ],

@@ -33,6 +33,7 @@ WRONG: dict[str, list[tuple[Any, str]]] = {
         ((1001, 1002), "assigned to the topic offsets"),
         ((3,), "Broker 3 is alive, and not assigned"),
         ((), "Somebody is assigned"),
+        (1002, "a tuple of one has a comma: (1002,)"),
     ],
     "20.2": [
         (lambda records: set(refused(records)), "only the last line of a partition counts"),

@@ -171,7 +171,7 @@ def test_a_lesson_has_what_every_lesson_has(path: Path) -> None:
     assert "*Read next*" in prose[-1] and "**For an operator.**" in prose[-1]
     assert sources.count("GuessWidget(") >= 3 and sources.count("CurveWidget(") >= 1
     assert "](../kafka_ctl/" in "\n".join(prose) and AT_A_TAG.search("\n".join(prose))
-    assert "**For instructors.**" in "\n".join(prose)
+    assert "**For instructors.**" in "\n".join(prose) and "](../docs/glossary.md)" in "\n".join(prose)
 
 
 @every_notebook

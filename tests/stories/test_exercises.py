@@ -17,6 +17,9 @@ from kafka_ctl.cli.commands import status
 from kafka_ctl.exercises import EXERCISES, check, counterexample, hint, progress, reset, trouble
 from kafka_ctl.exercises import progress_file as kept
 from kafka_ctl.exercises.implement import shortest
+from kafka_ctl.exercises.repair import Repair
+from kafka_ctl.generation import BY_NAME
+from kafka_ctl.museum import find
 
 KINDS = {"predict", "implement", "repair", "operate"}
 
@@ -81,6 +84,17 @@ def test_wrong_answers(name: str, answer: Any, text: str, capsys: pytest.Capture
 def _commands(reported: str) -> list[str]:
     """The commands of the story that a check printed."""
     return [line[4:] for line in reported.split("opens it as a lab:\n")[1].splitlines() if line.startswith("    ")][1:]
+
+
+@pytest.mark.parametrize("name", [name for name, exercise in EXERCISES.items() if isinstance(exercise, Repair)])
+def test_a_wrong_repair_is_not_told_the_right_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither in words nor by the fields of the story that is printed."""
+    exercise = EXERCISES[name]
+    assert isinstance(exercise, Repair)
+    (field,) = find(exercise.ticket).fix
+    for answer in (a for a, _ in WRONG[name] if isinstance(a, str) and a in BY_NAME):
+        check(name, answer)
+        assert field not in printed(capsys)
 
 
 @pytest.mark.parametrize("name", EXERCISES)

@@ -19,7 +19,7 @@ from tests.mutants import mutant
 DELETING = """'{"delete.topic.enable":true}'"""
 OUTLIVED, CREATED = "KafkaController.TopicDeletion", "PartitionStateMachine.initializeLeaderAndIsrForPartitions"
 MISSED, DISK = "MetadataCache.scala, updateCache", "ReplicaStateMachine.doHandleStateChanges"
-STARTED = "KafkaController.onBrokerStartup"
+STARTED = "linkedin/kafka#14"
 TWICE = "KafkaController.PartitionReassignment"
 PREFERRED = "PartitionStateMachine.electLeaderForPartition"
 UNWATCHED = "KafkaController.PartitionReassignmentHandler"

@@ -123,6 +123,11 @@ def test_an_exhibit_is_found_by_number_name_or_ticket(prose: Prose) -> None:
     assert find(" kafka-7235A ") is find("7235a") is next(e for e in EXHIBITS if e.name == "KAFKA-7235a")
     assert find("7482").link.endswith("/KAFKA-7482")
     assert find("KAFKA-7235b").ticket == "KAFKA-7235"
+    assert find("linkedin-14") is find("linkedin/kafka#14") is find(str(len(EXHIBITS)))
+    assert (find("linkedin-14").ticket, find("linkedin-14").link.partition("linkedin/")[2]) == (
+        "linkedin/kafka#14",
+        "kafka/pull/14",
+    )
     with prose.refused(BadInput):
         find("7235")
     for wrong in ("0", "KAFKA-1", "mermaid", ""):

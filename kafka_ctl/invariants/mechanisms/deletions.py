@@ -103,7 +103,7 @@ class StartFailsOverDeletedTopic(Mechanism):
     partitionReplicaAssignment has no such partition); 2.0.1: updateAssignedReplicasForPartition (IllegalStateException)
     """
 
-    ticket = "KafkaController.onBrokerStartup"
+    ticket = "linkedin/kafka#14"
     breaks = ("I19", "I21")
     field = "incremental_reassignment"
 
