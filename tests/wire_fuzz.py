@@ -14,6 +14,8 @@ from kafka_ctl.wire.codec import encode_message
 from kafka_ctl.wire.schema import Field, Schema, api_key, message_type
 from kafka_ctl.wire.versions import announced
 
+BETWEEN = 100
+"""Connections after which the brokers are waited for."""
 CONTROL_REQUESTS = ("LeaderAndIsr", "StopReplica", "UpdateMetadata", "ControlledShutdown")
 
 
@@ -39,11 +41,28 @@ def damaged(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
+def await_answers(lab: Lab) -> None:
+    """Wait until every broker has answered a sound request, the controller after all that waits in its queue.
+
+    Without that, connections whose requests wait become more and more, until the system allows no more open files.
+    """
+    kind = message_type(api_key("ControlledShutdown"), 1)
+    request = encode_message(kind, {"correlation_id": 7, "client_id": "fuzz"}, {"broker_id": 999})
+    for place in range(3):
+        with connect(lab, place) as connection:
+            connection.sendall(request)
+            answer = connection.recv(8, socket.MSG_WAITALL)
+            assert answer[4:] == struct.pack(">i", 7), f"broker {place + 1} does not answer: {answer!r}"
+
+
 def fuzz(lab: Lab, seconds: float, seed: int, least: int = 0) -> int:
     """Send damaged requests of every kind for so long, and so many at least; returns how many."""
-    rng, sent, end = random.Random(seed), 0, time.monotonic() + seconds
+    rng, opened, sent, end = random.Random(seed), 0, 0, time.monotonic() + seconds
     spans = list(announced(lab.generation).items())
     while time.monotonic() < end or sent < least:
+        if opened % BETWEEN == 0:
+            await_answers(lab)
+        opened += 1
         with connect(lab, rng.randrange(3)) as connection:
             connection.settimeout(5)
             for _ in range(rng.randrange(1, 5)):

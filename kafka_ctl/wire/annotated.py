@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire import batches, message_sets
-from kafka_ctl.wire.codec import check_array, field_codec
+from kafka_ctl.wire.codec import check_array
 from kafka_ctl.wire.primitives import (
     Malformed,
     primitive,
@@ -215,7 +215,7 @@ def _field(field: Field, flexible: bool, data: bytes, at: int, path: str) -> Ite
     elif field.kind == "records":
         yield from _records_field(field, flexible, data, at, path)
     else:
-        value, behind = field_codec(field, flexible)[0](data, at)
+        value, behind = primitive(field.kind, flexible, field.nullable)[0](data, at)
         kind = field.kind.removeprefix("legacy_")
         compact = flexible and field.kind in ("string", "bytes")
         yield Part(at, data[at:behind], path, f"compact {kind}" if compact else kind, value)

@@ -34,8 +34,12 @@ COMPRESSION = {0: "none", 1: "gzip", 2: "snappy", 3: "lz4", 4: "zstd"}
 READABLE = ("none", "gzip")
 """What Python's library unpacks."""
 CONTROL, TRANSACTIONAL, LOG_APPEND_TIME = 0x20, 0x10, 0x08
-LARGEST = 64 << 20
-"""Bytes that a batch is unpacked to at most."""
+LARGEST, MOST_RECORDS = 4 << 20, 100_000
+"""Bytes that a batch is unpacked to at most, and the records of one that is compressed: logs have an entry for each."""
+
+
+class TooLarge(Malformed):
+    """Records that would take too much memory, however few bytes they came in."""
 
 
 class Record(NamedTuple):
@@ -112,19 +116,19 @@ def end_of(base: int, data: bytes) -> int:
     return base + int.from_bytes(data[LAST_DELTA : LAST_DELTA + 4], "big") + 1
 
 
-def unpack(codec: str, data: bytes) -> bytes:
-    """Uncompressed bytes; BadInput for a compression that Python's library does not have."""
+def unpack(codec: str, data: bytes, most: int = LARGEST) -> bytes:
+    """Uncompressed bytes; BadInput for a compression that Python's library does not have, TooLarge for more bytes."""
     if codec == "none":
         return data
     if codec not in READABLE:
         raise BadInput(f"records compressed with {codec} are passed on, not read; gzip and none are read")
     unpacker = zlib.decompressobj(31)
     try:
-        out = unpacker.decompress(data, LARGEST)
+        out = unpacker.decompress(data, most + 1)
     except zlib.error as error:
         raise Malformed(f"gzip: {error}") from None
-    if unpacker.unconsumed_tail:
-        raise Malformed(f"a batch of more than {LARGEST} bytes when unpacked")
+    if len(out) > most:
+        raise TooLarge(f"records that unpack to more than {most} bytes")
     return out
 
 

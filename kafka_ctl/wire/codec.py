@@ -2,7 +2,8 @@
 
 A message is a dictionary of its fields; a field that is left out has the schema's default, and one that a version does
 not have is left out of the bytes, so that one answer serves every version. `decode` reads what anybody may have sent:
-every length is checked against the bytes that are there, and tagged fields that are not known are skipped.
+every length is checked against the bytes that are there, the memory of all elements against a budget, and tagged fields
+that are not known are skipped.
 Kafka 2.4.1: common/protocol/types/Schema.java; KIP-482 (flexible versions)
 """
 
@@ -15,7 +16,6 @@ from typing import Any
 from kafka_ctl.errors import BadInput
 from kafka_ctl.wire.primitives import (
     Malformed,
-    Reader,
     Writer,
     primitive,
     read_length,
@@ -26,15 +26,34 @@ from kafka_ctl.wire.primitives import (
 )
 from kafka_ctl.wire.schema import REQUEST, Field, MessageType, Schema, header_type
 
-MOST_ELEMENTS = 1_000_000
-"""Elements of one array: as dictionaries they take a hundred times the memory that they take as bytes."""
+MOST_MEMORY, TIMES = 256 << 20, 128
+"""Bytes of memory that the elements of all arrays of one message may take, and how many for each of its own bytes."""
+VALUE, STRUCTURE = 64, 192
+"""Bytes of memory that a value takes, at most, with its place in a list or dictionary, and what a dictionary adds."""
 Message = dict[str, Any]
 """A message by the names of its fields; structures inside it are dictionaries, arrays are lists."""
 
 
+class Budget:
+    """The memory in bytes that the elements of one message may still take."""
+
+    def __init__(self, message: int) -> None:
+        self.left = self.size = min(MOST_MEMORY, TIMES * message)
+
+    def spend(self, size: int, at: int) -> None:
+        """Malformed where that is more than is left."""
+        self.left -= size
+        if self.left < 0:
+            raise Malformed(f"an array at offset {at} for which {self.size} bytes of memory are too few")
+
+
+BudgetReader = Callable[..., tuple[Any, int]]
+"""A Reader that takes a Budget as well; of plain values one that does not."""
+
+
 def decode(schema: Schema, data: bytes, at: int = 0) -> tuple[Message, int]:
     """The structure that begins at this offset, and the offset behind it; Malformed where there is none."""
-    message, behind = _reader(schema)(data, at)
+    message, behind = _reader(schema)(data, at, Budget(len(data)))
     return message, behind
 
 
@@ -57,40 +76,53 @@ def encode_message(kind: MessageType, header: Mapping[str, object], body: Mappin
     return len(payload).to_bytes(4, "big") + payload
 
 
-def field_codec(field: Field, flexible: bool) -> tuple[Reader, Writer]:
+def _is_plain(field: Field) -> bool:
+    return isinstance(field.kind, str) and not field.is_array
+
+
+def _field_codec(field: Field, flexible: bool) -> tuple[BudgetReader, Writer]:
     """How the value of a field is read and written."""
     return (_one if not field.is_array else _array)(field, flexible)
 
 
-def _one(field: Field, flexible: bool) -> tuple[Reader, Writer]:
+def _one(field: Field, flexible: bool) -> tuple[BudgetReader, Writer]:
     if isinstance(field.kind, str):
         return primitive(field.kind, flexible, field.nullable)
     read, write = _reader(field.kind), _writer(field.kind)
     return (partial(_read_optional, read), partial(_write_optional, write)) if field.nullable else (read, write)
 
 
-def _read_optional(read: Reader, data: bytes, at: int) -> tuple[object, int]:
+def _read_optional(read: BudgetReader, data: bytes, at: int, budget: Budget) -> tuple[object, int]:
     """A structure that may be null begins with a byte that says so (KIP-893)."""
     marker, behind = take(data, at, 1, "a structure")
-    return (None, behind) if marker == b"\xff" else read(data, behind)
+    return (None, behind) if marker == b"\xff" else read(data, behind, budget)
 
 
 def _write_optional(write: Writer, value: object) -> bytes:
     return b"\xff" if value is None else b"\x01" + write(value)
 
 
-def _array(field: Field, flexible: bool) -> tuple[Reader, Writer]:
-    read_one, write_one = _one(field._replace(is_array=False, nullable=False), flexible)
-    read_size = read_length("array", flexible)
+def _memory(field: Field) -> int:
+    """Bytes of memory that a value of a field, or an element of an array, takes without the arrays inside."""
+    if isinstance(field.kind, str):
+        return VALUE
+    listed = [*field.kind.fields, *(one for _, one in field.kind.tagged)]
+    return STRUCTURE + sum(VALUE if one.is_array else _memory(one) for one in listed)
 
-    def read(data: bytes, at: int) -> tuple[object, int]:
+
+def _array(field: Field, flexible: bool) -> tuple[BudgetReader, Writer]:
+    read_one, write_one = _one(field._replace(is_array=False, nullable=False), flexible)
+    read_size, memory, plain = read_length("array", flexible), _memory(field), isinstance(field.kind, str)
+
+    def read(data: bytes, at: int, budget: Budget) -> tuple[object, int]:
         length, behind = read_size(data, at)
         if length == -1 and field.nullable:
             return None, behind
         check_array(length, data, behind)
+        budget.spend(length * memory, at)
         found = []
         for _ in range(length):
-            one, behind = read_one(data, behind)
+            one, behind = read_one(data, behind) if plain else read_one(data, behind, budget)
             found.append(one)
         return found, behind
 
@@ -105,23 +137,21 @@ def _array(field: Field, flexible: bool) -> tuple[Reader, Writer]:
 
 
 def check_array(length: int, data: bytes, at: int) -> None:
-    """Malformed if there cannot be so many elements, as each has at least a byte, or if no lab has so many."""
-    if length > MOST_ELEMENTS:
-        raise Malformed(f"an array of {length} elements at offset {at}; {MOST_ELEMENTS} are read at most")
+    """Malformed if there cannot be so many elements, as each has at least a byte."""
     if not 0 <= length <= len(data) - at:
         raise Malformed(f"an array of {length} elements at offset {at}, where {max(0, len(data) - at)} bytes are left")
 
 
 @cache
-def _reader(schema: Schema) -> Callable[[bytes, int], tuple[Message, int]]:
-    parts = [(field.name, field_codec(field, schema.flexible)[0]) for field in schema.fields]
-    tagged = {tag: (field.name, field_codec(field, True)[0]) for tag, field in schema.tagged}
+def _reader(schema: Schema) -> Callable[[bytes, int, Budget], tuple[Message, int]]:
+    parts = [(field.name, _is_plain(field), _field_codec(field, schema.flexible)[0]) for field in schema.fields]
+    tagged = {tag: (field.name, _is_plain(field), _field_codec(field, True)[0]) for tag, field in schema.tagged}
     defaults = {field.name: field.default for _, field in schema.tagged}
 
-    def read(data: bytes, at: int) -> tuple[Message, int]:
+    def read(data: bytes, at: int, budget: Budget) -> tuple[Message, int]:
         message: Message = {}
-        for name, read_one in parts:
-            message[name], at = read_one(data, at)
+        for name, plain, read_one in parts:
+            message[name], at = read_one(data, at) if plain else read_one(data, at, budget)
         if not schema.flexible:
             return message, at
         message |= {name: [] if default == () else default for name, default in defaults.items()}
@@ -131,8 +161,8 @@ def _reader(schema: Schema) -> Callable[[bytes, int], tuple[Message, int]]:
             length, at = read_uvarint(data, at)
             raw, at = take(data, at, length, f"tagged field {tag}")
             if tag in tagged:
-                name, read_one = tagged[tag]
-                message[name] = read_one(raw, 0)[0]
+                name, plain, read_one = tagged[tag]
+                message[name] = (read_one(raw, 0) if plain else read_one(raw, 0, budget))[0]
         return message, at
 
     return read
@@ -144,8 +174,8 @@ def _is_given(value: object, default: object) -> bool:
 
 @cache
 def _writer(schema: Schema) -> Callable[[Mapping[str, object]], bytes]:
-    parts = [(field.name, field.default, field_codec(field, schema.flexible)[1]) for field in schema.fields]
-    tagged = [(tag, field, field_codec(field, True)[1]) for tag, field in sorted(schema.tagged)]
+    parts = [(field.name, field.default, _field_codec(field, schema.flexible)[1]) for field in schema.fields]
+    tagged = [(tag, field, _field_codec(field, True)[1]) for tag, field in sorted(schema.tagged)]
 
     def write(message: Mapping[str, object]) -> bytes:
         out = [write_one(message.get(name, default)) for name, default, write_one in parts]

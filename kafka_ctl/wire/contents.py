@@ -180,10 +180,17 @@ class Contents:
         return None
 
 
-def lowered(batches: Sequence[tuple[int, bytes]], magic: int) -> bytes:
-    """The batches for a reader who knows this magic only; BadInput where they are compressed and cannot be read."""
+def lowered(batches: Sequence[tuple[int, bytes]], magic: int, most: int) -> bytes:
+    """The batches for a reader who knows this magic only; BadInput where they are compressed and cannot be read.
+
+    Unpacked, they may become larger: no more than `most` bytes, or one batch.
+    """
     if magic >= MAGIC:
         return b"".join(data for _, data in batches)
-    whole = [batch for _, data in batches if not (batch := read_batch(data)).attributes & CONTROL]
-    records = [record for batch in whole for record in read_records(batch)]
-    return write_messages(records, magic) if records else b""
+    found = b""
+    for batch in (read_batch(data) for _, data in batches):
+        part = b"" if batch.attributes & CONTROL else write_messages(read_records(batch), magic)
+        if found and len(found) + len(part) > most:
+            break
+        found += part
+    return found

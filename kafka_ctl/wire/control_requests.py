@@ -105,7 +105,8 @@ async def list_reassignments(service: Service, version: int, request: Message) -
 
 
 def _named(topics: Iterable[Message], name: str, partitions: str) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(topic[name], number) for topic in topics for number in topic[partitions])
+    """The partitions that are named, each once."""
+    return tuple(dict.fromkeys(TopicPartition(topic[name], number) for topic in topics for number in topic[partitions]))
 
 
 def _error_fields(error: ApiError | None) -> Message:

@@ -41,8 +41,7 @@ async def produce(service: Service, version: int, request: Message) -> Message |
     if not generation.requests.answers_invalid_batches:
         for _, data in given:
             _check_or_close(generation, version, data)
-    outcomes = await asyncio.gather(*(_append(service, tp, data, acks, seconds, version) for tp, data in given))
-    answers = {tp: outcome for (tp, _), outcome in zip(given, outcomes, strict=True)}
+    answers = await _all_appended(service, dict(given), acks, seconds, version)
     if acks == 0:
         _close_after_errors(answers)
         return None
@@ -81,16 +80,24 @@ def _close_after_errors(answers: Mapping[TopicPartition, Response]) -> None:
         raise RefusedFrame(next(iter(errors.values())), f"error during produce request with ack=0: {summary}")
 
 
-async def _append(
-    service: Service, tp: TopicPartition, data: bytes, acks: int, seconds: float, version: int = MARKS
-) -> Response:
-    """Append one partition's records; the outcome is recorded as a producer of the lab records it.
+async def _all_appended(
+    service: Service, given: Mapping[TopicPartition, bytes], acks: int, seconds: float, version: int = MARKS
+) -> dict[TopicPartition, Response]:
+    """Append the records of each partition, at the same time where we lead it.
 
     Without the version of a producer's request they are `MARKS`, which end a transaction.
     """
-    problem = _problem(service, tp, acks)
-    if problem is not None:
-        return Response(problem)
+    problems = {tp: _problem(service, tp, acks) for tp in given}
+    led = [tp for tp, problem in problems.items() if problem is None]
+    done = await asyncio.gather(*(_append(service, tp, given[tp], acks, seconds, version) for tp in led))
+    refused = {error: Response(error) for error in set(problems.values())}
+    return {tp: refused[error] for tp, error in problems.items()} | dict(zip(led, done, strict=True))
+
+
+async def _append(
+    service: Service, tp: TopicPartition, data: bytes, acks: int, seconds: float, version: int
+) -> Response:
+    """Append one partition's records; the outcome is recorded as a producer of the lab records it."""
     contents, broker = service.shared.contents, service.broker
     try:
         check_batches(broker.generation, version, data)
@@ -158,10 +165,10 @@ async def write_txn_markers(service: Service, version: int, request: Message) ->
         )
         topics = []
         for topic in given["topics"]:
-            named = [TopicPartition(topic["name"], number) for number in topic["partition_indexes"]]
-            done = await asyncio.gather(*(_append(service, tp, data, ALL, PRODUCE_TIMEOUT) for tp in named))
+            named = {TopicPartition(topic["name"], number): data for number in topic["partition_indexes"]}
+            done = await _all_appended(service, named, ALL, PRODUCE_TIMEOUT)
             parts = [{"partition_index": tp.partition, "error_code": number_of(answer.error)}
-                     for tp, answer in zip(named, done, strict=True)]  # fmt: skip
+                     for tp, answer in done.items()]  # fmt: skip
             topics.append({"name": topic["name"], "partitions": parts})
         markers.append({"producer_id": given["producer_id"], "topics": topics})
     return {"markers": markers}

@@ -138,7 +138,7 @@ class Reading:
                 if not first and batches and len(batches[0][1]) > most:
                     batches = []
             magic = 2 if self.version >= FIRST_MAGIC_2 else int(self.version >= FIRST_MAGIC_1)
-            data = lowered(batches, magic)
+            data = lowered(batches, magic, most)
         except BadInput:
             return nothing(tp, "UNSUPPORTED_COMPRESSION_TYPE")
         aborted, stable = None, -1

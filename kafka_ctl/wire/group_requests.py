@@ -97,19 +97,22 @@ async def offset_commit(service: Service, version: int, request: Message) -> Mes
         for topic in request["topics"]
         for part in topic["partitions"]
     }
-    long = {tp for tp, (_, text) in given.items() if text is not None and len(text.encode()) > MOST_METADATA}
+    unfit = {
+        tp: "OFFSET_METADATA_TOO_LARGE" for tp, (_, text) in given.items() if len((text or "").encode()) > MOST_METADATA
+    }
+    unfit |= {tp: "UNKNOWN_TOPIC_OR_PARTITION" for tp in given if tp not in service.broker.metadata}
     try:
         _check_coordinator(service)
         generation = request.get("generation_id_or_member_epoch", -1)
-        fine = {tp: one for tp, one in given.items() if tp not in long}
-        service.shared.groups.commit(request["group_id"], request.get("member_id", ""), generation, fine)
+        fine = {tp: one for tp, one in given.items() if tp not in unfit}
+        if fine:
+            service.shared.groups.commit(request["group_id"], request.get("member_id", ""), generation, fine)
     except GroupError as refused:
         error = str(refused)
 
     def answer(topic: str, part: Message) -> Message:
-        too_long = TopicPartition(topic, part["partition_index"]) in long
-        code = number_of(error or ("OFFSET_METADATA_TOO_LARGE" if too_long else None))
-        return {"partition_index": part["partition_index"], "error_code": code}
+        tp = TopicPartition(topic, part["partition_index"])
+        return {"partition_index": tp.partition, "error_code": number_of(unfit.get(tp, error))}
 
     topics = [
         {"name": topic["name"], "partitions": [answer(topic["name"], part) for part in topic["partitions"]]}

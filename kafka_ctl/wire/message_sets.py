@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Sequence
 
 from kafka_ctl.errors import BadInput
-from kafka_ctl.wire.batches import COMPRESSION, MAGIC_AT, NO_TIMESTAMP, Record, split, unpack
+from kafka_ctl.wire.batches import COMPRESSION, LARGEST, MAGIC_AT, NO_TIMESTAMP, Record, split, unpack
 from kafka_ctl.wire.primitives import Malformed, read_int32, take
 
 CODEC_AT, TIME_AT = MAGIC_AT + 1, MAGIC_AT + 2
@@ -27,8 +27,12 @@ def magic_of(data: bytes) -> int:
 
 
 def read_messages(data: bytes, nested: bool = False) -> list[Record]:
-    """The messages of a set, those inside of compressed ones as well; Malformed where a checksum is wrong."""
+    """The messages of a set, those inside of compressed ones as well; Malformed where a checksum is wrong.
+
+    What is compressed is unpacked to LARGEST bytes in all.
+    """
     found: list[Record] = []
+    room = LARGEST
     for _, raw in split(data):
         record, codec = _read_message(raw)
         if codec == "none":
@@ -36,7 +40,9 @@ def read_messages(data: bytes, nested: bool = False) -> list[Record]:
         elif nested:
             raise Malformed("a compressed message inside of a compressed message")
         else:
-            inner = read_messages(unpack(codec, record.value or b""), nested=True)
+            unpacked = unpack(codec, record.value or b"", room)
+            room -= len(unpacked)
+            inner = read_messages(unpacked, nested=True)
             shift = record.offset - inner[-1].offset if inner and magic_of(raw) == 1 else 0
             found += [one._replace(offset=one.offset + shift) for one in inner]
     return found

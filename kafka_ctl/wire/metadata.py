@@ -42,7 +42,7 @@ async def metadata(service: Service, version: int, request: Message) -> Message:
     known = topics_of(service)
     asked = request["topics"]
     every = asked is None or (version == 0 and not asked)
-    names = sorted(known) if every else [topic["name"] for topic in asked or ()]
+    names = sorted(known) if every else dict.fromkeys(topic["name"] for topic in asked or ())
     found = []
     for name in names:
         if name in known:
@@ -133,12 +133,11 @@ async def find_coordinator(service: Service, version: int, request: Message) -> 
 
 
 async def describe_configs(service: Service, version: int, request: Message) -> Message:
-    """The settings of topics and of this broker, those that the lab knows."""
+    """The settings of topics and of this broker, those that the lab knows; of each once."""
     results = []
-    for resource in request["resources"]:
-        kind, name = resource["resource_type"], resource["resource_name"]
+    asked = {(one["resource_type"], one["resource_name"]): one["configuration_keys"] for one in request["resources"]}
+    for (kind, name), keys in asked.items():
         settings, error, text = await _settings(service, kind, name)
-        keys = resource["configuration_keys"]
         listed = [one for one in settings if keys is None or one["name"] in keys]
         results.append(
             {

@@ -8,6 +8,7 @@ validateReplicaAssignment
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from kafka_ctl.errors import ApiException, BadInput, KafkaCtlError, UnknownName
@@ -21,6 +22,11 @@ from kafka_ctl.zookeeper.znodes import ReassignPartitionsZNode
 Outcome = tuple[str | None, str | None]
 """The error of one topic, and its text."""
 DONE: Outcome = (None, None)
+MOST_PARTITIONS = 100_000
+"""Partitions of one topic. With more its znode is larger than a ZooKeeper server takes (`jute.maxbuffer`, 1 MiB)."""
+REPEATED = ("INVALID_REQUEST", "Found multiple entries for this topic.")
+TOO_MANY = ("INVALID_PARTITIONS", f"A topic has {MOST_PARTITIONS} partitions at most here.")
+GONE: Outcome = ("UNKNOWN_TOPIC_OR_PARTITION", None)
 NOT_CONTROLLER: Outcome = ("NOT_CONTROLLER", "This is not the correct controller for this cluster.")
 
 
@@ -56,7 +62,7 @@ def _led(service: Service, topic: str, partitions: int) -> bool:
 async def create_topics(service: Service, version: int, request: Message) -> Message:
     """Create topics, or only say whether they could be; answered when they have leaders."""
     seconds, config, only = request["timeout"] / 1000, service.broker.config, request.get("validate_only", False)
-    answers = []
+    answers, twice = [], _twice(request["topics"])
     for topic in request["topics"]:
         name = topic["name"]
         assignment = {one["partition_index"]: tuple(one["broker_ids"]) for one in topic["assignments"]} or None
@@ -64,7 +70,7 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
         if assignment is None and version >= 4:  # KIP-464
             wanted = config["num.partitions"] if wanted == -1 else wanted
             copies = config["default.replication.factor"] if copies == -1 else copies
-        outcome = _unfit(assignment, topic)
+        outcome = _unfit(assignment, topic) if name not in twice else REPEATED
         if outcome == DONE:
             settings = {one["name"]: one["value"] for one in topic["configs"]}
 
@@ -81,7 +87,7 @@ async def create_topics(service: Service, version: int, request: Message) -> Mes
             outcome = await _attempt(service, create, "INVALID_REPLICA_ASSIGNMENT" if assignment else "INVALID_REQUEST")
         answers.append((name, outcome, len(assignment or ()) or wanted))
     results = []
-    for name, outcome, partitions in answers:
+    for name, outcome, partitions in {answer[0]: answer for answer in answers}.values():
         if outcome == DONE and not only:
             outcome = await _awaited(service, name, partitions, seconds)
         results.append(_answer(name, outcome) | {"num_partitions": -1, "replication_factor": -1, "configs": None})
@@ -99,7 +105,12 @@ def _unfit(assignment: dict[int, tuple[int, ...]] | None, topic: Message) -> Out
     if assignment is not None and (topic["num_partitions"] != -1 or topic["replication_factor"] != -1):
         text = "Both numPartitions or replicationFactor and replicasAssignments were set. "
         return "INVALID_REQUEST", text + "Both cannot be used at the same time."
-    return DONE
+    return DONE if topic["num_partitions"] <= MOST_PARTITIONS else TOO_MANY
+
+
+def _twice(topics: Sequence[Message]) -> set[str]:
+    """The names of topics that stand in a request more than once."""
+    return {name for name, number in Counter(topic["name"] for topic in topics).items() if number > 1}
 
 
 def _answer(name: str, outcome: Outcome) -> Message:
@@ -109,13 +120,15 @@ def _answer(name: str, outcome: Outcome) -> Message:
 async def delete_topics(service: Service, version: int, request: Message) -> Message:
     """Delete topics; answered when this broker knows nothing of them any more."""
     results = []
-    for name in request["topic_names"]:
+    for name in dict.fromkeys(request["topic_names"]):
 
         async def delete(name: str = name) -> None:
             service.shared.admin.record_request("delete_topic", topic=name)
             await service.shared.admin.delete_topic(name)
 
-        if service.broker.config["delete.topic.enable"]:
+        if service.broker.acts and not _any(service, [name]):
+            outcome = GONE
+        elif service.broker.config["delete.topic.enable"]:
             outcome = await _attempt(service, delete, "INVALID_TOPIC_EXCEPTION")
         else:
             outcome = ("TOPIC_DELETION_DISABLED" if version >= 3 else "INVALID_REQUEST"), None
@@ -135,7 +148,7 @@ def _any(service: Service, topics: Iterable[str]) -> bool:
 
 async def create_partitions(service: Service, version: int, request: Message) -> Message:
     """Give topics more partitions, or only say whether they could be; answered when these have leaders."""
-    results, only = [], request["validate_only"]
+    results, only, twice = {}, request["validate_only"], _twice(request["topics"])
     for topic in request["topics"]:
         name, count = topic["name"], topic["count"]
 
@@ -147,11 +160,11 @@ async def create_partitions(service: Service, version: int, request: Message) ->
                 service.shared.admin.record_request("add_partitions", topic=name, total=count)
             await service.shared.admin.add_partitions(name, count, _racks(service), new, only)
 
-        outcome = await _attempt(service, grow, "INVALID_PARTITIONS")
+        outcome = REPEATED if name in twice else await _attempt(service, grow, "INVALID_PARTITIONS")
         if outcome == DONE and not only:
             outcome = await _awaited(service, name, count, request["timeout"] / 1000)
-        results.append(_answer(name, outcome))
-    return {"results": results}
+        results[name] = _answer(name, outcome)
+    return {"results": list(results.values())}
 
 
 Assignments = Sequence[Sequence[int]] | None
@@ -193,6 +206,8 @@ def _check_count(topic: str, known: Collection[int], count: int) -> None:
         raise ApiException("INVALID_PARTITIONS", text)
     if count == len(known):
         raise ApiException("INVALID_PARTITIONS", f"Topic already has {len(known)} partitions.")
+    if count > MOST_PARTITIONS:
+        raise ApiException(*TOO_MANY)
 
 
 def _check_replicas(new: Mapping[int, Sequence[int]], factor: int) -> None:

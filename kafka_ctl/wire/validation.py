@@ -13,15 +13,17 @@ from kafka_ctl.wire.batches import (
     CONTROL,
     LAST_DELTA,
     MAGIC,
+    MOST_RECORDS,
     READABLE,
     Batch,
+    TooLarge,
     end_of,
     read_batch,
     read_records,
     split,
     write_batch,
 )
-from kafka_ctl.wire.message_sets import magic_of, read_messages
+from kafka_ctl.wire.message_sets import CODEC_AT, magic_of, read_messages
 from kafka_ctl.wire.primitives import Malformed
 from kafka_ctl.wire.versions import announced
 
@@ -29,7 +31,7 @@ MOST_BYTES = 1_000_012
 """The largest batch: Kafka's `message.max.bytes`."""
 ONE_BATCH, ZSTD = 3, 7
 """The versions of Produce from which on a partition has one batch, of magic 2, and this may be compressed with zstd."""
-CORRUPT, INVALID = "CORRUPT_MESSAGE", "INVALID_RECORD"
+CORRUPT, INVALID, TOO_LARGE = "CORRUPT_MESSAGE", "INVALID_RECORD", "MESSAGE_TOO_LARGE"
 
 
 class RefusedRecords(Exception):
@@ -91,12 +93,16 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
         raise RefusedRecords(CORRUPT, f"Invalid magic found in record: {magic}")
     if (largest := max(map(len, found))) > MOST_BYTES:
         which = f"{largest} bytes which exceeds the maximum configured value of {MOST_BYTES}"
-        raise RefusedRecords("MESSAGE_TOO_LARGE", f"The record batch size in the append is {which}")
+        raise RefusedRecords(TOO_LARGE, f"The record batch size in the append is {which}")
     try:
         if magic < MAGIC:
             records = [record._replace(offset=number) for number, record in enumerate(read_messages(data))]
-            return read_batch(write_batch(records)) if records else None
+            codec = "gzip" if any(raw[CODEC_AT] & 7 for raw in found) else "none"
+            _check_number(codec, len(records))
+            return read_batch(write_batch(records, codec=codec)) if records else None
         batch = read_batch(data)
+    except TooLarge as error:
+        raise RefusedRecords(TOO_LARGE, str(error)) from None
     except Malformed as error:
         raise RefusedRecords(CORRUPT, str(error)) from None
     except BadInput as error:
@@ -107,6 +113,12 @@ def received(generation: Generation, data: bytes, from_client: bool = True) -> B
     if from_client:
         _check_batch(batch, invalid(generation))
     return batch
+
+
+def _check_number(codec: str, records: int) -> None:
+    """However small it is, what is compressed may have any number of records, or say so."""
+    if codec != "none" and records > MOST_RECORDS:
+        raise TooLarge(f"{records} records in a batch; {MOST_RECORDS} are kept at most")
 
 
 def _check_batch(batch: Batch, wrong: str) -> None:
@@ -126,9 +138,12 @@ def _check_batch(batch: Batch, wrong: str) -> None:
         text = "Clients are not allowed to write control records"
     else:
         try:
+            _check_number(batch.codec, batch.records)
             if batch.codec in READABLE:
                 read_records(batch)
             return
+        except TooLarge as error:
+            raise RefusedRecords(TOO_LARGE, str(error)) from None
         except Malformed as error:
             text = str(error)
     raise RefusedRecords(wrong, text)

@@ -16,7 +16,7 @@ from wire_fuzz import connect, fuzz
 from kafka_ctl import Lab
 from kafka_ctl.wire.batches import Record, write_batch
 from kafka_ctl.wire.codec import decode_message, encode, encode_message
-from kafka_ctl.wire.error_codes import number_of
+from kafka_ctl.wire.error_codes import name_of, number_of
 from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
 from kafka_ctl.wire.versions import announced
 
@@ -164,6 +164,46 @@ def test_requests_in_the_wrong_order(lab: Lab) -> None:
         request = encode_message(message_type(api_key(name), 0), {"correlation_id": 1}, group)
         _, body = decode_message(message_type(api_key(name), 0, RESPONSE), asked(lab, request))
         assert body["error_code"] == number_of("UNKNOWN_MEMBER_ID")
+
+
+def test_what_is_named_twice_is_answered_once(lab: Lab) -> None:
+    """In Kafka these are sets; a topic that is to be created or to grow twice is refused.
+
+    Kafka 2.0.1: server/KafkaApis.scala, handleTopicMetadataRequest, handleDeleteTopicsRequest,
+    handleCreateTopicsRequest, handleCreatePartitionsRequest, handleDescribeConfigsRequest
+    """
+    newest = {name: high for name, (_, high) in announced(lab.generation).items()}
+    assert lab.controller is not None
+    with Asking(lab, lab.controller.id) as client:
+
+        def answers(name: str, of: str, error: str = "error_code", **fields: object) -> list[str | None]:
+            return [name_of(one[error]) for one in client.ask(name, newest[name], **fields)[of]]
+
+        orders, gone = {"name": "orders"}, "UNKNOWN_TOPIC_OR_PARTITION"
+        new = {"name": "new", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+        assert answers("Metadata", "topics", topics=[orders] * 3) == [None]
+        assert answers("DeleteTopics", "responses", topic_names=["no", "no"], timeout=0) == [gone]
+        assert answers("CreateTopics", "topics", topics=[new] * 2, timeout=0) == ["INVALID_REQUEST"]
+        many = new | {"num_partitions": 2**31 - 1}
+        assert answers("CreateTopics", "topics", topics=[many], timeout=0) == ["INVALID_PARTITIONS"]
+        if "CreatePartitions" in newest:
+            more = {"name": "orders", "count": 3, "assignments": None}
+            asked = {"timeout": 0, "validate_only": True}
+            assert answers("CreatePartitions", "results", topics=[more] * 2, **asked) == ["INVALID_REQUEST"]
+            many = more | {"count": 2**31 - 1}
+            assert answers("CreatePartitions", "results", topics=[many], **asked) == ["INVALID_PARTITIONS"]
+            topic = {"resource_type": 2, "resource_name": "orders", "configuration_keys": None}
+            assert answers("DescribeConfigs", "results", resources=[topic] * 3) == [None]
+
+
+def test_offsets_of_partitions_that_there_are_not(lab: Lab) -> None:
+    """They are not kept. Kafka 2.0.1: server/KafkaApis.scala, handleOffsetCommitRequest"""
+    parts = [{"partition_index": number, "committed_offset": 5, "committed_metadata": ""} for number in (0, 7)]
+    with Asking(lab, 1) as coordinator:
+        version = announced(lab.generation)["OffsetCommit"][1]
+        found = coordinator.ask("OffsetCommit", version, group_id="g", topics=[{"name": "orders", "partitions": parts}])
+        errors = [name_of(part["error_code"]) for part in found["topics"][0]["partitions"]]
+        assert errors == [None, "UNKNOWN_TOPIC_OR_PARTITION"]
 
 
 def test_half_open_connections_hold_nobody_up() -> None:

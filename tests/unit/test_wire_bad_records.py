@@ -124,11 +124,13 @@ def test_a_request_of_version_3_and_later_has_one_batch(lab: Lab, data: bytes, e
         (packed(CONTENT, producer=3), "INVALID_RECORD"),
         (packed(CONTENT, attributes=batches.CONTROL), "INVALID_RECORD"),
         (packed(CONTENT, attributes=GZIP), "INVALID_RECORD"),
-        (HUGE, "INVALID_RECORD"),
+        (HUGE, "MESSAGE_TOO_LARGE"),
+        (packed(b"?", count=2**31 - 1, attributes=SNAPPY), "MESSAGE_TOO_LARGE"),
         (packed(CONTENT, attributes=UNKNOWN), "UNKNOWN_SERVER_ERROR"),
         (LARGE, "MESSAGE_TOO_LARGE"),
     ],
-    ids="checksum garbage fewer more range none negative enormous base sequence control gzip bomb codec large".split(),
+    ids=("checksum garbage fewer more range none negative enormous base sequence control gzip bomb count codec "
+         "large").split(),
 )  # fmt: skip
 def test_records_that_are_none(lab: Lab, data: bytes, error: str) -> None:
     """A batch with a right checksum that holds something else: nothing is appended, and nobody reads it later."""
