@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box
 
+PREFIX = "legend:"
 HIGH, APART = 18.0, 8.0
 """Pixels of an entry, and between two."""
 
@@ -51,7 +52,7 @@ def add_legend(scene: Scene, counted: bool = False) -> None:
         wide = _width(entry)
         if x > left and x + wide > right:
             x, y = left, y + HIGH + 6
-        scene.add(_part(f"legend:{number}", entry, Box(x, y, wide, HIGH)))
+        scene.add(_part(f"{PREFIX}{number}", entry, Box(x, y, wide, HIGH)))
         x += wide + APART
     scene.height += y - top + 32
 

@@ -250,7 +250,8 @@ class Player {
       box.append(html("h4", { class: "run" }, view.title));
     }
     box.append(stage.svg);
-    box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, COMPACT))}px)`;
+    const compact = this.film.beside && stage.flow ? Math.min(COMPACT, stage.flow.least(2) * stage.scale) : COMPACT;
+    box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, compact))}px)`;
     stage.box = box;
     const old = this.stages.get(view.view);
     if (old) { box.hidden = old.box.hidden; old.box.replaceWith(box); } else this.stage.append(box);
