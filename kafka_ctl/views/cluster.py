@@ -23,7 +23,7 @@ from kafka_ctl.views.legend import PREFIX, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, box, parse, point_at, shorten
 from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
-from kafka_ctl.views.tokens import tokens, with_waits, znode_of
+from kafka_ctl.views.tokens import apart, tokens, with_waits, znode_of
 from kafka_ctl.views.waits import LateReplicas, Waits, lag_text
 
 Key = tuple[str, int]
@@ -138,7 +138,7 @@ class ClusterView:
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
         travels = tokens(self.drawn, records, deposed)
         travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
-        return Picture(looks, travels, summary(model), self.differences.text(), detail)
+        return Picture(looks, tuple(apart(travels)), summary(model), self.differences.text(), detail)
 
     def _partitions(
         self,
