@@ -101,7 +101,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 0.10.2.2; fixed in 0.11.0.0",
         caught_by="I16",
         decisive=r"fault |admin .*(reassign|delete_znode) |handling_rea|r  elected|StopReplica -> 2|stop-rep|violat",
-        visible=r"^replica:orders-0@2 .*lagging",
+        visible=r"^replica:orders-0@3 .*insync",
         source="controller/failover.py",
     ),
     Exhibit(
@@ -125,7 +125,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 1.1.1; fixed in 2.0.0",
         caught_by="I19",
         decisive=r"fault |admin  .*(delete_|add_)|partitions_not|restoring|s_to_be|deletion_(can|comp)|ion_del|violat",
-        visible=r"^replica:orders-0@1 .*insync",
+        visible=r"^replica:orders-0@1 .*deleting",
         source="controller/topics.py",
     ),
     Exhibit(
@@ -133,7 +133,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
         releases="to 1.1.1; fixed in 2.0.0",
         caught_by="I19",
         decisive=r"fault |delete .*/state|topics_to_be|refused|deletion_(compl|halt|inelig)|violation",
-        visible=r"^replica:orders-2@2 .*insync",
+        visible=r"^replica:orders-2@2 .*deleting",
         source="controller/replica_machine.py",
     ),
     Exhibit(

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from kafka_ctl.cluster import NO_LEADER, parse_int
+from kafka_ctl.replica import ReplicaState
 from kafka_ctl.trace import details
 from kafka_ctl.trace.beliefs import MESSAGES, ControllerSeen, Key
 from kafka_ctl.trace.lags import Lags
@@ -27,6 +28,7 @@ _BROKER = re.compile(r"/brokers/ids/(\d+)$")
 _TIMEOUT = re.compile(r"\btimeout=(\d+(?:\.\d+)?)s\b")
 DELETED = "/admin/delete_topics/"
 _NUMBER = re.compile(r"(\d+)$")
+_UNSEEN = BrokerSeen(-1)
 
 
 @dataclass
@@ -358,9 +360,11 @@ class ClusterModel:
         return broker is None or broker.alive
 
     def members(self, key: tuple[str, int]) -> tuple[int, ...]:
-        """The brokers that hold or held a copy: the assigned ones first."""
-        assigned = self.partitions[key].replicas
-        return (*assigned, *(b for b in self.holders.get(key, ()) if b not in assigned))
+        """The brokers that are assigned, hold a copy or are in the ISR, in this order."""
+        seen, gone = self.partitions[key], ReplicaState.NON_EXISTENT
+        hosts = (b for b in self.holders.get(key, ()) if key in self.brokers.get(b, _UNSEEN).beliefs.hosted)
+        held = (b for b in self.holders.get(key, ()) if self.replicas.get((*key, b)) != gone)
+        return tuple(dict.fromkeys((*seen.replicas, *held, *hosts, *seen.isr)))
 
 
 _HANDLERS: dict[str, Callable[[ClusterModel, Record], None]] = {

@@ -39,8 +39,10 @@ def _event(records: Sequence[Record]) -> str:
         return f"The event {name}{about} {change} the queue of {who(first.actor).lower()}."
     if first.actor.startswith("controller"):
         return f"{who(first.actor)} takes the event {name}{about} from its queue."
-    done = " is done" if first.target == "done" else ""
-    return f"{who(first.actor)} asks for {name.replace('_', ' ')}{about}{done}."
+    command = f"command {name.replace('_', ' ')}{about}"
+    if first.target == "done":
+        return f"{who(first.actor)}'s {command} is done."
+    return f"{who(first.actor)} gives the {command}."
 
 
 def _controller(records: Sequence[Record]) -> str:
@@ -116,7 +118,8 @@ def _election(records: Sequence[Record]) -> str:
     if len(records) == 1:
         chosen = f"broker {first.leader} is chosen, ISR {format_ids(first.isr)}"
         return f"Election ({first.action}) for {names}: {chosen}.{unclean}"
-    return f"Elections ({first.action}) for {names}: {brokers(r.leader for r in records)} chosen.{unclean}"
+    are = "is" if len({r.leader for r in records}) == 1 else "are"
+    return f"Elections ({first.action}) for {names}: {brokers(r.leader for r in records)} {are} chosen.{unclean}"
 
 
 def _request(records: Sequence[Record]) -> str:
@@ -147,17 +150,26 @@ def _disconnected(records: Sequence[Record]) -> str:
     return f"{who(first.actor)}'s {lost} {again}."
 
 
+FAILED = {
+    "become-follower": "follow the leader of",
+    "become-leader": "lead",
+    "shrink-isr": "shrink the ISR of",
+    "expand-isr": "expand the ISR of",
+    "stopped": "fetch records of",
+}
+"""What a broker could not do, by the action of its record."""
+
+
 def _broker(records: Sequence[Record]) -> str:
     first, names = records[0], subjects(records)
     numbers = [r.broker if r.broker is not None else number_of(r.actor) for r in records]
     actor, many = brokers(numbers).capitalize(), len(set(numbers)) > 1
     if first.error == "REPLICA_NOT_AVAILABLE":
         return f"{actor} will make {'their copies' if many else 'its copy'} of {names} in the log directory named."
+    if first.action == "controlled-shutdown" and (unfinished := _unfinished(first)):
+        return f"{actor} {unfinished}."
     if first.error or first.action == "ignored":
-        why = brief(first.error or first.detail or "it is stale")
-        why = {"STALE_CONTROLLER_EPOCH": "it is no newer than what is known"}.get(why, why)
-        what = f"what was said about {names}" if first.topic else "the whole request"
-        return f"{actor} ignore{'' if many else 's'} {what}: {why}."
+        return f"{actor} {_failed(first, names, many)}."
     if first.action in ("become-leader", "become-follower"):
         return _applied(records, actor)
     row = find(first.kind, first.action)
@@ -165,6 +177,30 @@ def _broker(records: Sequence[Record]) -> str:
         return f"{actor}: {brief(first.action)}{f' ({names})' if names else ''}."
     isr = f", ISR {format_ids(first.isr)}" if first.isr and len(records) == 1 else ""
     return f"{actor} {(row.many if many else row.sentence).replace('{0}', names)}{isr}."
+
+
+def _failed(record: Record, names: str, many: bool) -> str:
+    """What a broker did not do, and why."""
+    why = brief(record.error or record.detail or "it is stale")
+    if record.action == "ignored":
+        epoch = "the leader epoch is not higher than the known one" if record.topic else "its controller epoch is old"
+        why = epoch if why == "STALE_CONTROLLER_EPOCH" else why
+        return f"ignore{'s' * (not many)} {f'the request for {names}' if record.topic else 'the whole request'}: {why}"
+    what = FAILED.get(record.action)
+    return (
+        f"cannot {what} {names}: {why}"
+        if what
+        else f"fail{'s' * (not many)} at {brief(record.action)} ({names}): {why}"
+    )
+
+
+def _unfinished(record: Record) -> str:
+    """An attempt to shut down after which the broker may not stop yet; empty after the last."""
+    attempt = details.named(record.detail).get("attempt", "?")
+    if record.error:
+        return f"tries to shut down, attempt {attempt}: {brief(record.error)}"
+    remaining = details.items(record.detail, "remaining")
+    return f"still leads {listed(remaining)} after attempt {attempt} to shut down" if remaining else ""
 
 
 def _applied(records: Sequence[Record], actor: str) -> str:

@@ -19,11 +19,11 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.clusterdot import COUNTS, ROLE, ROW, ZNODES, Layout, replica_id
 from kafka_ctl.views.differences import Differences, role
 from kafka_ctl.views.frames import PartState, Picture
-from kafka_ctl.views.legend import add_legend
+from kafka_ctl.views.legend import PREFIX, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, box, parse, point_at, shorten
 from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
-from kafka_ctl.views.tokens import tokens, with_waits, znode_of
+from kafka_ctl.views.tokens import apart, tokens, with_waits, znode_of
 from kafka_ctl.views.waits import LateReplicas, Waits, lag_text
 
 Key = tuple[str, int]
@@ -112,7 +112,7 @@ class ClusterView:
         scene.rows = [
             Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),
             Row(tuple(f"broker:{broker}" for broker in self.layout.brokers), BETWEEN if few else CLOSE),
-            Row(tuple(name for name in scene.parts if name.startswith("legend:")), 6.0),
+            Row(tuple(name for name in scene.parts if name.startswith(PREFIX)), 6.0),
         ]
         if not self.layout.brokers:
             scene.rows.pop(1)
@@ -138,7 +138,7 @@ class ClusterView:
         deposed = {context.id for context in model.deposed() if f"controller-{context.id}" in model.working}
         travels = tokens(self.drawn, records, deposed)
         travels = with_waits(self.drawn, travels, self.waits.at(model.seq), model.seq, now, records)
-        return Picture(looks, travels, summary(model), self.differences.text(), detail)
+        return Picture(looks, tuple(apart(travels)), summary(model), self.differences.text(), detail)
 
     def _partitions(
         self,

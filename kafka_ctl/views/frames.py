@@ -209,7 +209,7 @@ class FilmBuilder:
         self.model, self.shown = ClusterModel().apply_all(records[:first]), dict[str, PartState]()
         self.detail: Mapping[tuple[int, str], str] = {}
         self.film = Film(view, drawing.title, drawing.scene())
-        opening = "This is how things stood before." if first else "Before the first step."
+        opening = "The state before the first step." if first else "Before the first step."
         time = records[first - 1].time_ms if first else 0.0
         self.film.frames.append(Frame(0, "start", time, opening, self.changed(None)))
 

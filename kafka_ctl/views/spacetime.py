@@ -233,7 +233,7 @@ def message(record: Record) -> Message:
             where = f"broker-{record.broker}" if record.broker is not None else "zookeeper"
             return Message("alarm", where, where, record.action)
         case "event" if record.actor == "admin":
-            return Message("event", ADMIN, ADMIN, f"asks for {record.action.replace('_', ' ')}")
+            return Message("event", ADMIN, ADMIN, f"command {record.action.replace('_', ' ')}")
     title = VERBS.get(record.action, record.action.replace("_", " "))
     return Message("event", lane, lane, f"{title} {about}".strip())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kafka_ctl.replica import ReplicaState
 from kafka_ctl.trace.model import ClusterModel, controller_of
 from kafka_ctl.views.differences import is_stale
 
@@ -14,6 +15,10 @@ GLYPHS = {
     "deleting": "minus",
 }
 """How a replica stands -> the sign that says so without colour."""
+
+
+DELETING = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
+"""States of a replica whose broker was asked to delete it."""
 
 
 def broker_state(model: ClusterModel, number: int) -> tuple[str, str]:
@@ -58,7 +63,8 @@ def replica_state(model: ClusterModel, key: tuple[str, int], broker: int) -> str
     """The style of a replica: how it stands to its partition, and whether it can answer."""
     seen, own = model.partitions[key], model.replicas.get((*key, broker), "")
     host = model.brokers.get(broker)
-    if own.startswith("ReplicaDeletion") and seen.leader is None:
+    queued = key[0] in model.topics_to_be_deleted and own == ReplicaState.NON_EXISTENT
+    if own in DELETING or queued or (own.startswith("ReplicaDeletion") and seen.leader is None):
         return "deleting"
     if (host is not None and not host.alive) or (own == "OfflineReplica" and seen.leader != broker):
         return "offline"
@@ -85,11 +91,19 @@ def summary(model: ClusterModel) -> str:
     running = f" Brokers up: {_ids(up)}; down: {_ids(down)}."
     if not model.partitions:
         return ruler + running
-    lost = [f"{topic}-{partition}" for topic, partition in model.leaderless()]
-    if not lost:
-        return f"{ruler}{running} Every partition has a leader."
-    more = f" and {len(lost) - 6} more" if len(lost) > 6 else ""
-    return f"{ruler}{running} Without a leader: {', '.join(lost[:6])}{more}."
+    deleted = model.topics_to_be_deleted
+    kept = {key: seen for key, seen in model.partitions.items() if key[0] not in deleted and model.members(key)}
+    waiting, lost = [key for key, seen in kept.items() if seen.leader is None], model.leaderless()
+    found = {"Without a leader": lost, "No leader yet": waiting}
+    missing = [f" {text}: {_some(keys)}." for text, keys in found.items() if keys]
+    every = [" Every partition has a leader."] if kept else []
+    return "".join([ruler, running, *(missing or every)])
+
+
+def _some(keys: list[tuple[str, int]], most: int = 6) -> str:
+    """The first of the partitions, and how many more there are."""
+    names = ", ".join(f"{topic}-{partition}" for topic, partition in keys[:most])
+    return names + (f" and {len(keys) - most} more" if len(keys) > most else "")
 
 
 def idle_controller(model: ClusterModel) -> str | None:

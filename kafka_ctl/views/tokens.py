@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from kafka_ctl.trace import details
 from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
-from kafka_ctl.views.frames import Token
+from kafka_ctl.views.frames import Token, pill_width
 from kafka_ctl.views.scene import Scene, shorten
 from kafka_ctl.views.waits import Wait
 
 GAP = 92
 """How high the bend of an arc between brokers is aimed; the arc itself rises half of it."""
+LINE = 19
+"""Pixels from one pill to another above it."""
+_HEIGHTS = re.compile(r",(-?[\d.]+)")
 ROOM = 60
 """How far from the edge the middle of a label must stay."""
 
@@ -54,6 +58,23 @@ def with_waits(
         other = shown.get(line)
         shown[line if other is None or other.label.startswith(wait.name) else f"{line} {wait.first}"] = token
     return tuple(shown.values())
+
+
+def apart(found: Iterable[Token]) -> Iterator[Token]:
+    """The same tokens; one that would lie on another stands above or below it. `player.js` does so, too."""
+    placed: list[tuple[float, float, float]] = []
+    for token in found:
+        (x, y), half = token.place, pill_width(token.label) / 2
+        lowest = max(float(end) for end in _HEIGHTS.findall(token.line))
+        free = (
+            by
+            for by in (0, LINE, -LINE, 2 * LINE, -2 * LINE)
+            if (by <= 0 or y + by + LINE / 4 <= lowest)
+            and all(abs(x - a) >= half + b or abs(y + by - c) >= LINE for a, c, b in placed)
+        )
+        by = next(free, 0)
+        placed.append((x, y + by, half))
+        yield token._replace(beside=(x, y + by)) if by else token
 
 
 def _above(scene: Scene, part: str, arrives: bool) -> str:

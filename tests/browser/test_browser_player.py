@@ -202,7 +202,7 @@ def test_stars_glide_and_stand_still_when_asked(opened: Any) -> None:
 
 @pytest.mark.parametrize("width", [1280, 811])
 def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
-    """Both are in sight, the button leads to the first difference; who disagrees has the colour of errors."""
+    """They stand side by side, the button leads to the first difference; who disagrees has the colour of errors."""
     with find("KAFKA-7235a").show() as run:
         shown = run.side_by_side()
         path = shown.export(tmp_path / "both.html")
@@ -210,10 +210,12 @@ def test_two_runs_are_stepped_together(tmp_path: Path, width: int) -> None:
         page.goto(path.as_uri())
         at(page, 0)
         assert page.locator(".kc .view:visible h4").all_inner_texts() == ["With the bug", "With the fix"]
+        left, right = (drawn.bounding_box() for drawn in page.locator(".kc .view > svg").all())
+        assert left["y"] == right["y"] and left["x"] + left["width"] <= right["x"] and left["width"] == right["width"]
         assert page.locator(".kc .mark.m-parted").count() == 1
         page.click(".kc [data-do='parted']")
         at(page, shown.parted or 0)
-        assert "Here they part." in page.inner_text(".kc .caption")
+        assert "First difference." in page.inner_text(".kc .caption")
         page.press(".kc", "End")
         at(page, len(shown) - 1)
         logged = page.locator(".kc .differs")

@@ -128,7 +128,6 @@ APART = {
     "explore/report.py": "the command line loads it when a search has ended",
     "history/wording.py": "it needs PySpark, which the command line loads when a question is asked",
     "simulation/interrupt.py": "a test lets a signal come before each of its instructions",
-    "views/legend.py": "views/cluster.py with it has more than 400 lines",
     "wire/attach.py": "a lab loads it, and kio with it, only if it listens",
 }
 """Modules of fewer than 80 lines that one other imports, and why they are not part of it."""

@@ -46,11 +46,21 @@ def test_both_runs_of_an_exhibit(exhibit: Exhibit) -> None:
         check(shown, (run.broken, run.fixed), (run.start(run.broken), run.start(run.fixed)))
         assert shown.parted is not None and 0 < shown.parted < len(shown)
         frame = shown.films[0].frames[shown.parted]
-        assert frame.caption.startswith("Here they part. ")
+        assert frame.caption.startswith("First difference. ")
         one_side = [bool(film.frames[shown.parted].seqs) for film in shown.films] != [True, True]
         one, other = pictured(shown, shown.parted)
         assert one_side or one != other
         assert [film.title for film in shown.films] == ["With the bug", "With the fix"]
+
+
+def test_both_clusters_are_put_into_words() -> None:
+    """Once where they are alike, and else each with its title: here only one of the runs has a controller."""
+    with find("KAFKA-4229").show() as run:
+        shown = run.side_by_side()
+    said = [frame["summary"] for frame in shown.film["frames"]]
+    assert said[0] == shown.films[0].frames[0].picture.summary == shown.films[1].frames[0].picture.summary
+    ends = [f"{film.title}: {film.frames[-1].picture.summary}" for film in shown.films]
+    assert said[-1] == " ".join(ends) and ends[0] != ends[1]
 
 
 def test_a_fork_that_changes_nothing_never_parts() -> None:
@@ -60,7 +70,7 @@ def test_a_fork_that_changes_nothing_never_parts() -> None:
         with lab.fork() as same:
             shown = side_by_side(lab, same)
             check(shown, (lab, same))
-            assert shown.parted is None and not any("part." in f.caption for f in shown.films[0].frames)
+            assert shown.parted is None and not any("First difference" in f.caption for f in shown.films[0].frames)
             assert shown.film["parted"] is None and shown.film["beside"] == ["left", "right"]
             assert [film.title for film in shown.films] == ["Left", "Right"]
 

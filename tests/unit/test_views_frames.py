@@ -258,6 +258,37 @@ def test_a_controller_whose_process_has_ended_is_none(again: bool) -> None:
     assert logged.startswith(f"No controller: /controller names broker {first}, ")
 
 
+def test_a_partition_without_a_leader_yet_is_named() -> None:
+    """Before its first election; once its topic is to be deleted, nobody waits for a leader."""
+    with Lab(brokers=3, seed=7) as lab:
+        lab.create_topic("orders", partitions=2, replication_factor=2)
+        lab.settle()
+        lab.delete_topic("orders")
+        lab.settle()
+        summaries = [frame.picture.summary for frame in film(lab.trace).frames]
+    waits = next(n for n, text in enumerate(summaries) if text.endswith("No leader yet: orders-0, orders-1."))
+    led = next(n for n, text in enumerate(summaries) if text.endswith("Every partition has a leader."))
+    assert waits < led and not any("leader" in text for text in summaries[-3:])
+
+
+def test_what_has_been_deleted_is_not_drawn() -> None:
+    """A replica that the controller has forgotten: of a deleted topic, or after a reassignment."""
+    with Lab(brokers=4, seed=7) as lab:
+        lab.create_topic("orders", assignment={0: [1, 2, 3]})
+        lab.create_topic("old", assignment={0: [4, 1]})
+        lab.settle()
+        lab.reassign({("orders", 0): [1, 2, 4]})
+        lab.delete_topic("old")
+        lab.settle()
+        made = film(lab.trace)
+    drawn = [line.split()[0] for line in made.described(len(made) - 1).splitlines() if line.startswith("replica:")]
+    assert drawn == [f"replica:orders-0@{broker}" for broker in (1, 2, 4)]
+    looks = {name: [look.styles for _, look in track] for name, track in made.tracks.items()}
+    for gone in ("orders-0@3", "old-0@4", "old-0@1"):
+        shown = looks[f"replica:{gone}"]
+        assert any("deleting" in styles for styles in shown) and "new" not in shown[-2]
+
+
 def test_the_context_names_what_is_under_way() -> None:
     """Who is live and who leaves, what gets other replicas and what is deleted."""
     with Lab(brokers=4, seed=7, generation="2.4") as lab:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import combinations
 
 import pytest
 from filmed import failover
@@ -10,7 +11,7 @@ from filmed import failover
 from kafka_ctl import Lab
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import ClusterModel
-from kafka_ctl.views.frames import film
+from kafka_ctl.views.frames import film, pill_width
 from kafka_ctl.views.legend import MARKS, REPLICAS
 from kafka_ctl.views.scene import halves
 from kafka_ctl.views.spacetime import PAUSE, ROW, gap
@@ -237,8 +238,25 @@ def test_words_on_a_session_do_not_cross_its_line() -> None:
         assert above <= part.texts[0].y - 10 and below >= part.texts[0].y + 4
 
 
+@pytest.mark.parametrize("brokers", [3, 5])
+def test_what_travels_lies_on_nothing_else_that_does(brokers: int) -> None:
+    """A request to all brokers is a pill for each of them."""
+    with Lab(brokers=brokers, seed=7) as lab:
+        lab.create_topic("orders", partitions=4, replication_factor=3)
+        lab.settle()
+        lab.kill(1)
+        lab.settle()
+        made = film(lab.trace)
+    assert max(len(frame.picture.tokens) for frame in made.frames) == brokers
+    for frame in made.frames:
+        for one, other in combinations(frame.picture.tokens, 2):
+            (x0, y0), (x1, y1) = one.place, other.place
+            wide = (pill_width(one.label) + pill_width(other.label)) / 2
+            assert abs(x0 - x1) >= wide or abs(y0 - y1) >= 18, (frame.index, one.label)
+
+
 def test_the_legend_explains_every_mark() -> None:
-    """Every style that a replica, a session, a znode or a broker has in any frame."""
+    """Every style that a replica, a session, a znode, a broker or what travels has in any frame."""
     explained = {style for entry in (*REPLICAS, *MARKS) for style in entry.styles.split()}
     spoken = {
         "up",
@@ -254,13 +272,14 @@ def test_the_legend_explains_every_mark() -> None:
         "on_leader",
         "faded",
         "absent",
-        "sent",
         "late",
+        "parked",
     }
     spoken |= {"badge", "differs"}  # both bear the sign of the legend
     for trace in (failover(), troubled()):
         made = film(trace)
         used = {style for track in made.tracks.values() for _, look in track for style in look.styles.split()}
+        used |= {style for frame in made.frames for token in frame.picture.tokens for style in token.styles.split()}
         assert used - explained <= spoken, "in the legend, or said in words where it stands"
         shown = {
             style
@@ -275,7 +294,7 @@ def test_administrators_have_a_lane() -> None:
     """Their requests begin there, and not at ZooKeeper; a run without any has none."""
     made = film(failover(), "spacetime")
     assert made.scene.parts["lane:admin"].texts[0].text == "admin"
-    asked = next(p for n, p in made.scene.parts.items() if p.title == "asks for create topic")
+    asked = next(p for n, p in made.scene.parts.items() if p.title == "command create topic")
     assert asked.glyph is not None
     assert asked.glyph[0] == made.scene.parts["lane:admin"].box.middle[0]
     started = [Record(0, 0.0, "broker-1", "broker", "start", broker=1)]

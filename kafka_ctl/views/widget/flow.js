@@ -34,6 +34,14 @@ class Flow {
     }
     return { lines, rims, gap, width: Math.max(...lines.map(line)) + rims };
   }
+  // The room that is needed for so many blocks beside one another in each row; what is not alike wraps as it can.
+  least(count) {
+    return 12 + Math.max(...this.rows.map(({ blocks, frame }) => {
+      const widest = Math.max(...blocks.map(({ w }) => w)), alike = blocks.every(({ w }) => Math.abs(w - widest) < 1);
+      const line = alike ? Math.min(count, blocks.length) : 1;
+      return line * (widest + 8) - 8 + (frame ? 20 : 0);
+    }));
+  }
   place(row, { lines, rims, gap, width }, left, wide, above) {
     const top = Math.min(...row.blocks.map(({ y }) => y)), bottom = Math.max(...row.blocks.map(({ y, h }) => y + h));
     let y = top + above;

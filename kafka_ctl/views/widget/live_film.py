@@ -114,7 +114,7 @@ class LiveFilm:
         cut = len(self.steps) - KEPT // 2
         self.first = self.steps[cut - 1].upto
         later = [s._replace(cause=s.cause - cut if s.cause and s.cause >= cut else None) for s in self.steps[cut:]]
-        opening = self.frames[cut] | {"kind": "start", "caption": "This is how things stood before.", "cause": None}
+        opening = self.frames[cut] | {"kind": "start", "caption": "The state before the first step.", "cause": None}
         self.steps, self.frames = later, [opening, *self.frames[cut + 1 :]]
         for frame, step in zip(self.frames[1:], later, strict=True):
             frame["cause"] = None if step.cause is None else step.cause + 1

@@ -102,6 +102,7 @@ class Stage {
     }
     this.svg.setAttribute("aria-label", `${this.view.title}, step ${index}. ${this.view.summary[index] ?? ""}`);
     this.travel.replaceChildren();
+    this.pills = [];
     for (const token of this.view.tokens[index] ?? []) this.send(token, moving).dataset.of = "step:" + index;
     this.mark();
   }
@@ -126,7 +127,8 @@ class Stage {
     const wire = svg("path", { class: "wire", d: this.flow ? this.flow.line(line) : line });
     if (this.flow?.moved.size) {
       const rest = wire.getPointAtLength(wire.getTotalLength() * 0.75);
-      [x, y] = [this.flow.inside(rest.x, width), rest.y];
+      x = this.flow.inside(rest.x, width);
+      y = this.free(x, rest.y, width, Math.max(wire.getPointAtLength(0).y, wire.getPointAtLength(wire.getTotalLength()).y));
     }
     const pill = svg("g", { class: "pill " + classes(styles) });
     const text = svg("text", { class: "label", "text-anchor": "middle", y: 3.9, "font-size": 11.5 });
@@ -145,6 +147,13 @@ class Stage {
     way.push(`translate(${x}px,${y}px)`);
     pill.animate(way.map((transform) => ({ transform })), { duration: moving, easing: "ease-in-out" });
     return group;
+  }
+  // A height for a pill at which it lies on no other one; `apart` in tokens.py does so for the drawing as it was made.
+  free(x, y, width, lowest) {
+    const clear = (by) => (by <= 0 || y + by + 5 <= lowest) && this.pills.every(([a, b, w]) => Math.abs(x - a) >= (width + w) / 2 || Math.abs(y + by - b) >= 19);
+    const by = [0, 19, -19, 38, -38].find(clear) ?? 0;
+    this.pills.push([x, y + by, width]);
+    return y + by;
   }
   choose(name) { this.chosen = name; this.mark(); }
   // Marks what is chosen: a thing wherever it is drawn, a step and what travels in it.
@@ -219,7 +228,7 @@ class Player {
     this.summary = html("div", { class: "summary" });
     this.log = html("div", { class: "log", role: "log", "aria-live": "off" });
     this.which = html("div", { class: "which", role: "group", "aria-label": "Kafka's log" }, ...Object.entries(LOGS).map(([key, name]) => {
-      const pick = html("button", { type: "button", "data-log": key, title: "Again: whichever has something to say" }, name + ".log");
+      const pick = html("button", { type: "button", "data-log": key, title: `Always show ${name}.log; press again: the log of this step` }, name + ".log");
       pick.onclick = () => { this.pinned = this.pinned === key ? "" : key; this.showLog(this.index); };
       return pick;
     }));
@@ -250,7 +259,8 @@ class Player {
       box.append(html("h4", { class: "run" }, view.title));
     }
     box.append(stage.svg);
-    box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, COMPACT))}px)`;
+    const compact = this.film.beside && stage.flow ? Math.min(COMPACT, stage.flow.least(2) * stage.scale) : COMPACT;
+    box.style.flexBasis = `min(100%, ${Math.ceil(Math.min(stage.needs, compact))}px)`;
     stage.box = box;
     const old = this.stages.get(view.view);
     if (old) { box.hidden = old.box.hidden; old.box.replaceWith(box); } else this.stage.append(box);
@@ -534,9 +544,9 @@ class Player {
     if (why.kafka) list.append(row("In Kafka", why.kafka));
     const parts = [list];
     if (why.otherwise.length) {
-      parts.push(html("h5", {}, "It would have been otherwise"), html("ul", {}, ...why.otherwise.map(([what, then]) => html("li", {}, html("b", {}, what + ": "), then))));
+      parts.push(html("h5", {}, "What would have changed it"), html("ul", {}, ...why.otherwise.map(([what, then]) => html("li", {}, html("b", {}, what + ": "), then))));
     }
-    if (why.causes.length) parts.push(html("h5", {}, "How it came to that"), html("ol", { class: "chain" }, ...why.causes.map((text) => html("li", {}, text))));
+    if (why.causes.length) parts.push(html("h5", {}, "What led to it"), html("ol", { class: "chain" }, ...why.causes.map((text) => html("li", {}, text))));
     const beside = [html("div", { class: "facts" }, ...parts)];
     const codes = why.sources.flatMap(({ name, lines }) => {
       const code = html("pre", { class: "source", tabindex: "0", "aria-label": "Source of " + name });

@@ -16,6 +16,7 @@ from kafka_ctl.errors import BadInput, UnknownName, short
 from kafka_ctl.generation import Generation
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
+from kafka_ctl.views.dot import printable
 from kafka_ctl.views.explain.executed_lines import Lines, Replayable, lines_of
 from kafka_ctl.views.explain.why import explanations, is_offered, whys
 from kafka_ctl.views.export import checked, write
@@ -39,7 +40,7 @@ from kafka_ctl.views.widget.player import Player
 SIDES = ("left", "right")
 TOGETHER = 1000.0
 """Milliseconds by which a step of one run may be later than the same step of the other and still be taken with it."""
-PARTED = "Here they part."
+PARTED = "First difference."
 OPTIONS = ("index", "speed", "loop", "theme")
 """Of a player, what can be given."""
 
@@ -61,8 +62,10 @@ class SideBySide(Player):
         self.parted, self.runs = parted, tuple(runs)
         data = payload(films)
         for number, frame in enumerate(data["frames"]):
-            differing = [(film.title, film.frames[number].picture.differs) for film in films]
-            frame["differs"] = " ".join(f"{title}: {differs}" for title, differs in differing if differs)
+            pictures = [film.frames[number].picture for film in films]
+            frame["differs"] = _by_run(films, [picture.differs for picture in pictures])
+            summaries = [printable(picture.summary) for picture in pictures]
+            frame["summary"] = summaries[0] if len(set(summaries)) == 1 else _by_run(films, summaries)
             seqs = [film.frames[number].seqs for film in films]
             offered = [n for n, run in enumerate(self.runs) if is_offered(run.trace, seqs[n], run.generation)]
             frame["why"] = offered or False
@@ -132,6 +135,11 @@ def side_by_side(
     whole = all(trace.records[0].seq == 0 for trace in traces)
     runs = [_run(one, trace) for one, trace in zip((left, right), traces, strict=True)] if whole else ()
     return SideBySide([builder.film for builder in builders], parted, runs, **options)
+
+
+def _by_run(films: Sequence[Film], texts: Sequence[str]) -> str:
+    """What is said of each run, after its title."""
+    return " ".join(f"{film.title}: {text}" for film, text in zip(films, texts, strict=True) if text)
 
 
 def _check(titles: object, start: object, limit: object, options: dict[str, object]) -> None:
