@@ -48,6 +48,8 @@ class SpaceTimeView:
         self.text_x = ends[-1] + 8
         self.width = max(WIDTH, self.text_x + WORDS)
         self.row_of: dict[tuple[int, ...], int] = {step.seqs: row for row, step in enumerate(steps)}
+        self.row = -1
+        """The row of the last step that was drawn: there it stays while another run takes one."""
         self.pauses = [0.0, *(after.time_ms - before.time_ms for before, after in pairwise(steps))]
         self.tops = list(accumulate((gap(ms) + ROW for ms in self.pauses), initial=HEAD))
         """Where the gap before each row begins, and at last where all end; `tops[row + 1] - ROW` is a row's own top."""
@@ -172,7 +174,7 @@ class SpaceTimeView:
         return Part(name, where, (), (), f"{style} mark", (x, y, size), sign, title=title, of=f"step:{row + 1}")
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
-        row = self.row_of[step.seqs] if step else -1
+        self.row = row = self.row_of[step.seqs] if step else self.row
         y = self._top(row)
         scroll = max(0.0, min(y + 5 * ROW - HEAD - WINDOW, self.tops[-1] + ROW - HEAD - WINDOW))
         looks = {

@@ -56,6 +56,8 @@ class TimelineView:
         if steps and len(records) > 1:
             begin = min(begin, steps[0].time_ms)
         self.begin, self.last = begin, max(records[-1].time_ms, begin + 1)
+        self.time = begin
+        """That of the last step that was drawn: there it stays while another run takes one."""
         self.end = self.last + MARGIN * (self.last - begin)
         ruled, led = spans(records, self.end)
         self.ruled = ruled
@@ -139,7 +141,7 @@ class TimelineView:
                 yield Part(f"passes:{number}", where, (line,), (label,), "wire broken", title=f"{length} pass")
 
     def picture(self, model: ClusterModel, step: Step | None) -> Picture:
-        time = step.time_ms if step else self.begin
+        self.time = time = step.time_ms if step else self.time
         x = self.x(self.end if time >= self.last else max(time, self.begin))
         looks = {"now": PartState("wire now", at=(x, 0.0)), "veil": PartState("veil", at=(x, 0.0))}
         lost = [f"{t}-{p}" for t, p in model.leaderless()]

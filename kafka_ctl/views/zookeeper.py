@@ -156,9 +156,9 @@ class ZooKeeperView:
         for broker in self.brokers:
             seen = model.brokers.get(broker)
             alive = bool(seen and seen.alive)
-            silent = session_state(model, broker, step.time_ms if step else 0.0)
-            text = silent or ("alive" if alive else "down")
-            looks[f"session:{broker}"] = PartState("plate up" if alive else "plate down", (f"Broker {broker}", text))
+            silent = session_state(model, broker, step.time_ms if step else model.time_ms)
+            style, state = ("up", "alive") if alive else ("down", "down") if seen else ("absent", "not seen yet")
+            looks[f"session:{broker}"] = PartState(f"plate {style}", (f"Broker {broker}", silent or state))
         touched = [
             f" {shorten(name, 60)}: {_node_text(*self._text(model, name))}." for name in sorted(hot & set(self.nodes))
         ]

@@ -73,6 +73,7 @@ def test_time_that_stands_still_is_offered(opened: Any) -> None:
     assert opened.locator(".kc .reply .waits").count() == 0
     opened.select_option(".kc .actions select", "")
     opened.click(".kc .actions [data-act='create_topic']")
+    assert opened.input_value(".kc .form [name='topic']") == "orders2", "a name that is free"
     opened.fill(".kc .form [name='topic']", "late")
     opened.click(".kc .form .go")
     says(opened, ".kc .reply .waits", "time stands still")

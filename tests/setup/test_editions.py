@@ -91,6 +91,18 @@ def test_links_of_an_edition_lead_somewhere(path: Path) -> None:
 
 
 @every_lesson
+def test_a_link_to_a_step_has_its_mark(path: Path) -> None:
+    """Each that the prose names is a mark of a player, and no mark is without a link; the first lesson has some."""
+    cells = notebooks.read(path).cells
+    links = {name for c in cells if c.cell_type == "markdown" for name in re.findall(r"\(#step-([\w-]+)\)", c.source)}
+    marks = re.findall(
+        r"marks = \{(.*?)\}|marks=\{(.*?)\}", "\n".join(c.source for c in cells if c.cell_type == "code")
+    )
+    assert links == {name for pair in marks for text in pair for name in re.findall(r'"([\w-]+)":', text)}
+    assert links or not path.name.startswith("01-")
+
+
+@every_lesson
 def test_the_minutes_of_the_sections_are_those_of_the_lesson(path: Path) -> None:
     book = notebooks.read(path)
     found = [int(each[2]) for cell in book.cells for each in editions.MINUTES.finditer(cell.source)]

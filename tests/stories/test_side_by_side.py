@@ -63,6 +63,17 @@ def test_both_clusters_are_put_into_words() -> None:
     assert said[-1] == " ".join(ends) and ends[0] != ends[1]
 
 
+@pytest.mark.parametrize("view", ["spacetime", "timeline"])
+def test_a_run_that_waits_stays_where_it_is(view: str) -> None:
+    """While the other one takes a step, nothing moves in its picture."""
+    with find("KAFKA-6082").show() as run:
+        shown = run.side_by_side(view=view)
+    waits = [(n, film) for film in shown.films for n, frame in enumerate(film.frames) if n and not frame.seqs]
+    assert waits
+    for n, film in waits:
+        assert film.looks(n)["veil"] == film.looks(n - 1)["veil"], n
+
+
 def test_a_fork_that_changes_nothing_never_parts() -> None:
     with Lab(brokers=3, seed=7) as lab:
         lab.create_topic("orders", 2, 2)

@@ -31,7 +31,6 @@ class Live extends Player {
     this.popup = html("div", { class: "menu", role: "menu", hidden: "" });
     super.load();
     this.head = html("div", { class: "title" });
-    this.tabs.append(this.head);
     this.stage.before(this.popup);
     this.root.querySelector(".scene").before(this.actions, this.over, this.reply);
     this.root.append(html("div", { class: "below" }, this.rules, this.script));
@@ -157,7 +156,7 @@ class Live extends Player {
       }
     }
     own.classList.add("own");
-    this.actions.replaceChildren(own, html("span", { class: "row" }, time, travel));
+    this.actions.replaceChildren(own, html("span", { class: "row" }, time, travel, this.head));
     this.reserve();
     if (focus) this.actions.querySelector(`[data-key="${focus}"]`)?.focus();
   }
@@ -188,8 +187,13 @@ class Live extends Player {
     });
   }
   // What a field begins with.
-  suggested({ kind, default: given }, name) {
-    const { partitions, brokers, plan } = this.now, first = Object.keys(partitions)[0] ?? "";
+  suggested({ name: field, kind, default: given }, name) {
+    const { partitions, brokers, plan } = this.now, first = Object.keys(partitions)[0] ?? "", up = Object.values(brokers).filter((state) => state === "up").length;
+    if (field === "replication_factor") return Math.max(1, Math.min(given, up));
+    if (field === "topic" && kind === "text") for (let n = 1; ; n++) {   // a name that is free
+      const free = n === 1 ? given : given + n;
+      if (!Object.keys(partitions).some((other) => other.replace(/-\d+$/, "") === free)) return free;
+    }
     return { replicas: partitions[name], partition: first, topic: first.replace(/-\d+$/, ""), brokers: Object.keys(brokers).join(", "), plan }[kind] ?? given;
   }
   // Asks for what an action needs, and then acts.

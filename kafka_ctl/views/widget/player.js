@@ -308,6 +308,7 @@ class Player {
     const track = html("div", { class: "track", title: AXIS }, svg("svg"), this.pauses, this.slide);
     this.number = html("input", { type: "text", inputmode: "numeric", "aria-label": "Step: a number and Enter jump there", class: "number" });
     this.number.onkeydown = (event) => this.typed(event);
+    this.number.onfocus = this.number.onclick = () => this.number.select();   // what is typed replaces the number
     this.number.onblur = () => { this.number.value = this.index; };   // what was not sent off is forgotten
     this.of = html("span", { class: "of" });
     bar.append(track, this.number, this.of, this.speed(), this.loop(), ...this.jump(), ...this.parting());
