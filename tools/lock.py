@@ -94,7 +94,7 @@ def lock(root: Path = ROOT, *, upgrade: bool = False) -> None:
 def main(argv: Sequence[str]) -> int:
     """Write what `argv` names; the exit status."""
     if list(argv) not in (["conda"], ["lock"], ["lock", "--upgrade"]):
-        raise BadInput(f"tools.lock was asked for {' '.join(argv) or 'nothing'}; it knows\n{__doc__}")
+        raise BadInput(f"unknown arguments of tools.lock: {' '.join(argv) or 'none'}; known:\n{__doc__}")
     if argv[0] == "lock":
         lock(upgrade="--upgrade" in argv)
     (ROOT / "environment.yml").write_text(conda(), "utf-8")

@@ -322,7 +322,7 @@ def test_of_labs_that_start_at_once_one_wins(chroot: str, server: EmbeddedServer
 
             winner, refused = outcomes([made.result() for made in [pool.submit(race) for _ in range(3)]])
             try:
-                assert all(f"another lab lives at ZooKeeper {server.address}{chroot}" in str(e) for e in refused)
+                assert all(f"another lab uses ZooKeeper {server.address}{chroot}" in str(e) for e in refused)
                 winner.create_topic("orders")
                 winner.settle()
                 assert winner.partition("orders", 0).leader == 1
@@ -431,7 +431,7 @@ def test_of_labs_in_two_processes_one_wins(
         for address in addresses:
             answers = [answer[address] for answer in reported]
             assert sorted(answer == "open" for answer in answers) == [False, True], answers
-            assert any(f"another lab lives at ZooKeeper {address}" in answer for answer in answers)
+            assert any(f"another lab uses ZooKeeper {address}" in answer for answer in answers)
             chroot = address.partition("/")[2]
             assert outsider.exists(f"/{chroot}/brokers/topics/orders/partitions/0/state"), "the loser left it alone"
         for child in (first, second):
@@ -451,7 +451,7 @@ def test_what_a_killed_lab_left_is_taken_over(
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(attempt, functools.partial(open_lab, server, "/crashed")) for _ in range(2)]
         winner, refused = outcomes([made.result() for made in both])
-    assert "another lab lives" in str(refused[0])
+    assert "another lab uses" in str(refused[0])
     left = set(everything(outsider, "/crashed"))
     with winner as lab:
         assert lab.controller is not None and lab.controller.epoch == 2
@@ -477,7 +477,7 @@ def test_a_process_that_stood_still_has_lost_its_chroot(
         before = everything(outsider, "/slept")
         child.process.send_signal(signal.SIGCONT)
         logged = ""
-        while "this lab had lost its session, and meanwhile another lab lives at" not in logged:
+        while "this lab had lost its session, and meanwhile another lab uses" not in logged:
             child.tell("create", "late")
             logged = child.answers()["late"]  # an error in any case
         child.tell("close")
@@ -495,7 +495,7 @@ def test_a_lab_that_lost_its_session_takes_its_chroot_again(server: EmbeddedServ
         session = outsider.exists(f"/again{LOCK}").ephemeralOwner
         store.tools.expire()  # type: ignore[attr-defined]
         assert eventually(lambda: (there := outsider.exists(f"/again{LOCK}")) and there.ephemeralOwner != session)
-        with pytest.raises(BadInput, match="another lab lives"):
+        with pytest.raises(BadInput, match="another lab uses"):
             open_lab(server, "/again")
         lab.delete_topic("orders")
         lab.settle()

@@ -90,7 +90,7 @@ def election(trace: Recorder, record: Record, generation: Generation) -> Finding
 def election_text(choice: Election | None) -> str:
     """An election's outcome in words."""
     if choice is None:
-        return "nobody is fit to lead; the partition stays as it is"
+        return "no replica can lead; the partition stays as it is"
     lost = ", and messages that only others had are lost" if choice.unclean else ""
     return f"broker {choice.leader} leads, ISR {format_ids(choice.isr)}{lost}"
 

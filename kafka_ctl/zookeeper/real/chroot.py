@@ -101,8 +101,8 @@ class LabStore(RemoteStore):
     async def claim(self, check: Callable[[Dump], None]) -> None:
         """Take the chroot for this lab, which makes it if it is missing; `check` may refuse what is there.
 
-        Raises BadInput where others have made something (unless we join them), where sessions of others live, and
-        where another lab lives or is just being opened. Nothing has been written then.
+        Raises BadInput where others have made something (unless we join them), where others have sessions, and
+        where another lab is open or just being opened. Nothing has been written then.
         """
         tools = await self._housekeeper()
         if tools.granted > self.housekeeping:  # the server grants nothing shorter, to no session

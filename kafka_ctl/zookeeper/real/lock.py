@@ -80,7 +80,7 @@ class Lock:
             alive = raced or who.token in _open or not who.session or loop.time() > end
             if alive and who.token != self.token:  # our own one, of an earlier session, is about to go
                 raise BadInput(
-                    f"another lab lives at ZooKeeper {self.address}: {LOCK} belongs to {who}; close that one, or {OWN}"
+                    f"another lab uses ZooKeeper {self.address}: {LOCK} belongs to {who}; close that one, or {OWN}"
                 )
             await asyncio.sleep(LOOK)
 
