@@ -192,6 +192,7 @@ class Broker(BrokerProcess):
         self.clock.hold(self.id)
         if self.zk.session is not None:
             self.zk.session.pause()
+        self.network.paused(self.id)
         self._pause = self.clock.later(seconds, self.resume, CAUSE.get())
 
     def resume(self, cause: int | None = None) -> None:

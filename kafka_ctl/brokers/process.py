@@ -97,6 +97,9 @@ class Peers(Network, Protocol):
     def followers(self) -> Iterable[tuple[int, FollowerPeer]]:
         """Every broker's, also of those whose process does not run."""
 
+    def paused(self, target: int) -> None:
+        """The process of a broker pauses."""
+
     def unreachable_since(self, follower: int, leader: int) -> float:
         """Since when two brokers cannot reach each other, in seconds; infinity if they can."""
 

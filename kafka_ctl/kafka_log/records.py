@@ -208,7 +208,8 @@ RECORDS: dict[str, Reading] = {
 NO_RECORD = frozenset(
     # A thread, a channel, a connection, a handler begins or ends with what it belongs to.
     "startup_begun startup_done thread_started thread_stopped channel_added channel_started channel_removed connected "
-    "unreachable handlers_registered handlers_added handlers_dropped handlers_unregistered resigning machines_stopped "
+    "unreachable fails_to_send handlers_registered handlers_added handlers_dropped handlers_unregistered resigning "
+    "machines_stopped "
     "deletion_thread_started deletion_thread_stopped deletion_awaited "
     # A listener has fired: the records are the watch and the event.
     "session_over log_dir_failure broker_change_fired topic_change_fired isr_change_fired "

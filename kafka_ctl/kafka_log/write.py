@@ -181,10 +181,15 @@ class _Writer:
         batched = self.states.get((r.actor, fields["request"], fields["broker"], r.cause), [])
         first = len(batched) - len(details.fields(r).get("partitions", ()))
         states, batched[first:] = batched[first:], []
-        text = self.book.texts.get(f"unsent_{fields['request']}")
+        return self._printed(r, str(fields["request"]), states, fields)
+
+    def _printed(self, r: Record, request: str, states: Iterable[Record], fields: Mapping[str, object]) -> str:
+        """A request as Kafka prints it, only its name for one without a text of its own."""
+        text = self.book.texts.get(f"printed_{request}")
         if text is None:
-            return str(fields["request"])
-        known = fields | {"id": r.broker, "epoch": r.controller_epoch}
+            return request
+        known = dict(fields) | {"id": id_of(r), "epoch": self.epochs.get(r.actor, 0)}
+        states = list(states)
         state, node = self.book.texts["partition_state"], self.book.texts["node"]
         printed = [f"{s.topic}-{s.partition}={state.fill(_columns(s) | state_fields(s))}" for s in states]
         leaders = [node.fill(self.node(b)) for b in dict.fromkeys(s.leader for s in states) if b is not None and b >= 0]
@@ -281,7 +286,7 @@ class _Writer:
 
     def _response(self, r: Record) -> None:
         if r.error == "DISCONNECTED":
-            self.write(r, "unreachable", **self.node(r.broker or 0))
+            self._disconnected(r)
             return
         sent = self.sent.pop(r.cause, None)
         if sent is None:
@@ -293,6 +298,18 @@ class _Writer:
         self.unrecorded.answered(r, done, response)
         fields = {"response": response, "api": r.action, "correlation_id": sent.fields["correlation_id"]}
         self.write(r._replace(actor=sent.record.actor), "answered", **fields, **self.node(r.broker or 0))
+
+    def _disconnected(self, r: Record) -> None:
+        """Nobody took the connection, or the request was sent and nothing came back."""
+        sent, node = self.sent.get(r.cause), self.node(r.broker or 0)
+        if sent is None or "refused the connection" in (r.detail or ""):
+            self.write(r, "unreachable", **node)
+            return
+        states = list(sent.states.values())
+        named = [f"{s.topic}-{s.partition}" for s in states]
+        deletes = any("delete" in (s.detail or "").split() for s in states)
+        printed = self._printed(r, r.action, states, {"partitions": ",".join(named), "delete": deletes})
+        self.write(r, "fails_to_send", request=printed, **node)
 
     def _answer(self, done: Record) -> str:
         """What became of one partition in a response."""

@@ -2,8 +2,8 @@
 
 A request to a broker whose process is not running is refused; one under way when it dies is lost. Each direction
 of the link between two brokers can be slow, lose a message, or be cut: TCP sends what was lost again, so a message on a
-cut link waits until it heals, but not longer than `timeout` seconds. What is not answered in that time is given up with
-its connection, though it may still arrive.
+cut link waits until it heals, but not longer than `timeout` seconds. A process that is paused does not answer, but what
+it is sent waits there. What is not answered in that time is given up with its connection, though it may still arrive.
 
 Kafka 2.0.1: clients/NetworkClient.java, handleTimedOutRequests
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ from kafka_ctl.brokers.leader import LeaderRole
 from kafka_ctl.brokers.process import FollowerPeer
 from kafka_ctl.cluster import TopicPartition
 from kafka_ctl.ports import PROCESS, Clock
-from kafka_ctl.requests import Request, Response
+from kafka_ctl.requests import ControlRequest, Request, Response
 from kafka_ctl.trace.record import CAUSE
 
 
@@ -57,6 +57,8 @@ class Network:
         """By source and target: the links that something is wrong with."""
         self.cuts: Counter[tuple[int, int]] = Counter()
         """By source and target: how often the link was cut."""
+        self.unanswered: defaultdict[int, dict[asyncio.Timeout, float]] = defaultdict(dict)
+        """By target: what a controller was not answered, with the time at which it was sent."""
 
     async def call(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         """Deliver a request and bring the answer, with the `seq` of its record.
@@ -75,6 +77,8 @@ class Network:
         slow = self.links.get((source, target))
         if slow is not None and slow.delay:
             answer = await self._detached(self._deliver_late(slow.delay, source, target, request))
+        elif isinstance(request, ControlRequest):
+            answer = await self._answered(source, target, request)
         else:
             answer = await self._deliver(source, target, request)
         await self.clock.sleep(self.delay)
@@ -84,6 +88,36 @@ class Network:
             if slow is not None:
                 await self.clock.sleep(slow.delay)
         return answer
+
+    async def _answered(self, source: int, target: int, request: Request) -> tuple[Response, int]:
+        """Deliver what has left; a process that pauses for too long gets it, but the controller waits no more.
+
+        Kafka 2.0.1: controller/ControllerChannelManager.scala, addNewBroker (`controller.socket.timeout.ms`)
+        """
+        unanswered, broker = self.unanswered[target], self.brokers.get(target)
+        try:
+            async with asyncio.timeout(None) as limit:
+                unanswered[limit] = self.clock.now() - self.delay
+                if broker is not None and broker.paused_since != math.inf:
+                    self._limit(target, limit)
+                return await self._deliver(source, target, request)
+        except TimeoutError:
+            raise ConnectionAbortedError(f"no answer came from broker {target} to broker {source} in time") from None
+        finally:
+            del unanswered[limit]
+
+    def paused(self, target: int) -> None:
+        """The process of a broker pauses: what it does not answer in time is given up."""
+        for limit in self.unanswered[target]:
+            self._limit(target, limit)
+
+    def _limit(self, target: int, limit: asyncio.Timeout) -> None:
+        seconds = self.unanswered[target][limit] + self.timeout - self.clock.now()
+        self.clock.later(seconds, self._give_up, target, limit, background=True)
+
+    def _give_up(self, target: int, limit: asyncio.Timeout) -> None:
+        if limit in self.unanswered[target] and not limit.expired():
+            limit.reschedule(self.clock.loop.time())
 
     async def _deliver(self, source: int, target: int, request: Request) -> tuple[Response, int]:
         broker = self.brokers.get(target)

@@ -229,5 +229,5 @@ async def _found(service: Service, version: int, request: Message, asked: Wanted
             service.broker.as_leader.fetch_purgatory.try_complete_else_watch(operation, list(known))
             found = await operation
         finally:
-            operation.cancel()  # the connection may have ended
+            operation.force_complete()  # the connection may have ended
     return found | unknown

@@ -24,7 +24,7 @@ SMALL = 64 << 10
 ROOM = 2 * LARGEST
 """Bytes for large requests that are on their way to one broker."""
 IDLE = 600.0
-"""Seconds that a connection may be silent: Kafka's `connections.max.idle.ms`."""
+"""Seconds that a connection may be silent, also while its request waits: Kafka's `connections.max.idle.ms`."""
 PATIENCE = 30.0
 """Seconds in which a large request must arrive once there is room, and an answer must be taken."""
 
@@ -77,7 +77,8 @@ class Server:
         holding = Holding(self.service.unsent)
         try:
             while (frame := await self._frame(reader)) is not None:
-                answer = await self.service.answer(frame, holding)
+                async with asyncio.timeout(IDLE):
+                    answer = await self.service.answer(frame, holding)
                 if answer is not None:
                     holding.hold(len(answer))
                     writer.write(answer)
@@ -90,7 +91,8 @@ class Server:
         except asyncio.IncompleteReadError as cut:
             self.service.refused("INVALID_RECEIVE", f"cut short: {len(cut.partial)} bytes of {cut.expected}")
         except TimeoutError:
-            self.service.refused("TIMED_OUT", f"half a request, or an answer not taken, for {PATIENCE:g} s")
+            large = f"for {PATIENCE:g} s half of a large one came, or an answer was not taken"
+            self.service.refused("TIMED_OUT", f"for {IDLE:g} s a request waited or half of one came, or {large}")
         except (ConnectionError, asyncio.CancelledError):
             pass  # the client has gone, or we go
         except Exception as error:

@@ -84,6 +84,44 @@ def test_who_wakes_after_its_session_learns_of_that_when_it_has_connected_again(
         assert sound(lab)
 
 
+@pytest.mark.parametrize("handling", [False, True])
+def test_a_controller_waits_thirty_seconds_for_a_broker_that_stands_still(handling: bool) -> None:
+    """Then it closes the connection and sends the request again, for as long as the broker is registered; the broker
+    gets every copy. `controller.socket.timeout.ms`, also where the pause begins while the request is handled.
+
+    Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread.doWork
+    """
+    costs = {"request_state": 0.5 if handling else 0.0}
+    with Lab(config={"zookeeper.session.timeout.ms": 600_000}, costs=costs) as lab:
+        other, began = lab.controller.id % 3 + 1, len(lab.trace)  # type: ignore[union-attr]
+        if not handling:
+            lab.pause(other, 70)
+        lab.create_topic("u", assignment={0: [other], 1: [other]})
+        if handling:
+            lab.run_until(lambda: lab.trace.slice(began, broker=other, action="LeaderAndIsr", target="sent"))
+            lab.run_for(0.7)
+            lab.pause(other, 70)
+        lab.settle()
+        ours = [r for r in lab.trace.slice(began, broker=other, action="LeaderAndIsr") if r.target == "sent" or r.error]
+        assert [(r.kind, r.error) for r in ours] == [("request", None), ("response", "DISCONNECTED")]
+        assert 29_990 < ours[1].time_ms - ours[0].time_ms < 30_001
+        answers = lab.trace.slice(began, actor=f"broker-{other}", kind="response", action="LeaderAndIsr")
+        assert len(answers) == 3 and lab.partition("u", 1).isr == (other,)
+
+
+@pytest.mark.parametrize("seconds", [25, 35])
+def test_a_pause_shorter_than_the_timeout_only_delays_the_answer(seconds: int) -> None:
+    with Lab(config={"zookeeper.session.timeout.ms": 600_000}) as lab:
+        other = lab.controller.id % 3 + 1  # type: ignore[union-attr]
+        lab.pause(other, seconds)
+        lab.create_topic("u", assignment={0: [other]})
+        lab.settle()
+        assert len(lab.trace.slice(error="DISCONNECTED")) == (seconds > 30)
+        lab.pause(other, 20)  # a second pause: nothing is left of the first
+        lab.settle()
+        assert len(lab.trace.slice(error="DISCONNECTED")) == (seconds > 30)
+
+
 def test_a_paused_broker_can_only_be_killed_or_healed(prose: Prose, lab: Lab) -> None:
     lab.pause(2, 60)
     with prose.refused(BadInput):

@@ -151,6 +151,30 @@ def test_answers_carry_error_codes(trace: Trace) -> None:
     assert any("error_code=0}]} for request STOP_REPLICA" in line for line in lines(trace))
 
 
+@pytest.mark.parametrize("generation", ["0.10", "2.0"])
+def test_a_request_that_is_not_answered_in_time_is_printed(generation: str) -> None:
+    """Its connection is given up after 30 s; one that nobody takes is another line.
+
+    Kafka 2.0.1: controller/ControllerChannelManager.scala, RequestSendThread.doWork, brokerReady
+    """
+    with Lab(brokers=3, generation=generation, config={"zookeeper.session.timeout.ms": 100_000}) as lab:
+        assert lab.controller is not None
+        first, second = (id for id in lab.brokers if id != lab.controller.id)
+        lab.pause(first, 40)
+        lab.kill(second)
+        lab.create_topic("orders", assignment={0: [first], 1: [second]})
+        lab.run_for(50)
+        said, who = lab.trace.kafka_log("controller"), lab.controller.id
+        node, dead = (f"127.0.0.1:{9092 + id} (id: {id} rack: null)" for id in (first, second))
+        state = f"PartitionState(controllerEpoch=1, leader={first}, leaderEpoch=0, isr="
+        sent = f"(type=LeaderAndIsRequest, controllerId={who}, controllerEpoch=1, partitionStates={{orders-0={state}"
+        assert f"Controller {who} epoch 1 fails to send request {sent}" in said
+        assert f", liveLeaders=({node})) to broker {node}. Reconnecting to broker. (kafka" in said
+        lost = f"java.io.IOException: Connection to {first} was disconnected before the response was read"
+        assert said.count("Reconnecting") == said.count(lost) == 1
+        assert f"Controller {who}'s connection to broker {dead} was unsuccessful" in said
+
+
 def test_the_controllers_own_log(trace: Trace) -> None:
     """Each component with its prefix and its logger."""
     reported = lines(trace, "controller")
