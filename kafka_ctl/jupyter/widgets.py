@@ -92,9 +92,9 @@ class GuessWidget(ipywidgets.VBox):
             right = guess.outcome(run) or frozenset({NOBODY})
             played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
-        verdict = "So it is." if mine == right else f"It is {names(right)}."
+        verdict = "Right" if mine == right else "Not right"
         reply = [
-            f"You say: <i>{escape(names(mine))}</i>. The run: {escape(verdict)}",
+            f"You say: <i>{escape(names(mine))}</i>. {verdict}: in the run it is {escape(names(right))}.",
             *map(escape, [*remarks, guess.why]),
         ]
         self.reply.value = " ".join(reply)
