@@ -110,6 +110,7 @@ def test_a_guess_is_committed_to_once() -> None:
     widget.buttons[2].click()
     assert "Broker 2 stopped fetching" in widget.reply.value
     assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "check"
+    assert "<code>state</code>" in GuessWidget("02.d").asked[0].value
     with pytest.raises(UnknownName, match="unknown guess 'x'"):
         GuessWidget("x")
 
