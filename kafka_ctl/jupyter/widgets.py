@@ -100,13 +100,8 @@ class GuessWidget(ipywidgets.VBox):
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
         verdict = "Right" if mine == right else "Not right"
         reply = [
-<<<<<<< HEAD
             f"You say: <i>{escape(names(mine))}</i>. {verdict}: in the run it is {escape(names(right))}.",
-            *map(escape, [*remarks, guess.why]),
-=======
-            f"You say: <i>{escape(names(mine))}</i>. The run: {escape(verdict)}",
             *map(_html, [*remarks, guess.why]),
->>>>>>> course
         ]
         self.reply.value = " ".join(reply)
         self.children = (*self.asked, played)
