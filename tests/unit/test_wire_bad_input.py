@@ -88,10 +88,11 @@ def recorded(lab: Lab, error: str, text: str) -> bool:
         (struct.pack(">ihhih", 10, 3, -1, 1, -1), "UNSUPPORTED_VERSION", "Metadata in version -1"),
         (struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1), "INVALID_REQUEST", "an array of 2147483647 elements"),
         (struct.pack(">ihhihi", 14, 3, 1, 1, -1, -2), "INVALID_REQUEST", "an array of -2 elements"),
-        (
+        pytest.param(
             struct.pack(">ihhihi", 14 + 2 * MANY, 3, 1, 1, -1, MANY) + bytes(2 * MANY),
             "INVALID_REQUEST",
             "268435456 bytes",
+            id="empty names",
         ),
         (struct.pack(">ihhih", 10, 3, 1, 1, 3000), "INVALID_REQUEST", "string of length 3000"),
         (struct.pack(">ihhih", 10, 3, 1, 1, -7), "INVALID_REQUEST", "string of length -7"),
