@@ -156,17 +156,17 @@ class Lab(
 
     # Time
 
-    @command(Button(TIME, "Until quiet", "on until nothing is under way"))
+    @command(Button(TIME, "Until quiet", "let time pass until nothing is under way"))
     def settle(self, limit: float = LIMIT) -> None:
         """Let time pass until nothing is under way; ConditionNotMet after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
-    @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
+    @command(Button(TIME, "For…", "let so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
         self._world.clock.run_for(validate.seconds("a time", seconds))
 
-    @command(Button(TIME, "Step", "on to the next moment in which something happens", needs=VIRTUAL, rank=-1))
+    @command(Button(TIME, "Step", "let time pass until the next record", needs=VIRTUAL, rank=-1))
     def step(self, n: int = 1) -> None:
         """Go on until `n` more moments have left records in the trace (in memory only); stops when all is quiet.
 
@@ -188,7 +188,12 @@ class Lab(
         return len(self.trace) > size or clock.loop.idle
 
     @command(
-        Button(TIME, "Until a violation", "on until an invariant is violated, or nothing is under way", needs=VIRTUAL)
+        Button(
+            TIME,
+            "Until a violation",
+            "let time pass until an invariant is violated, or nothing is under way",
+            needs=VIRTUAL,
+        )
     )
     def run_until_violation(self, limit: float = LIMIT) -> Violation | None:
         """Let time pass until an invariant is broken and return how; None when all is quiet first (in memory only)."""
