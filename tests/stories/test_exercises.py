@@ -35,16 +35,16 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def flat(said: str) -> str:
+def flat(text: str) -> str:
     """What was printed, in one line."""
-    return " ".join(said.split())
+    return " ".join(text.split())
 
 
 MALFORMED = re.compile(
     r"`return`|parameters are|(is|are) asked for|\bis no |raised|Each part is|is expected|names no|Error|cannot be "
     r"carried|o command|^'\w+'$|has \d parts|a dictionary|a list|is text"
 )
-"""What is said to answers that cannot be understood: of another type, or a name that does not exist."""
+"""Messages for answers that cannot be understood: of another type, or a name that does not exist."""
 
 
 @pytest.mark.parametrize("name", EXERCISES)

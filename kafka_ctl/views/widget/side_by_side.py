@@ -236,8 +236,11 @@ def _frames(builders: Sequence[FilmBuilder], pairs: Sequence[Pair]) -> int | Non
 
 
 def _beside_looks(picture: Picture) -> tuple[frozenset[Token], str]:
-    """What of a picture is no look of a part: what travels, in whatever order, and who has otherwise."""
-    return frozenset(picture.tokens), picture.differs
+    """What of a picture is no look of a part: what travels, in whatever order, and what the disagreement is.
+
+    Where a pill stands to leave another one readable depends on the order of both, which is no difference.
+    """
+    return frozenset(token._replace(beside=None) for token in picture.tokens), picture.differs
 
 
 def _picture(builder: FilmBuilder, step: Step | None) -> Picture:
