@@ -171,7 +171,7 @@ def test_a_request_that_is_not_answered_in_time_is_printed(generation: str) -> N
         assert f"Controller {who} epoch 1 fails to send request {sent}" in log
         assert f", liveLeaders=({node})) to broker {node}. Reconnecting to broker. (kafka" in log
         lost = f"java.io.IOException: Connection to {first} was disconnected before the response was read"
-        assert log.count("Reconnecting") == said.count(lost) == 1
+        assert log.count("Reconnecting") == log.count(lost) == 1
         assert f"Controller {who}'s connection to broker {dead} was unsuccessful" in log
 
 
