@@ -11,7 +11,7 @@ from benchmarks.figures import figures, shorten
 
 ALL = (
     *("importing", "simulator", "travel", "million", "exploring", "controller", "beside_kafka", "first_frame", "views"),
-    *("mutants", "fresh_clone", "timing_wheel", "wire", "site"),
+    *("mutants", "fresh_clone", "timing_wheel", "purgatory", "wire", "site"),
 )
 
 

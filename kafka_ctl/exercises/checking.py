@@ -6,6 +6,7 @@ Nothing here raises because of an answer: the rest of the notebook still runs. O
 from __future__ import annotations
 
 import re
+import textwrap
 from importlib import import_module
 from pathlib import Path
 
@@ -30,6 +31,8 @@ _last: dict[str, Verdict] = {}
 """What was said of the last answer to each exercise."""
 CHANGES = re.compile(r" changes='[^']*'")
 """The fields of a story's generation; of an exhibit they name the one that has to be found."""
+WIDTH = 72
+"""Columns of what is said, so that a narrow notebook breaks no word in two."""
 hints_given: dict[str, int] = {}
 """How many hints of each exercise were asked for since the notebook was started."""
 
@@ -51,9 +54,15 @@ def check(name: str, answer: object) -> None:
         verdict = Verdict(False, f"Your answer cannot be judged; it ended in {type(error).__name__}: {error}")
     _last[name] = verdict
     progress_file.note_check(name, verdict.right)
-    print(("Right. " if verdict.right else "Not yet. ") + verdict.text)
+    _say(("Right. " if verdict.right else "Not yet. ") + verdict.text)
     if not verdict.right:
         print(_next(exercise, verdict))
+
+
+def _say(text: str) -> None:
+    """Print a text in lines of `WIDTH` columns."""
+    lines = (textwrap.fill(line, WIDTH, break_long_words=False, break_on_hyphens=False) for line in text.splitlines())
+    print(*lines, sep="\n")
 
 
 def _next(exercise: Exercise, verdict: Verdict) -> str:
@@ -74,7 +83,7 @@ def hint(name: str) -> None:
     hints_given[name] = number
     progress_file.note_hint(name, number)
     last = " It is the last." if number == len(exercise.hints) else ""
-    print(f"Hint {number} of {len(exercise.hints)}.{last} {exercise.hints[number - 1]}")
+    _say(f"Hint {number} of {len(exercise.hints)}.{last} {exercise.hints[number - 1]}")
 
 
 def trouble(name: str) -> Lab:

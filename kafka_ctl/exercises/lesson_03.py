@@ -207,7 +207,7 @@ EXERCISES: tuple[Exercise, ...] = (
     ),
     Implement(
         name="03.2",
-        title="The table, by heart",
+        title="The table, from memory",
         hints=(
             "Read the name of each state as: this is what the controller knows of the partition.",
             "Which moves did the stories of this lesson make? Eight of sixteen are legal.",

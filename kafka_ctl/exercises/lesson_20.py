@@ -172,7 +172,7 @@ GUESSES: dict[str, Guess] = {
                 "about 6 s",
                 "The first line is written when the session has expired. What does the controller know before?",
             ),
-            ("some milliseconds", "The log begins where the controller notices."),
+            ("a few milliseconds at most", "The log begins where the controller notices."),
             ("that is not in the log at all", "Two lines are: Online to Offline, and back."),
         ),
         1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
@@ -21,6 +22,11 @@ Bundle = tuple[dict[str, str], dict[str, object]]
 """What shows in a notebook, by its kind, and what is said about that."""
 NOBODY = "nobody"
 """The guess, or the outcome, that names no thing of the picture."""
+
+
+def _html(text: str) -> str:
+    """A text of an exercise for the page: what stands in backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 class GuessPicture(Player):
@@ -48,7 +54,7 @@ class GuessWidget(ipywidgets.VBox):
         self.guess = GUESSES[name]
         self.reply = ipywidgets.HTML()
         question = self.guess.question if isinstance(self.guess, Guess) else self.guess.text
-        asked = ipywidgets.HTML(f"<b>Guess first.</b> {escape(question)}")
+        asked = ipywidgets.HTML(f"<b>Guess first.</b> {_html(question)}")
         self.buttons: list[ipywidgets.Button] = []
         between = self._options(self.guess) if isinstance(self.guess, Guess) else self._picture(self.guess)
         self.asked: list[ipywidgets.Widget] = [asked, *between, self.reply]
@@ -78,7 +84,7 @@ class GuessWidget(ipywidgets.VBox):
             button.disabled = True
             button.icon = "check" if place == number else ""
         option, reply = self.guess.options[number]
-        self.reply.value = f"You say: <i>{escape(option)}</i>. {escape(reply)}"
+        self.reply.value = f"You say: <i>{_html(option)}</i>. {_html(reply)}"
 
     def commit(self) -> None:
         """Commit to what is chosen in the picture, nothing meaning nobody; the run and the reason follow."""
@@ -92,10 +98,10 @@ class GuessWidget(ipywidgets.VBox):
             right = guess.outcome(run) or frozenset({NOBODY})
             played = run.player("cluster", start=len(self.lab.trace), limit=60, playing=True)
         remarks = [guess.hints[one] for one in sorted(mine - right) if one in guess.hints]
-        verdict = "So it is." if mine == right else f"It is {names(right)}."
+        verdict = "Right" if mine == right else "Not right"
         reply = [
-            f"You say: <i>{escape(names(mine))}</i>. The run: {escape(verdict)}",
-            *map(escape, [*remarks, guess.why]),
+            f"You say: <i>{escape(names(mine))}</i>. {verdict}: in the run it is {escape(names(right))}.",
+            *map(_html, [*remarks, guess.why]),
         ]
         self.reply.value = " ".join(reply)
         self.children = (*self.asked, played)

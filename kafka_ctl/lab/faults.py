@@ -265,7 +265,7 @@ class Faults(ProcessFaults):
         self._write("delete_controller", Delete(ControllerZNode.path()))
 
     @command(
-        Button(ZOOKEEPER, "Write a znode…", "write any data by hand",
+        Button(ZOOKEEPER, "Write a znode…", "write any data to a znode, by hand",
                (PATH, Field("data", "Data", "text", read=menu.as_written)), rank=-1)
     )  # fmt: skip
     def write_znode(self, path: str, data: object) -> None:
@@ -278,7 +278,7 @@ class Faults(ProcessFaults):
         content = validate.utf8("the content of a znode", text).encode()
         self._write("write_znode", Set(path, content), Create(path, content))
 
-    @command(Button(ZOOKEEPER, "Delete a znode…", "by hand", (PATH,), rank=-1))
+    @command(Button(ZOOKEEPER, "Delete a znode…", "delete any znode, by hand", (PATH,), rank=-1))
     def delete_znode(self, path: str) -> None:
         """Delete a znode by hand."""
         self._write("delete_znode", Delete(validate.name("a path", path)))

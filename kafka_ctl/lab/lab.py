@@ -161,7 +161,7 @@ class Lab(
         """Let time pass until nothing is under way; ConditionNotMet after `limit` seconds."""
         self._world.settle(None if validate.seconds("a limit", limit) == LIMIT else limit)
 
-    @command(Button(TIME, "For…", "so many seconds pass", (SECONDS,)))
+    @command(Button(TIME, "For…", "let so many seconds pass", (SECONDS,)))
     def run_for(self, seconds: float) -> None:
         """Let so many seconds pass: virtual ones in memory, real ones elsewhere."""
         self._world.clock.run_for(validate.seconds("a time", seconds))

@@ -72,7 +72,7 @@ class Batch(NamedTuple):
 
     def at(self, offset: int, leader_epoch: int) -> bytes:
         """The batch as a leader of this epoch keeps it from this offset on."""
-        return FIRST.pack(offset, len(self.data) - 12, leader_epoch) + self.data[MAGIC_AT:]
+        return b"".join((FIRST.pack(offset, len(self.data) - 12, leader_epoch), memoryview(self.data)[MAGIC_AT:]))
 
 
 def checksum(data: bytes) -> int:

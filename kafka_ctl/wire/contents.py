@@ -134,6 +134,32 @@ class Contents:
             offset = behind
         return found
 
+    def size(self, tp: TopicPartition, log: Log, offset: int, end: int, enough: int) -> int:
+        """The bytes of what `read` brings of all up to `end`; counted on until there are `enough`.
+
+        Nothing is copied: every fetch that waits asks at every append. BadInput as there.
+        """
+        size = 0
+        while offset < end and size < enough:
+            whole = self._whole_at(tp, log, offset)
+            _, behind, data = whole or self._batch_at(tp, log, offset, end)
+            if behind > end:
+                break
+            size += len(data)
+            offset = behind
+        return size
+
+    def _whole_at(self, tp: TopicPartition, log: Log, offset: int) -> tuple[int, int, bytes] | None:
+        """The batch at an offset as its producer made it, None where the log has none of which all is there."""
+        entries = log.entries
+        kept = self.of(tp, entries[offset].value)
+        if kept is None:
+            return None
+        base = offset - (entries[offset].value - kept.first)
+        behind = base + kept.batch.records
+        is_whole = base >= 0 and behind <= log.end and entries[behind - 1].value == kept.values[-1]
+        return (base, behind, kept.batch.data) if is_whole else None
+
     def _batch_at(self, tp: TopicPartition, log: Log, offset: int, end: int) -> tuple[int, int, bytes]:
         """The batch that a log has at an offset: its first offset, the offset behind it, its bytes.
 
@@ -141,12 +167,10 @@ class Contents:
         """
         entries = log.entries
         epoch, value, _ = entries[offset]
-        kept = self.of(tp, value)
-        if kept is not None:
-            base = offset - (value - kept.first)
-            behind = base + kept.batch.records
-            if base >= 0 and behind <= log.end and entries[behind - 1].value == kept.values[-1]:
-                return base, behind, kept.batch.at(base, epoch)
+        kept, whole = self.of(tp, value), self._whole_at(tp, log, offset)
+        if kept is not None and whole is not None:
+            base, behind, _ = whole
+            return base, behind, kept.batch.at(base, epoch)
         behind = offset
         while behind < min(end, offset + RUN) and entries[behind].leader_epoch == epoch:
             if behind > offset and self.of(tp, entries[behind].value) is not kept:

@@ -66,15 +66,16 @@ class Reading:
         log, error = readable(self.service, tp, leader_epoch)
         if error is not None:
             return error
-        stable = self._transactions(tp, log).last_stable(log.high_watermark)
-        return LogOffsets(*(self._place(tp, log, end) for end in (log.end, log.high_watermark, stable)))
+        ends = log.end, log.high_watermark, self._transactions(tp, log).last_stable(log.high_watermark)
+        places = {end: self._place(tp, log, end) for end in set(ends)}
+        return LogOffsets(*(places[end] for end in ends))
 
     def _place(self, tp: TopicPartition, log: Log, end: int) -> LogOffset:
         start, enough = self.asked[tp].offset, max(1, self.min_bytes)
         if end <= start:
             return LogOffset(end)
         try:
-            return LogOffset(end, 0, sum(len(data) for _, data in self.contents.read(tp, log, start, end, enough)))
+            return LogOffset(end, 0, self.contents.size(tp, log, start, end, enough))
         except BadInput:  # `read` answers with the error
             return LogOffset(end, 0, enough)
 

@@ -1,4 +1,5 @@
-"""Every picture is whole at three widths: nothing that a step marks is cut off, no text leaves its box, none is small.
+"""Every picture is whole at three widths: nothing that a step marks is cut off, no text leaves its box, none is small,
+and what travels lies on nothing else that does.
 
 Measured in a real Chromium, in every view, for three and five brokers and for some of the golden stories.
 """
@@ -42,6 +43,13 @@ WRONG = """([view, whole]) => {
     const out = hot.matches(".s-band") ? at.bottom > ground.bottom + near : beside(at);
     if (out) say("cut off:", hot.dataset.id ?? hot.textContent);
   }
+  const place = (pill) => [pill.textContent, pill.querySelector(".body").getBoundingClientRect()];
+  const pills = [...svg.querySelectorAll(".travel .pill")].map(place);
+  pills.forEach(([text, a], i) => pills.slice(0, i).forEach(([other, b]) => {
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    if (across > near && down > near) say("lies on", `${other}: ${text}`);
+  }));
   for (const label of svg.querySelectorAll("text")) {
     const part = label.parentElement, said = label.textContent;
     if (!said || !seen(part)) continue;

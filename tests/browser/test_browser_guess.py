@@ -56,7 +56,7 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         for key in ("Tab", "b", "Enter"):
             page.keyboard.press(key)
         page.wait_for_selector("text=You say: broker 2")
-        page.wait_for_selector("text=The run: So it is.")
+        page.wait_for_selector("text=Right: in the run")
         page.wait_for_function(PRESSED, arg=[0, ["broker:2"]])
         assert len(page.query_selector_all(".jp-Cell")) == cells
         page.wait_for_selector(".kc:not(.guess) .caption")
@@ -71,4 +71,4 @@ def test_a_learner_guesses_in_the_picture(folder: Path, width: int) -> None:
         page.wait_for_selector("text=You say: orders-0 and orders-3")
         (ROOT / "artifacts" / "views").mkdir(parents=True, exist_ok=True)
         page.screenshot(path=ROOT / "artifacts" / "views" / f"guess-{width}.png")
-        assert page.locator("text=The run: So it is.").count() == 2
+        assert page.locator("text=Right: in the run").count() == 2

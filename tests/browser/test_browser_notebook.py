@@ -51,6 +51,7 @@ def test_a_learner_runs_the_notebook_and_plays(tmp_path: Path) -> None:
         for number in players:
             player = cell(page, number).locator(".kc")
             player.wait_for()
+            player.press("Home")  # one begins where its prose is
             at(player, 0)
             first, reported = picture(player), player.locator(".caption").inner_text()
             player.locator("[data-do='next']").click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,12 @@ times(axes), per_cent(axes), legend(axes)
 figure.alt = "Half of them took 200 ms."
 figure
 """
+DRAWN = """
+from kafka_ctl.jupyter.widgets import CurveWidget, GuessWidget
+display(GuessWidget("05.a"))
+CurveWidget("Two prices", "timeout (s)", [2, 6], {"wait": [2, 6]})
+"""
+"""A drawing of a lesson, beside a picture as every lesson has some."""
 SVG = ".jp-OutputArea-output svg[role=img]"
 BRIGHTNESS = """(selector) => {
   const parts = [...document.querySelectorAll(selector)], tested = document.createElement("canvas").getContext("2d");
@@ -42,7 +49,7 @@ BRIGHTNESS = """(selector) => {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL)])
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CELL), nbformat.v4.new_code_cell(DRAWN)])
     book.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(book, tmp_path / "plot.ipynb")
     return tmp_path
@@ -50,6 +57,14 @@ def folder(tmp_path: Path) -> Path:
 
 def look(page: Any, parts: str) -> Any:
     return page.evaluate(BRIGHTNESS, f"{SVG} {parts}")
+
+
+def ground(page: Any) -> int:
+    """How bright the ground of a drawing is on the screen, of 255."""
+    image = pytest.importorskip("PIL.Image")
+    place = page.locator(".jupyter-widgets img[src^='data:image/svg']").bounding_box()
+    clip = {"x": place["x"] + 4, "y": place["y"] + 4, "width": 2, "height": 2}
+    return int(image.open(BytesIO(page.screenshot(clip=clip))).convert("L").getpixel((0, 0)))
 
 
 def test_a_plot_is_light_on_dark_in_the_dark_theme(folder: Path) -> None:
@@ -61,6 +76,9 @@ def test_a_plot_is_light_on_dark_in_the_dark_theme(folder: Path) -> None:
         page.screenshot(path=pictures / "plot-light.png")
         light = look(page, "text")
         assert light["page"] > 0.9 and light["words"] and max(light["words"]) < 0.3
+        drawn = page.locator(".jupyter-widgets img[src^='data:image/svg']")
+        drawn.scroll_into_view_if_needed()
+        assert ground(page) > 240
         page.evaluate("() => window.jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})")
         page.wait_for_selector("body[data-jp-theme-light=false]", state="attached")
         page.wait_for_selector("#jupyterlab-splash", state="detached")
@@ -68,3 +86,8 @@ def test_a_plot_is_light_on_dark_in_the_dark_theme(folder: Path) -> None:
         dark, axes = look(page, "text"), look(page, "#patch_3 path, [id^=xtick] use, [id^=ytick] use")
         assert dark["page"] < 0.2 and min(dark["words"]) > 0.7
         assert axes["lines"] and min(axes["lines"]) > 0.7
+        drawn.scroll_into_view_if_needed()
+        page.wait_for_function(
+            "() => getComputedStyle(document.querySelector('.jupyter-widgets img')).filter !== 'none'"
+        )
+        assert ground(page) < 40

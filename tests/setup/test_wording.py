@@ -36,6 +36,7 @@ KAFKAS_OWN = """
     doesn't match stored | Failed to match broker.id | A broker joins the cluster | does not exist.
     Received controlled shutdown request | Are all replicas for topic | matches the current leader epoch
     serve as the new controller | changed partition [ | being reassigned to catch up | error during state change
+    fails to send request | Reconnecting to broker | was disconnected before the response | was unsuccessful
 """
 """What Kafka says, not we: such text stands in the tests themselves, exactly."""
 OTHERS_OWN = ("No such file or directory", "Compressed file ended before")

@@ -10,11 +10,12 @@ from xml.etree import ElementTree
 
 import pytest
 from history_plain import BUSY, GONE, frames
+from matplotlib.figure import Figure
 from pyspark.sql import DataFrame
 
 from kafka_ctl import Trace
 from kafka_ctl.history import plots, questions, simulate
-from kafka_ctl.history.plots.picture import Picture, readable
+from kafka_ctl.history.plots.picture import Picture, readable, times
 from kafka_ctl.history.wording import in_words
 
 
@@ -135,3 +136,12 @@ def test_what_must_not_be_is_named() -> None:
 def test_durations_in_words(ms: float, words: str) -> None:
     assert readable(ms) == words
     assert readable(None) == "for ever"
+
+
+def test_an_axis_of_durations_has_two_ticks_at_least() -> None:
+    """Also a narrow one whose times are close to each other: one tick has no scale."""
+    for narrow in (True, False):
+        axes = Figure().subplots()
+        axes.plot([120_000, 400_000], [0, 1])
+        times(axes, narrow)
+        assert [label.get_text() for label in axes.get_xticklabels()] == ["1 min", "10 min"]

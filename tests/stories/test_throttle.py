@@ -111,9 +111,7 @@ def test_a_hundred_thousand_records_are_no_trouble() -> None:
         done = lab.produce("orders", 0, records=100_000, size=1000)
         assert done is not None and done.acknowledged
         lab.settle()
-        assert [(log.broker, log.end, log.high_watermark) for log in lab.log("orders", 0)] == [
-            (1, 100_000, 100_000), (2, 100_000, 99_560),
-        ] or [log.end for log in lab.log("orders", 0)] == [100_000, 100_000]  # fmt: skip
+        assert [log.end for log in lab.log("orders", 0)] == [100_000, 100_000]
         (written,) = lab.trace.slice(action="append")
         assert written.detail == "offset=0 records=1..100000@0 bytes=100000000"
         assert lab.violations == ()

@@ -110,6 +110,7 @@ def test_a_guess_is_committed_to_once() -> None:
     widget.buttons[2].click()
     assert "Broker 2 stopped fetching" in widget.reply.value
     assert all(button.disabled for button in widget.buttons) and widget.buttons[2].icon == "check"
+    assert "<code>state</code>" in GuessWidget("02.d").asked[0].value
     with pytest.raises(UnknownName, match="unknown guess 'x'"):
         GuessWidget("x")
 
@@ -135,7 +136,7 @@ def test_a_guess_in_the_picture_is_answered_by_a_run(name: str) -> None:
         assert picture.answering, "several can be chosen"
         widget.buttons[0].click()
     assert not picture.answering and widget.buttons[0].disabled
-    assert escape(guess.hints[wrong]) in widget.reply.value and "It is " in widget.reply.value
+    assert escape(guess.hints[wrong]) in widget.reply.value and "Not right: in" in widget.reply.value
     assert escape(guess.why) in widget.reply.value
     played = widget.children[-1]
     assert isinstance(played, Player) and len(played) > 5 and not isinstance(played, GuessPicture)
@@ -153,7 +154,9 @@ def test_a_right_guess_in_the_picture_is_marked_as_right(name: str) -> None:
     assert widget.picture is not None
     widget.picture.guessed = sorted(right)
     widget.commit()
-    assert "So it is." in widget.reply.value and not any(hint in widget.reply.value for hint in guess.hints.values())
+    assert "Right: in the run" in widget.reply.value and not any(
+        hint in widget.reply.value for hint in guess.hints.values()
+    )
 
 
 @pytest.mark.parametrize("name", PICTURES)

@@ -20,6 +20,8 @@ from kafka_ctl.wire.error_codes import name_of, number_of
 from kafka_ctl.wire.schema import RESPONSE, api_key, message_type
 from kafka_ctl.wire.versions import announced
 
+MANY = 1_100_000
+"""Empty names: two bytes each in a request, a quarter of a kilobyte as dictionaries."""
 VERSIONS = encode_message(message_type(18, 0), {"correlation_id": 9, "client_id": "t"}, {})
 
 
@@ -86,6 +88,12 @@ def recorded(lab: Lab, error: str, text: str) -> bool:
         (struct.pack(">ihhih", 10, 3, -1, 1, -1), "UNSUPPORTED_VERSION", "Metadata in version -1"),
         (struct.pack(">ihhihi", 14, 3, 1, 1, -1, 2**31 - 1), "INVALID_REQUEST", "an array of 2147483647 elements"),
         (struct.pack(">ihhihi", 14, 3, 1, 1, -1, -2), "INVALID_REQUEST", "an array of -2 elements"),
+        pytest.param(
+            struct.pack(">ihhihi", 14 + 2 * MANY, 3, 1, 1, -1, MANY) + bytes(2 * MANY),
+            "INVALID_REQUEST",
+            "268435456 bytes",
+            id="empty names",
+        ),
         (struct.pack(">ihhih", 10, 3, 1, 1, 3000), "INVALID_REQUEST", "string of length 3000"),
         (struct.pack(">ihhih", 10, 3, 1, 1, -7), "INVALID_REQUEST", "string of length -7"),
         (struct.pack(">ihhih", 10, 0, 0, 1, -1), "INVALID_REQUEST", "Produce version 0"),

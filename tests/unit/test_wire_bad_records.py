@@ -179,6 +179,19 @@ def test_a_time_that_no_record_has() -> None:
         lab.settle()
 
 
+def test_bytes_are_counted_without_being_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every fetch that waits counts at every append: whole batches below the end, until there are enough."""
+    tp, contents = TopicPartition("orders", 0), Contents({})
+    one, other = (contents.keep(tp, batches.read_batch(SOUND)) for _ in range(2))
+    log = Log([Entry(0, value) for kept in (one, other) for value in kept.values])
+    read = sum(len(data) for _, data in contents.read(tp, log, 0, 6, 1 << 20))
+    monkeypatch.setattr(batches.Batch, "at", None)
+    assert [contents.size(tp, log, 0, end, 1 << 20) for end in (0, 2, 3, 5, 6)] == [0, 0, len(SOUND), len(SOUND), read]
+    assert contents.size(tp, log, 0, 6, 1) == len(SOUND)
+    assert contents.size(tp, log, 0, 6, len(SOUND) + 1) == read
+    assert contents.size(tp, log, 4, 6, 1 << 20) == len(SOUND)
+
+
 def test_a_batch_stays_whole() -> None:
     """Nobody gets a part of one because the high watermark lies in it; what a log has of one only in part is packed
     anew, where it can be read."""

@@ -32,7 +32,7 @@ class Client:
         shared = Shared(world, cast(Administrator, None), Groups())
         self.sending = asyncio.StreamReader(loop=world.clock.loop)
         service = Service(world.brokers[1], shared, HANDLERS)
-        world.clock.spawn(Server(service)._serve(self.sending, cast(asyncio.StreamWriter, self)))
+        world.clock.spawn(Server(service).serve(self.sending, cast(asyncio.StreamWriter, self)))
 
     def send(self, data: bytes) -> None:
         self.lab.world.clock.call(lambda: self.sending.feed_data(data))

@@ -102,7 +102,9 @@ def times(axes: Axes, narrow: bool = False) -> None:
     """Durations from left to right, each power of ten as far from the next, in words of everyday life."""
     axes.set_xscale("log")
     low, high = axes.get_xlim()
-    shown = {at: text for at, text in list(TICKS.items())[:: 2 if narrow else 1] if low / 3 <= at <= high * 3}
+    near = {at: text for at, text in TICKS.items() if low / 3 <= at <= high * 3}
+    few = {at: text for at, text in list(TICKS.items())[::2] if at in near}
+    shown = few if narrow and len(few) > 1 else near
     axes.set_xticks(list(shown), list(shown.values()))
     axes.set_xticks([], minor=True)
 

@@ -300,7 +300,7 @@ class Live extends Player {
     this.futures = box;
     this.el.append(box);
     this.fork = new Live(child, box, true);
-    this.fork.root.append(html("h4", {}, "Beside the first: left is that one, right is this"), this.compared);
+    this.fork.root.append(html("h4", {}, "Differences at the same time: left is the first cluster, right is this fork"), this.compared);
     this.fork.root.prepend(shut);
   }
   close() { super.close(); this.fork?.close(); document.removeEventListener("pointerdown", this.outside); }
