@@ -307,7 +307,7 @@ class _Writer:
             return
         states = list(sent.states.values())
         named = [f"{s.topic}-{s.partition}" for s in states]
-        deletes = any("delete" in (s.detail or "").split() for s in states)
+        deletes = any("delete" in details.flags(s.detail) for s in states)
         printed = self._printed(r, r.action, states, {"partitions": ",".join(named), "delete": deletes})
         self.write(r, "fails_to_send", request=printed, **node)
 

@@ -35,9 +35,9 @@ def printed(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
-def flat(said: str) -> str:
+def flat(printed: str) -> str:
     """What was printed, in one line."""
-    return " ".join(said.split())
+    return " ".join(printed.split())
 
 
 MALFORMED = re.compile(

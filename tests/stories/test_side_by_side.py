@@ -57,10 +57,10 @@ def test_both_clusters_are_put_into_words() -> None:
     """Once where they are alike, and else each with its title: here only one of the runs has a controller."""
     with find("KAFKA-4229").show() as run:
         shown = run.side_by_side()
-    said = [frame["summary"] for frame in shown.film["frames"]]
-    assert said[0] == shown.films[0].frames[0].picture.summary == shown.films[1].frames[0].picture.summary
+    logged = [frame["summary"] for frame in shown.film["frames"]]
+    assert logged[0] == shown.films[0].frames[0].picture.summary == shown.films[1].frames[0].picture.summary
     ends = [f"{film.title}: {film.frames[-1].picture.summary}" for film in shown.films]
-    assert said[-1] == " ".join(ends) and ends[0] != ends[1]
+    assert logged[-1] == " ".join(ends) and ends[0] != ends[1]
 
 
 @pytest.mark.parametrize("view", ["spacetime", "timeline"])

@@ -164,15 +164,15 @@ def test_a_request_that_is_not_answered_in_time_is_printed(generation: str) -> N
         lab.kill(second)
         lab.create_topic("orders", assignment={0: [first], 1: [second]})
         lab.run_for(50)
-        said, who = lab.trace.kafka_log("controller"), lab.controller.id
+        printed, who = lab.trace.kafka_log("controller"), lab.controller.id
         node, dead = (f"127.0.0.1:{9092 + id} (id: {id} rack: null)" for id in (first, second))
         state = f"PartitionState(controllerEpoch=1, leader={first}, leaderEpoch=0, isr="
         sent = f"(type=LeaderAndIsRequest, controllerId={who}, controllerEpoch=1, partitionStates={{orders-0={state}"
-        assert f"Controller {who} epoch 1 fails to send request {sent}" in said
-        assert f", liveLeaders=({node})) to broker {node}. Reconnecting to broker. (kafka" in said
+        assert f"Controller {who} epoch 1 fails to send request {sent}" in printed
+        assert f", liveLeaders=({node})) to broker {node}. Reconnecting to broker. (kafka" in printed
         lost = f"java.io.IOException: Connection to {first} was disconnected before the response was read"
-        assert said.count("Reconnecting") == said.count(lost) == 1
-        assert f"Controller {who}'s connection to broker {dead} was unsuccessful" in said
+        assert printed.count("Reconnecting") == printed.count(lost) == 1
+        assert f"Controller {who}'s connection to broker {dead} was unsuccessful" in printed
 
 
 def test_the_controllers_own_log(trace: Trace) -> None:
