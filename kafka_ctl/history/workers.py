@@ -38,10 +38,10 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def packed(folder: Path) -> Path:
-    """The package as a zip file in `folder`: its modules only, always the same bytes."""
+    """The package as a zip file in `folder`: its modules and Kafka's log messages, always the same bytes."""
     path = folder / "kafka_ctl.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as zipped:
-        for module in sorted(PACKAGE.rglob("*.py")):
-            entry = zipfile.ZipInfo(module.relative_to(PACKAGE.parent).as_posix())
-            zipped.writestr(entry, module.read_bytes(), zipfile.ZIP_DEFLATED)
+        for file in sorted([*PACKAGE.rglob("*.py"), PACKAGE / "kafka_log" / "messages.txt"]):
+            entry = zipfile.ZipInfo(file.relative_to(PACKAGE.parent).as_posix())
+            zipped.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
     return path

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, TypeAlias
 
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.kafka_log.read_other_releases import FORMS, Reader, texts
 from kafka_ctl.kafka_log.records import Columns, Reading, reading
-from kafka_ctl.kafka_log.templates import GENERATIONS, Text, book, capital
+from kafka_ctl.kafka_log.templates import Text, book, capital
 
 
 class LogLine(NamedTuple):

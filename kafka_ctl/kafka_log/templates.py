@@ -10,17 +10,13 @@ import functools
 import re
 import string
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from importlib import resources
 from typing import NamedTuple
 
 from kafka_ctl.errors import UnknownName
+from kafka_ctl.generation import GENERATIONS
 from kafka_ctl.kafka_log.shapes import Parse, Shape, Value, shape_of
 
-_, *LISTED = re.split(r"^generation (\S+)\n", Path(__file__).with_name("messages.txt").read_text("utf-8"), flags=re.M)
-LINES = dict(zip(LISTED[::2], LISTED[1::2], strict=True))
-"""What stands in the file for each generation."""
-GENERATIONS = tuple(LINES)
-"""The generations whose lines are known."""
 PART = "<<", ">>"
 """Around what is the `detail` of the record, where that is a part of the line's own words."""
 SPEAKER = "Controller {id} epoch {epoch} "
@@ -157,7 +153,7 @@ class LogTemplates:
 
     def _load(self, generation: str, rows: dict[str, list[tuple[str, str, str]]]) -> None:
         here: dict[str, list[tuple[str, str, str]]] = {}
-        for line in LINES[generation].splitlines():
+        for line in sections()[generation].splitlines():
             match line.split(None, 1):
                 case [] | ["#", *_]:
                     continue
@@ -184,6 +180,14 @@ class LogTemplates:
     def texts(self) -> dict[str, Text]:
         """The values, as texts of their own."""
         return {name: Text(text, self.values) for name, text in self.values.items()}
+
+
+@functools.cache
+def sections() -> dict[str, str]:
+    """What stands in the file for each generation. Spark's workers have it in a zip file, so it has no path there."""
+    text = resources.files(__package__).joinpath("messages.txt").read_text("utf-8")
+    _, *listed = re.split(r"^generation (\S+)\n", text, flags=re.MULTILINE)
+    return dict(zip(listed[::2], listed[1::2], strict=True))
 
 
 @functools.cache

@@ -111,14 +111,17 @@ def test_what_spark_connect_needs_is_reported() -> None:
 
 
 def test_what_is_sent_is_the_package(tmp_path: Path) -> None:
-    """All modules, nothing else, the same bytes each time; Python can run it."""
+    """All modules and the log messages, the same bytes each time; Python can run it, and reads lines with it."""
     (tmp_path / "again").mkdir()
     path = workers.packed(tmp_path)
     assert path.read_bytes() == workers.packed(tmp_path / "again").read_bytes()
     with zipfile.ZipFile(path) as zipped:
         names = zipped.namelist()
-    assert "kafka_ctl/lab/lab.py" in names and not [name for name in names if not name.endswith(".py")]
-    code = "import sys; sys.path[:0] = sys.argv[1:]; from kafka_ctl.history import simulate; print(len(simulate(1, 1)))"
+    assert "kafka_ctl/lab/lab.py" in names and [name for name in names if not name.endswith(".py")] == [
+        "kafka_ctl/kafka_log/messages.txt"
+    ]
+    code = "import sys; sys.path[:0] = sys.argv[1:]; from kafka_ctl.history import simulate; "
+    code += "from kafka_ctl.kafka_log.templates import book; print(len(simulate(1, 1)) * len(book('2.4').templates))"
     reported = subprocess.run(
         [sys.executable, "-I", "-c", code, str(path)], cwd=tmp_path, capture_output=True, text=True
     )
