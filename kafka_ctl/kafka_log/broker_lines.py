@@ -8,6 +8,7 @@ Kafka 2.0.1: server/ReplicaManager.scala, becomeLeaderOrFollower, makeLeaders, m
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -48,8 +49,16 @@ class Write(Protocol):
 
 def state_fields(r: Record) -> dict[str, object]:
     """The fields of a partition state in a request."""
-    listed = {name: listed_ids(r, name) for name in ("brokers", "offline", "adding", "removing")}
-    return {**listed, "is_new": "is_new" in details.flags(r.detail)}
+    listed, is_new = _state_fields(r.detail)
+    return {**{name: list(ids) for name, ids in listed}, "is_new": is_new}
+
+
+@functools.lru_cache(1024)  # a request has many states, and few of them differ
+def _state_fields(detail: str | None) -> tuple[list[tuple[str, list[int]]], bool]:
+    names = ("brokers", "offline", "adding", "removing")
+    return [(name, [int(id) for id in details.items(detail, name)]) for name in names], "is_new" in details.flags(
+        detail
+    )
 
 
 def listed_ids(r: Record, name: str) -> list[int]:

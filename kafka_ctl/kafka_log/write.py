@@ -10,7 +10,7 @@ Kafka 2.0.1: config/log4j.properties; controller/StateChangeLogger.scala, StateC
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 from kafka_ctl.cluster import parse_int
@@ -57,10 +57,10 @@ class WrittenLine:
     An exception, which stands below a line, has a text and no template.
     """
 
-    __slots__ = ("fields", "text", "time")
+    __slots__ = ("fields", "file", "text", "time")
 
-    def __init__(self, time: datetime, text: Template | Text, fields: Mapping[str, object]) -> None:
-        self.time, self.text, self.fields = time, text, fields
+    def __init__(self, file: str, time: datetime, text: Template | Text, fields: Mapping[str, object]) -> None:
+        self.file, self.time, self.text, self.fields = file, time, text, fields
 
     def __str__(self) -> str:
         if isinstance(self.text, Text):
@@ -69,16 +69,18 @@ class WrittenLine:
         return f"[{self.time:%Y-%m-%d %H:%M:%S},{self.time.microsecond // 1000:03}] {message}"
 
 
-class KafkaLines:
-    """The lines of `kafka_log`, each with the `seq` of the record it comes from, for a trace that grows."""
+class KafkaLogs:
+    """The lines of several logs, each with the `seq` of the record it comes from, for a trace that grows."""
 
-    def __init__(self, name: str = "state-change", generation: str = "2.0", broker: int | None = None) -> None:
-        if name not in NAMES:
-            raise UnknownName("Kafka log", name, NAMES)
-        self.writer = _Writer(book(getattr(generation, "name", generation)), name, broker)
+    def __init__(self, names: Sequence[str] = NAMES, generation: str = "2.0", broker: int | None = None) -> None:
+        for name in names:
+            if name not in NAMES:
+                raise UnknownName("Kafka log", name, NAMES)
+        self.names = tuple(names)
+        self.writer = _Writer(book(getattr(generation, "name", generation)), self.names, broker)
 
-    def add(self, records: Iterable[Record]) -> list[tuple[int, WrittenLine]]:
-        """The lines of these records, which follow those of the call before."""
+    def add(self, records: Iterable[Record]) -> dict[str, list[tuple[int, WrittenLine]]]:
+        """By log: the lines of these records, which follow those of the call before."""
         writer, new = self.writer, list(records)
         writer.epochs = {r.actor: r.controller_epoch or 0 for r in reversed(new) if _carries_epoch(r)} | writer.epochs
         writer.lines, seqs = [], list[int]()
@@ -89,14 +91,30 @@ class KafkaLines:
             seqs += [record.seq] * (len(writer.lines) - len(seqs))
         if writer.stopping:
             seqs += [writer.stopping[0].seq] * writer.finish()
-        return list(zip(seqs, writer.lines, strict=True))
+        logs: dict[str, list[tuple[int, WrittenLine]]] = {name: [] for name in self.names}
+        for seq, line in zip(seqs, writer.lines, strict=True):
+            logs[line.file].append((seq, line))
+        return logs
+
+
+class KafkaLines:
+    """The lines of one log, as `KafkaLogs` has those of several."""
+
+    def __init__(self, name: str = "state-change", generation: str = "2.0", broker: int | None = None) -> None:
+        self.name, self.logs = name, KafkaLogs([name], generation, broker)
+
+    def add(self, records: Iterable[Record]) -> list[tuple[int, WrittenLine]]:
+        """The lines of these records, which follow those of the call before."""
+        return self.logs.add(records)[self.name]
 
 
 class _Writer:
     """Reads records in order and writes lines."""
 
-    def __init__(self, book: LogTemplates, name: str, broker: int | None) -> None:
-        self.book, self.name, self.broker = book, name, broker
+    def __init__(self, book: LogTemplates, names: Sequence[str], broker: int | None) -> None:
+        self.book, self.names, self.broker = book, names, broker
+        self.due: dict[str, list[tuple[str, list[Template]]]] = {}
+        """What is written when something happens, by its name: the lines of each log that is asked for."""
         self.lines: list[WrittenLine] = []
         self.epochs: dict[str, int] = {}
         """The epoch of each controller, in a slice the first one that a record has."""
@@ -129,19 +147,26 @@ class _Writer:
 
     def write(self, r: Record, what: str, **fields: object) -> None:
         """Write the lines for `what`, by the record's actor; the record's columns are words too."""
-        number = id_of(r)
-        if number is None or self.broker not in (None, number):
+        number, due = id_of(r), self._due(what)
+        if not due or number is None or self.broker not in (None, number):
             return
         known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | fields
         if what == "follow_started":
             known |= {
                 f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
             }
-        time = EPOCH + timedelta(milliseconds=int(r.time_ms))
-        lines = [WrittenLine(time, line, known) for line in self.book.lines(what) if line.component.file == self.name]
-        if lines and (thrown := self.book.texts.get(f"thrown_by_{what}")):
-            lines.append(WrittenLine(time, thrown, known))
-        self.lines += lines
+        time, thrown = EPOCH + timedelta(milliseconds=int(r.time_ms)), self.book.texts.get(f"thrown_by_{what}")
+        for file, lines in due:
+            self.lines += [WrittenLine(file, time, line, known) for line in lines]
+            if thrown:
+                self.lines.append(WrittenLine(file, time, thrown, known))
+
+    def _due(self, what: str) -> list[tuple[str, list[Template]]]:
+        if what not in self.due:
+            lines = self.book.lines(what)
+            by_file = [(name, [line for line in lines if line.component.file == name]) for name in self.names]
+            self.due[what] = [(name, own) for name, own in by_file if own]
+        return self.due[what]
 
     def node(self, broker: int) -> dict[str, object]:
         """Where a broker listens: as its znode said, else as the lab has it."""
@@ -218,7 +243,8 @@ class _Writer:
 
     def _thrown(self, r: Record, tables: Tables, illegal: str) -> None:
         """The exception below an ERROR line, without the stack."""
-        if self.name != "state-change" or not self.lines or self.broker not in (None, id_of(r)):
+        above = next((line for line in reversed(self.lines) if line.file == "state-change"), None)
+        if above is None or self.broker not in (None, id_of(r)):
             return
         kinds = {"InvalidTransition": illegal, "StateChangeFailed": "failed", "NoReplicaOnline": "no_replica"}
         kind = kinds.get(r.error or "", "zookeeper_failed")
@@ -226,7 +252,7 @@ class _Writer:
             allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
             fields = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
             fields |= {"text": r.detail, "code": r.error}
-            self.lines.append(WrittenLine(self.lines[-1].time, text, fields))
+            self.lines.append(WrittenLine(above.file, above.time, text, fields))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")

@@ -361,9 +361,11 @@ class ClusterModel:
 
     def members(self, key: tuple[str, int]) -> tuple[int, ...]:
         """The brokers that are assigned, hold a copy or are in the ISR, in this order."""
-        seen, gone = self.partitions[key], ReplicaState.NON_EXISTENT
-        hosts = (b for b in self.holders.get(key, ()) if key in self.brokers.get(b, _UNSEEN).beliefs.hosted)
-        held = (b for b in self.holders.get(key, ()) if self.replicas.get((*key, b)) != gone)
+        seen, holders = self.partitions[key], self.holders.get(key, ())
+        if set(seen.replicas).issuperset((*holders, *seen.isr)):  # nearly always
+            return tuple(dict.fromkeys(seen.replicas))
+        hosts = (b for b in holders if key in self.brokers.get(b, _UNSEEN).beliefs.hosted)
+        held = (b for b in holders if self.replicas.get((*key, b)) != ReplicaState.NON_EXISTENT)
         return tuple(dict.fromkeys((*seen.replicas, *held, *hosts, *seen.isr)))
 
 

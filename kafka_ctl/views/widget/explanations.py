@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from kafka_ctl.generation import Generation
-from kafka_ctl.kafka_log.write import KafkaLines
+from kafka_ctl.kafka_log.write import KafkaLogs
 from kafka_ctl.trace.record import Record, Recorder
 from kafka_ctl.views.explain.executed_lines import Lines
 from kafka_ctl.views.explain.why import is_offered, whys
@@ -22,10 +22,8 @@ def with_log(films: Sequence[Film], records: Sequence[Record], options: Data) ->
     if not isinstance(records, Recorder) or "generation" not in options:
         return payload(films)
     start = options.get("start") or 0
-    logs = {
-        name: [(seq, line) for seq, line in KafkaLines(name, options["generation"]).add(records) if seq >= start]
-        for name in LOGS
-    }
+    lines = KafkaLogs(tuple(LOGS), options["generation"]).add(records)
+    logs = {name: [(seq, line) for seq, line in own if seq >= start] for name, own in lines.items()}
     data, generation = payload(films, logs), Generation(options["generation"])
     for frame, made in zip(data["frames"], films[0].frames, strict=True):
         frame["why"] = is_offered(records, made.seqs, generation)

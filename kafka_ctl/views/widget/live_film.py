@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from kafka_ctl.generation import Generation
-from kafka_ctl.kafka_log.write import KafkaLines
+from kafka_ctl.kafka_log.write import KafkaLogs
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Recorder
 from kafka_ctl.views.captions import caption
@@ -35,7 +35,7 @@ class LiveFilm:
         self.trace, self.generation = trace, Generation(generation)
         self.first = self.place = 0
         self.supergraph, self.model, self.differences = Supergraph(), ClusterModel(), Differences()
-        self.logs = {name: KafkaLines(name, generation) for name in LOGS}
+        self.logs = KafkaLogs(tuple(LOGS), generation)
         self.steps: list[Step] = []
         self.frames = [frame_data("start", 0.0, "Before the first step.", "", None, ())]
         self.frame_of: dict[int, int] = {}
@@ -57,7 +57,7 @@ class LiveFilm:
             self._add(step)
         self.place += len(new)
         seqs = [(), *(step.seqs for step in self.steps)]
-        add_logs(self.frames[before:], seqs[before:], {name: log.add(new) for name, log in self.logs.items()})
+        add_logs(self.frames[before:], seqs[before:], self.logs.add(new))
         return self.frames[before:]
 
     def _add(self, step: Step) -> None:
