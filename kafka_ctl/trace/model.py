@@ -67,10 +67,7 @@ class ClusterModel:
     time_ms: float = 0.0
 
     def apply(self, record: Record) -> None:
-        self.seq, self.time_ms = record.seq, record.time_ms
-        handler = _HANDLERS.get(record.kind)
-        if handler is not None:
-            handler(self, record)
+        self.apply_all((record,))
 
     def apply_all(self, records: Iterable[Record]) -> ClusterModel:
         handlers = _HANDLERS
