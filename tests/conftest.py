@@ -6,6 +6,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 from prose import FOLDER, GoldenFile, Prose, heading, recorded
+from xdist.scheduler import LoadFileScheduling
 
 from kafka_ctl.history import session
 
@@ -29,6 +30,25 @@ def pytest_configure(config: pytest.Config) -> None:
     """Two processes that write one golden file would undo each other's work."""
     if config.getoption("--rewrite") and config.getoption("dist", "no") not in ("no", "loadfile"):
         raise pytest.UsageError("--rewrite needs the tests of a file in one process: -n0, or --dist=loadfile")
+
+
+class Processes(LoadFileScheduling):
+    """The tests of a file run in one process, and so do all that share Spark's session: Java starts once for them."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        folder, _, name = file.rpartition("/")
+        return folder if folder.endswith("spark") and name not in OWN_JAVA else file
+
+
+OWN_JAVA = ("test_history_session.py", "test_scale_out.py", "test_live.py")
+"""Tests of Spark that end its session, or start others."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Processes | None:
+    """With `--dist=loadfile`, how the tests are shared out."""
+    return Processes(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)

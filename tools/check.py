@@ -29,10 +29,10 @@ class Step(NamedTuple):
 
 
 # The rooms of the tests, those with the longest files first: a long file that begins last keeps the others waiting.
-ROOMS = ("setup", "zookeeper", "spark", "browser", "conformance", "stories", "unit")
-# Four workers on two cores, because a browser and ZooKeeper leave them idle. One file's tests stay together, and so do
-# those that share a Spark session or a server.
-TESTS = ("-n4", "--dist=loadfile", "--no-loadscope-reorder", *(f"tests/{room}" for room in ROOMS))
+ROOMS = ("spark", "setup", "zookeeper", "browser", "conformance", "stories", "unit")
+# Five workers on two cores, because a browser, ZooKeeper and Java leave them idle. One file's tests stay together, and
+# so do those that share a Spark session: see tests/conftest.py. Without nbval, each worker starts two seconds earlier.
+TESTS = ("-n5", "--dist=loadfile", "--no-loadscope-reorder", "-pno:nbval", *(f"tests/{room}" for room in ROOMS))
 # Every cell of a notebook needs the same kernel, which only the `loadscope` way of sharing out respects.
 NOTEBOOKS = (
     "--nbval",

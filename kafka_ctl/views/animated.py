@@ -151,7 +151,7 @@ class _Movie:
 
     def captions(self) -> str:
         return "".join(
-            f'<g class="{self.only(frame)}">{caption_svg(self.film, frame, self.theme)}</g>'
+            f'<g class="{self.only(frame)}">{caption_svg(self.film, frame, self.theme, self.film.scene.height)}</g>'
             for frame in self.film.frames
         )
 

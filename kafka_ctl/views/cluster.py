@@ -19,7 +19,7 @@ from kafka_ctl.trace.record import Record
 from kafka_ctl.views.clusterdot import COUNTS, ROLE, ROW, ZNODES, Layout, replica_id
 from kafka_ctl.views.differences import Differences, role
 from kafka_ctl.views.frames import PartState, Picture
-from kafka_ctl.views.legend import PREFIX, add_legend
+from kafka_ctl.views.legend import COUNTED, MARKS, PREFIX, REPLICAS, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Row, Scene, Shape, Text, box, parse, point_at, shorten
 from kafka_ctl.views.status import GLYPHS, broker_state, replica_state, session_state, summary
 from kafka_ctl.views.steps import Step, newsworthy
@@ -107,7 +107,7 @@ class ClusterView:
                     scene.add(mover)
         crown = Part("crown", Box(0, 0, 0, 0), styles="crown", glyph=(0, 0, 1.1), sign="crown", title="controller")
         scene.add(crown)
-        add_legend(scene, self.layout.counted)
+        add_legend(scene, COUNTED if self.layout.counted else (*REPLICAS, *MARKS))
         few = len(self.layout.brokers) <= ROW
         scene.rows = [
             Row(tuple(f"znode:{path}" for path in ZNODES), frame="zookeeper"),

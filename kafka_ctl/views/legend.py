@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box
@@ -29,38 +30,94 @@ REPLICAS = (
     Entry("plate new", "plus", "new"),
     Entry("plate deleting", "minus", "being deleted"),
 )
+HOT = Entry("plate hot", "none", "in this step")
+EPHEMERAL = Entry("zoo ephemeral", "none", "ephemeral znode")
+REFUSED = Entry("parcel refused", "none", "refused", "pill")
+WRITE = Entry("parcel write", "none", "write", "pill")
+WATCH = Entry("parcel watch", "none", "watch", "pill")
 MARKS = (
     Entry("preferred note", "star", "preferred leader", "sign"),
     Entry("crown note", "crown", "controller", "sign"),
     Entry("otherwise note", "differs", "differs from ZooKeeper", "sign"),
-    Entry("zoo ephemeral", "none", "ephemeral znode"),
+    EPHEMERAL,
     Entry("plate doubtful", "none", "silent or cut off"),
-    Entry("plate hot", "none", "in this step"),
+    HOT,
     Entry("wire session", "none", "session", "line"),
     Entry("wire session expiring", "none", "session without heartbeats", "line"),
     Entry("parcel", "none", "request", "pill"),
     Entry("parcel waiting", "none", "no answer yet", "pill"),
-    Entry("parcel refused", "none", "refused", "pill"),
-    Entry("parcel write", "none", "write", "pill"),
-    Entry("parcel watch", "none", "watch", "pill"),
+    REFUSED,
+    WRITE,
+    WATCH,
     Entry("sent", "none", "below: what the broker was sent", "words"),
 )
 UNCOUNTED = ("preferred", "sent")
 """Marks that a picture does not have that counts replicas."""
+COUNTED = (*REPLICAS, *(mark for mark in MARKS if mark.styles.split()[0] not in UNCOUNTED))
+ZOOKEEPER = (
+    Entry("zoo", "none", "persistent znode"),
+    EPHEMERAL,
+    Entry("plate new faded", "none", "not there"),
+    HOT,
+    Entry("wire ephemeral held", "none", "its session owns the znode", "line"),
+    WRITE,
+    REFUSED,
+    WATCH,
+)
+SPACE_TIME = (
+    Entry("life", "none", "process runs", "line"),
+    Entry("life ruling", "none", "controller", "line"),
+    Entry("life expiring", "none", "process dead, session alive", "line"),
+    Entry("life dead", "none", "process dead", "line"),
+    Entry("ask", "none", "request", "line"),
+    Entry("put", "none", "ZooKeeper operation", "line"),
+    Entry("put ephemeral", "none", "watch fires", "line"),
+    Entry("put refused", "none", "refused", "line"),
+    Entry("wire broken", "none", "time passes", "line"),
+    Entry("event crown mark", "crown", "becomes controller", "sign"),
+    Entry("event blue mark", "dot", "change of state, election", "sign"),
+    Entry("put mark", "dot", "in ZooKeeper", "sign"),
+    Entry("event mark", "dot", "other event", "sign"),
+    Entry("ask refused mark", "dot", "request fails", "sign"),
+    Entry("alarm mark", "cross", "fault or broken invariant", "sign"),
+    Entry("band", "none", "this step"),
+)
+TIMELINE = (
+    Entry("plate active", "none", "controller"),
+    Entry("plate leader", "none", "leader"),
+    Entry("plate offline", "none", "nobody"),
+    Entry("wire now", "none", "this step", "line"),
+)
+MACHINE = (
+    Entry("plate active", "none", "occupied"),
+    Entry("plate down", "none", "occupied, offline or ineligible"),
+    Entry("plate", "none", "empty"),
+    Entry("plate new", "none", "initial state"),
+    Entry("plate hot", "none", "entered in this step"),
+    Entry("wire taken", "none", "made in this step", "line"),
+    Entry("wire legal", "none", "legal next", "line"),
+    Entry("wire", "none", "other legal transition", "line"),
+    Entry("parcel", "none", "who made it", "pill"),
+)
 
 
-def add_legend(scene: Scene, counted: bool = False) -> None:
-    """Put the legend of the cluster picture below it, in lines as wide as the picture."""
+def add_legend(scene: Scene, entries: Iterable[Entry], pinned: bool = False) -> None:
+    """Put a legend below a picture, in lines as wide as the picture; `pinned` where the picture scrolls above it."""
     left, top = 8.0 - scene.offset[0], scene.height - scene.offset[1] + 6
     right, x, y = scene.width - scene.offset[0] - 8, left, top
-    marks = [mark for mark in MARKS if not counted or mark.styles.split()[0] not in UNCOUNTED]
-    for number, entry in enumerate((*REPLICAS, *marks)):
+    parts: list[Part] = []
+    for number, entry in enumerate(entries):
         wide = _width(entry)
         if x > left and x + wide > right:
             x, y = left, y + HIGH + 6
-        scene.add(_part(f"{PREFIX}{number}", entry, Box(x, y, wide, HIGH)))
+        parts.append(replace(_part(f"{PREFIX}{number}", entry, Box(x, y, wide, HIGH)), pinned=pinned))
         x += wide + APART
-    scene.height += y - top + 32
+    if pinned:
+        under = Box(left - 8, top - 6, scene.width, y - top + 34)
+        scene.add(Part(f"{PREFIX}ground", under, (box(*under, 0),), styles="heading", pinned=True))
+    scene.add(*parts)
+    scene.legend = y - top + 32
+    scene.height += scene.legend
 
 
 def _width(entry: Entry) -> float:

@@ -19,6 +19,7 @@ from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.dot import FONT, Digraph, encode_id, label
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.legend import MACHINE, add_legend
 from kafka_ctl.views.palette import THEMES
 from kafka_ctl.views.scene import Part, Point, Scene, parse, shorten
 from kafka_ctl.views.steps import Step
@@ -119,6 +120,7 @@ class MachineView:
             width, height, offset, parts = parse(machine_digraph(self.table, roomy=True).source)
             self._scene = Scene(width, height, offset)
             self._scene.add(*(self._dressed(part) for part in parts))
+            add_legend(self._scene, MACHINE)
         return self._scene
 
     def _dressed(self, part: Part) -> Part:

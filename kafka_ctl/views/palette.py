@@ -222,6 +222,8 @@ STYLES: dict[str, Slots] = {
     "parked": {},
     "refused": {
         "body": {"fill": "$off", "stroke": "$off_line"},
+        "head": {"fill": "$off_line"},
+        "glyph": {"fill": "$off_line"},
         "label": {"fill": "$off_ink"},
         "wire": {"stroke": "$off_line"},
     },

@@ -98,6 +98,8 @@ class Scene:
     width: float
     height: float
     offset: Point = (0.0, 0.0)
+    legend: float = 0.0
+    """Pixels of the height that the legend takes, at the bottom."""
     parts: dict[str, Part] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     wires: dict[str, tuple[str, str]] = field(default_factory=dict)

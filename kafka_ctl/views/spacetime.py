@@ -16,6 +16,7 @@ from kafka_ctl.table import short
 from kafka_ctl.trace.model import ClusterModel, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.legend import SPACE_TIME, add_legend
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, halves, shorten
 from kafka_ctl.views.steps import Step, newsworthy
 from kafka_ctl.views.wording import duration
@@ -73,6 +74,7 @@ class SpaceTimeView:
         time = Text(LEFT - 8, 25.5, "time", 11.5, "end")
         scene.add(Part("axis", Box(0, 0, LEFT, HEAD), (), (time,), "note", pinned=True, title=SCALE))
         scene.add(*(self._lane(lane, x) for lane, x in self.place.items()))
+        add_legend(scene, SPACE_TIME, pinned=True)
         return scene
 
     def _lane(self, lane: str, x: float) -> Part:

@@ -13,6 +13,7 @@ from html import escape
 
 from kafka_ctl.views.dot import printable
 from kafka_ctl.views.frames import Film, Frame, PartState, Token, pill_width
+from kafka_ctl.views.legend import PREFIX
 from kafka_ctl.views.palette import THEMES, inline
 from kafka_ctl.views.scene import Part, Point, glyph_svg, shape_svg, svg_head, text_svg
 from kafka_ctl.views.steps import LESSONS
@@ -32,16 +33,18 @@ def static_svg(film: Film, index: int = -1, theme: str = "light", caption: bool 
     return head + f"<title>{escape(printable(frame.caption))}</title>" + panel(film, frame, theme, caption) + "</svg>\n"
 
 
-def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) -> str:
-    """The inside of a picture: ground, parts, what travels, caption."""
+def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True, legend: bool = True) -> str:
+    """The inside of a picture: ground, parts, what travels, legend, caption."""
     scene, colours = film.scene, THEMES[theme]
-    height, looks = scene.height + (caption_height(film) if caption else 0), film.looks(frame.index)
+    high, looks = scene.height - (0 if legend else scene.legend), film.looks(frame.index)
+    height = high + (caption_height(film) if caption else 0)
     camera = looks["camera"].at if "camera" in looks else None
+    shown = [part for part in scene.parts.values() if legend or not part.id.startswith(PREFIX)]
     parts: dict[bool, str] = {
         pinned: "".join(
             part_svg(part, looks.get(part.id), theme)
-            for part in scene.parts.values()
-            if part.pinned is pinned and (pinned or _in_sight(part, scene.height, camera))
+            for part in shown
+            if part.pinned is pinned and (pinned or _in_sight(part, high, camera))
         )
         for pinned in (False, True)
     }
@@ -50,12 +53,12 @@ def panel(film: Film, frame: Frame, theme: str = "light", caption: bool = True) 
     dx, dy = camera or (0.0, 0.0)
     inside = [
         f'<rect width="{scene.width:g}" height="{height:g}" fill="{colours["page"]}"/>',
-        f'<svg width="{scene.width:g}" height="{scene.height:g}">',
+        f'<svg width="{scene.width:g}" height="{high:g}">',
         f'<g transform="translate({x + dx:g} {y + dy:g})">{parts[False]}{tokens}</g>',
         f'<g transform="translate({x:g} {y:g})">{parts[True]}</g></svg>',
     ]
     if caption:
-        inside.append(caption_svg(film, frame, theme))
+        inside.append(caption_svg(film, frame, theme, high))
     return "".join(inside)
 
 
@@ -72,9 +75,9 @@ def caption_height(film: Film) -> int:
     return CAPTION + DIFFERS * any(frame.picture.differs for frame in film.frames)
 
 
-def caption_svg(film: Film, frame: Frame, theme: str) -> str:
+def caption_svg(film: Film, frame: Frame, theme: str, top: float) -> str:
     """Below the picture: the step's number and its sentence, and who has something else than ZooKeeper."""
-    colours, width, top = THEMES[theme], film.scene.width, film.scene.height
+    colours, width = THEMES[theme], film.scene.width
     number = f"{frame.index}/{len(film) - 1}"
     return (
         f'<path d="M0 {top:g}H{width:g}" stroke="{colours["faint"]}"/>'
@@ -149,13 +152,15 @@ def key_frames(film: Film, most: int = 6) -> list[Frame]:
 
 
 def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str = "light") -> str:
-    """Small multiples of the key frames, as one SVG: six, or four of large pictures."""
+    """Small multiples of the key frames, as one SVG: six, or four of large pictures; below them one legend for all."""
     most = most or (6 if len(film.scene.parts) < 150 else 4)
     shown = key_frames(film, most)
     columns = max(1, min(columns, len(shown)))
-    width, height, gap = film.scene.width, film.scene.height + caption_height(film), 14
+    scene, gap = film.scene, 14
+    width, height = scene.width, scene.height - scene.legend + caption_height(film)
     rows = -(-len(shown) // columns)
-    whole = (columns * (width + gap) + gap, rows * (height + gap) + gap)
+    bottom = rows * (height + gap) + gap
+    whole = (columns * (width + gap) + gap, bottom + scene.legend)
     alt = f"{film.title} in {len(shown)} pictures. " + " ".join(f"{f.index}: {f.alt}" for f in shown)
     out = [
         svg_head(*whole, f' role="img" aria-label="{escape(printable(alt))}"'),
@@ -164,7 +169,11 @@ def filmstrip(film: Film, most: int | None = None, columns: int = 2, theme: str 
     ]
     for place, frame in enumerate(shown):
         x, y = gap + place % columns * (width + gap), gap + place // columns * (height + gap)
-        out.append(f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{panel(film, frame, theme)}</svg>')
+        inside = panel(film, frame, theme, legend=False)
+        out.append(f'<svg x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}">{inside}</svg>')
+    x, y = gap + scene.offset[0], bottom - (scene.height - scene.legend) + scene.offset[1]
+    legend = (part_svg(part, None, theme) for part in scene.parts.values() if part.id.startswith(PREFIX))
+    out.append(f'<g transform="translate({x:g} {y:g})">{"".join(legend)}</g>')
     return "".join(out) + "</svg>\n"
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.trace.record import Record
 from kafka_ctl.views.frames import PartState, Picture
+from kafka_ctl.views.legend import TIMELINE, add_legend
 from kafka_ctl.views.scene import Box, Part, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.spacetime import PAUSE, gap
 from kafka_ctl.views.steps import Step, newsworthy
@@ -95,6 +96,7 @@ class TimelineView:
         line = Shape("body", "path", (("d", f"M0,{HEAD - 8:g}V{bottom + 6:g}"),))
         scene.add(Part("now", Box(0, 0, 0, 0), (line,), styles="wire now"))
         scene.add(*self._scale(bottom + 6))
+        add_legend(scene, TIMELINE)
         return scene
 
     def _row(self, name: str, title: str, found: Iterable[Span], row: int) -> Iterator[Part]:

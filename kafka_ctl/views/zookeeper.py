@@ -14,6 +14,7 @@ from kafka_ctl.trace.model import ClusterModel, controller_of, number_of
 from kafka_ctl.trace.record import Record
 from kafka_ctl.trace.seen import ZNode
 from kafka_ctl.views.frames import PartState, Picture, Token, pill_width
+from kafka_ctl.views.legend import ZOOKEEPER, add_legend
 from kafka_ctl.views.scene import Box, Part, Point, Scene, Shape, Text, box, shorten
 from kafka_ctl.views.status import session_state
 from kafka_ctl.views.steps import Step
@@ -107,6 +108,7 @@ class ZooKeeperView:
             self._scene.add(*(self._held(name, sides[broker], broker) for name, broker in self._owned()))
             self._scene.add(*(self._znode(name) for name in self.nodes))
             self._scene.add(*(_session(broker, where) for broker, where in sides.items()))
+            add_legend(self._scene, ZOOKEEPER)
         return self._scene
 
     def _box(self, row: int, name: str) -> Box:

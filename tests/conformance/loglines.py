@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kafka_ctl import Lab
-from kafka_ctl.kafka_log.write import NAMES, KafkaLines
+from kafka_ctl.kafka_log.write import NAMES, KafkaLogs
 from kafka_ctl.lab import story as stories_language
 from tests.conformance.answers import by_broker
 from tests.conformance.as_recorded import AsRecorded
@@ -244,6 +244,7 @@ def recorded(generation: str, story: str) -> dict[int, list[str]]:
     return found
 
 
+@functools.cache
 def written(generation: str, story: str) -> dict[int, list[str]]:
     """The same of the kit."""
     first, *lines = STORIES[story].text(generation).splitlines()
@@ -254,8 +255,8 @@ def written(generation: str, story: str) -> dict[int, list[str]]:
         for block in blocks(lines):
             player.play(*stories_language.parse("\n".join(block)))
         player.wait_to_the_end()
-        logs = {(b, name): KafkaLines(name, generation, b).add(lab.trace) for b in lab.brokers for name in NAMES}
-        return {b: [*masked(str(line) for name in NAMES for _, line in logs[b, name])] for b in lab.brokers}
+        logs = {b: KafkaLogs(NAMES, generation, b).add(lab.trace) for b in lab.brokers}
+        return {b: [*masked(str(line) for name in NAMES for _, line in logs[b][name])] for b in lab.brokers}
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from kafka_ctl import Lab
 from kafka_ctl.trace import Record, Trace
 from kafka_ctl.trace.model import ClusterModel
 from kafka_ctl.views.frames import film, pill_width
-from kafka_ctl.views.legend import MARKS, REPLICAS
+from kafka_ctl.views.legend import MARKS, PREFIX, REPLICAS
 from kafka_ctl.views.scene import halves
 from kafka_ctl.views.spacetime import PAUSE, ROW, gap
 from kafka_ctl.views.status import session_state
@@ -288,6 +288,36 @@ def test_the_legend_explains_every_mark() -> None:
             for style in part.styles.split()
         }
         assert explained <= shown
+
+
+SPOKEN = {
+    "zookeeper": {"wire", "wire faded", "wire gone", "plate up", "plate down", "plate absent"},
+    "spacetime": {"plate", "band gone", "veil", "heading", "ask mark"},
+    "timeline": {"veil", "wire", "wire broken"},
+    "partition": set[str](),
+    "replica": set[str](),
+}
+"""Looks that need no legend: they bear words, or are the lines of a tree or an axis."""
+
+
+@pytest.mark.parametrize("view", SPOKEN)
+def test_every_look_is_in_its_legend(view: str) -> None:
+    """Of the views that are not the cluster: what is drawn with an outline or a sign looks as one of the entries."""
+    for trace in (failover(), troubled()):
+        made = film(trace, view)
+        parts = made.scene.parts
+        drawn = {name for name, part in parts.items() if part.shapes or part.glyph}
+        explained = {look(parts[name].styles) for name in drawn if name.startswith(PREFIX)}
+        shown = {look(parts[name].styles) for name in drawn - made.tracks.keys() if not name.startswith(PREFIX)}
+        shown |= {look(state.styles) for name in drawn & made.tracks.keys() for _, state in made.tracks[name]}
+        shown |= {look(token.styles) for frame in made.frames for token in frame.picture.tokens}
+        assert shown - explained <= set(map(look, SPOKEN[view]))
+
+
+def look(styles: str) -> frozenset[str]:
+    """What a part looks like, whatever else is true of it: `hot` is an entry of its own."""
+    words = frozenset(styles.split())
+    return words - {"hot"} if "zoo" in words or ("plate" in words and len(words) > 2) else words
 
 
 def test_administrators_have_a_lane() -> None:

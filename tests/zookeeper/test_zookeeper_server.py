@@ -51,7 +51,10 @@ def alive(pid: int) -> bool:
     """Whether a process runs; one that has ended and waits for its parent to notice does not."""
     state = Path(f"/proc/{pid}/stat")
     if state.parent.parent.joinpath("self").exists():
-        return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"
+        try:
+            return state.read_text().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
     try:
         os.kill(pid, 0)
     except OSError:
