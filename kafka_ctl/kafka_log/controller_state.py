@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kafka_ctl.cluster import parse_int
+from kafka_ctl.trace.model import number_of
 from kafka_ctl.trace.record import Record
 
 TP = tuple[str | None, int | None]
@@ -64,7 +64,7 @@ class ControllerState:
 
 def id_of(r: Record) -> int | None:
     """The broker of a record's actor; None if it is none's, or of one that does not know its id yet."""
-    return parse_int(r.actor.rpartition("-")[2])
+    return number_of(r.actor)
 
 
 def tp_of(tp: TP) -> str:

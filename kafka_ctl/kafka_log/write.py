@@ -57,16 +57,21 @@ class WrittenLine:
     An exception, which stands below a line, has a text and no template.
     """
 
-    __slots__ = ("fields", "file", "text", "time")
+    __slots__ = ("file", "more", "record", "text")
 
-    def __init__(self, file: str, time: datetime, text: Template | Text, fields: Mapping[str, object]) -> None:
-        self.file, self.time, self.text, self.fields = file, time, text, fields
+    def __init__(self, file: str, text: Template | Text, record: Record, more: dict[str, object]) -> None:
+        self.file, self.text, self.record, self.more = file, text, record, more
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """What is filled into the text: the record's columns, and more."""
+        return _columns(self.record) | self.more
 
     def __str__(self) -> str:
         if isinstance(self.text, Text):
             return self.text.fill(self.fields)
-        message = self.text.message(self.fields)
-        return f"[{self.time:%Y-%m-%d %H:%M:%S},{self.time.microsecond // 1000:03}] {message}"
+        time = EPOCH + timedelta(milliseconds=int(self.record.time_ms))
+        return f"[{time:%Y-%m-%d %H:%M:%S},{time.microsecond // 1000:03}] {self.text.message(self.fields)}"
 
 
 class KafkaLogs:
@@ -150,16 +155,16 @@ class _Writer:
         number, due = id_of(r), self._due(what)
         if not due or number is None or self.broker not in (None, number):
             return
-        known = _columns(r) | {"id": number, "epoch": self.epochs.get(r.actor, 0)} | fields
+        known = {"id": number, "epoch": self.epochs.get(r.actor, 0)} | fields
         if what == "follow_started":
             known |= {
                 f"leader_{name}": value for name, value in self.node(-1 if r.leader is None else r.leader).items()
             }
-        time, thrown = EPOCH + timedelta(milliseconds=int(r.time_ms)), self.book.texts.get(f"thrown_by_{what}")
+        thrown = self.book.texts.get(f"thrown_by_{what}")
         for file, lines in due:
-            self.lines += [WrittenLine(file, time, line, known) for line in lines]
+            self.lines += [WrittenLine(file, line, r, known) for line in lines]
             if thrown:
-                self.lines.append(WrittenLine(file, time, thrown, known))
+                self.lines.append(WrittenLine(file, thrown, r, known))
 
     def _due(self, what: str) -> list[tuple[str, list[Template]]]:
         if what not in self.due:
@@ -250,9 +255,8 @@ class _Writer:
         kind = kinds.get(r.error or "", "zookeeper_failed")
         if (text := self.book.texts.get(kind)) is not None:
             allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
-            fields = r._asdict() | {"tp": f"{r.topic}-{r.partition}", "replica": r.broker, "allowed": allowed}
-            fields |= {"text": r.detail, "code": r.error}
-            self.lines.append(WrittenLine(above.file, above.time, text, fields))
+            fields = {"replica": r.broker, "allowed": allowed, "text": r.detail, "code": r.error}
+            self.lines.append(WrittenLine(above.file, text, r, fields))
 
     def _election(self, r: Record) -> None:
         self.write(r, "election")
@@ -353,7 +357,8 @@ def _carries_epoch(r: Record) -> bool:
 
 def _columns(r: Record) -> dict[str, object]:
     """A record's columns as words, and its partition as Kafka prints it."""
-    return {n: value for n, value in r._asdict().items() if value is not None} | {"tp": f"{r.topic}-{r.partition}"}
+    columns: Iterable[tuple[str, object]] = zip(r._fields, r, strict=True)
+    return {n: value for n, value in columns if value is not None} | {"tp": f"{r.topic}-{r.partition}"}
 
 
 def _continues(first: Record, r: Record) -> bool:
