@@ -255,7 +255,7 @@ class _Writer:
         kind = kinds.get(r.error or "", "zookeeper_failed")
         if (text := self.book.texts.get(kind)) is not None:
             allowed = tables[self.book.generation].previous(r.target or "") if kind == illegal else ()
-            fields = {"replica": r.broker, "allowed": allowed, "text": r.detail, "code": r.error}
+            fields: dict[str, object] = {"replica": r.broker, "allowed": allowed, "text": r.detail, "code": r.error}
             self.lines.append(WrittenLine(above.file, text, r, fields))
 
     def _election(self, r: Record) -> None:
