@@ -61,8 +61,11 @@ class Supergraph:
             self.brokers[record.broker] = None
 
     def _held(self, key: tuple[str, int], brokers: Iterable[int]) -> None:
-        self.members.setdefault(key, {}).update(dict.fromkeys(brokers))
-        self.brokers.update(dict.fromkeys(brokers))
+        if (held := self.members.get(key)) is None:
+            held = self.members[key] = {}
+        for broker in brokers:
+            if broker not in held:
+                held[broker] = self.brokers[broker] = None
 
     def model(self) -> ClusterModel:
         """A model that has it all: a partition's `replicas` are all that ever held it, a znode has its first data."""
