@@ -165,15 +165,17 @@ class Live extends Player {
     const own = this.actions.querySelector(".own"), wide = this.actions.clientWidth;
     if (!own || !wide) return;
     if (wide !== this.reserved?.wide) {
-      const choose = own.querySelector("select"), highs = Object.entries(this.model.get("menu")).filter(([kind]) => kind !== "time").map(([kind, actions]) => {
-        const trial = html("span", { class: "group own trial", "aria-hidden": "true" }, choose.cloneNode(true), ...this.buttonsFor(kind, actions));
+      const choose = own.querySelector("select"), room = choose.offsetWidth + "px";
+      const trials = Object.entries(this.model.get("menu")).filter(([kind]) => kind !== "time").map(([kind, actions]) => {
+        const chosen = choose.cloneNode(false);   // as wide as the list, which may be long
+        chosen.style.width = room;
+        const trial = html("span", { class: "group own trial", "aria-hidden": "true" }, chosen, ...this.buttonsFor(kind, actions));
         trial.querySelectorAll("[data-act]").forEach((made) => { made.removeAttribute("data-act"); made.tabIndex = -1; });
-        this.actions.append(trial);
-        const high = trial.offsetHeight;
-        trial.remove();
-        return high;
+        return trial;
       });
-      this.reserved = { wide, high: Math.max(...highs) };
+      this.actions.append(...trials);   // all, and then measured: one layout
+      this.reserved = { wide, high: Math.max(...trials.map((trial) => trial.offsetHeight)) };
+      trials.forEach((trial) => trial.remove());
     }
     own.style.minHeight = this.reserved.high + "px";
   }
